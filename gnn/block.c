@@ -1,9 +1,9 @@
 /* Blocks: a layer's neighbourhoods with the plans for products with them.
  *
- * The gradient of Y = A·X is dX = Aᵀ·dY: a plan of the transpose, or the same plan where A = Aᵀ. That of the mean
- * Y = D^-1·A·X is Aᵀ·(D^-1·dY), which no mean over the rows of Aᵀ gives. Here it is (D^-1·A)ᵀ·dY, a sum with 1/d_i at
- * the entries of the transpose: 4 bytes more an entry and product. Scaling the rows of dY first reads and writes it,
- * 8 · width bytes a row, and so costs less only where degrees exceed twice the width. */
+ * The gradient of Y = A·X is dX = Aᵀ·dY, by a plan of the transpose, or by the same plan if A = Aᵀ. The gradient of
+ * the mean Y = D^-1·A·X is (D^-1·A)ᵀ·dY, a sum with 1/d_i at the entries of the transpose: 4 bytes more an entry and
+ * product. Scaling the rows of dY instead reads and writes 8 · width bytes a row, which costs less only if degrees
+ * exceed twice the width. */
 #include "internal.h"
 
 sp_status gnn_block_create(gnn_engine *engine, const sp_csr *matrix, gnn_layer layer, bool symmetric, int64_t width,
@@ -26,7 +26,7 @@ sp_status gnn_block_create(gnn_engine *engine, const sp_csr *matrix, gnn_layer l
         return sp_fail(context, SP_ERROR_ARGUMENT, "a block of %lld rows and %lld columns: there must be a column"
                        " for each row's own node, and no other where it is symmetric", (long long)a.rows,
                        (long long)a.cols);
-    if (layer != GNN_GCN && layer != GNN_GIN) a.values = NULL; /* means and maxima are of neighbours, not weights */
+    if (layer != GNN_GCN && layer != GNN_GIN) a.values = NULL; /* means and maxima ignore weights */
     TRY(sp_calloc(context, 1, sizeof *made, (void **)&made));
     made->engine = engine;
     made->number = ++engine->blocks;
@@ -46,7 +46,8 @@ done:
     return status;
 }
 
-/* The transpose's pattern and places. Positions travel through the transpose as its values, eight bytes each. */
+/* The transpose's pattern, and for each of its entries the place in A: positions of eight bytes are transposed as
+ * values. */
 static sp_status transpose_pattern(gnn_block *block)
 {
     gnn_engine *engine = block->engine;
@@ -72,7 +73,7 @@ done:
     return status;
 }
 
-/* A plan for (D^-1·A)ᵀ. The softmax of zeros over a row is 1/d_i. */
+/* A plan for (D^-1·A)ᵀ. The values 1/d_i are the softmax of zeros over each row. */
 static sp_status plan_mean_backward(gnn_block *block, const sp_spmm_options *how)
 {
     gnn_engine *engine = block->engine;

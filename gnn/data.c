@@ -1,4 +1,4 @@
-/* Graphs whose nodes are to be classified: what they must fulfil, features scaled by row, splits drawn by class. */
+/* Graphs whose nodes are to be classified: checks, features scaled by row, splits drawn by class. */
 #include <math.h>
 
 #include "internal.h"
@@ -140,7 +140,7 @@ static void normalise_row(float *row, int64_t count)
     for (int64_t j = 0; sum > 0 && j < count; j++) row[j] = (float)((double)row[j] / sum);
 }
 
-/* Ones for a pattern, so that there is something to divide. */
+/* Gives a pattern the values 1. */
 static sp_status give_values(sp_context *context, sp_csr *x)
 {
     if (x->values) return SP_OK;
@@ -192,15 +192,15 @@ static void shuffle(int32_t *nodes, int64_t count, uint64_t seed, int64_t round)
 /* A row's class; one for all where nodes can have several. */
 static int64_t class_of(const gnn_data *data, int64_t row) { return data->labels ? data->labels[row] : 0; }
 
-/* Rows by class, those of class c before place end[c], in the order of their nodes, so that a draw does not depend on
- * where these have been moved. Rows without a known label are left out. */
+/* Sorts rows by class; those of class c end before end[c]. Within a class they are in the order of their nodes, so a
+ * draw does not depend on renumbering. Rows without a known label are left out. */
 static void group_by_class(const gnn_data *data, int64_t classes, int64_t *end, int32_t *order)
 {
     const int64_t nodes = data->graph.rows;
     for (int64_t i = 0; i < nodes; i++)
         if (class_of(data, i) >= 0) end[class_of(data, i) + 1]++;
     for (int64_t c = 0; c < classes; c++) end[c + 1] += end[c];
-    for (int64_t i = 0; i < nodes; i++) { /* end[c] goes from where c begins to where it ends */
+    for (int64_t i = 0; i < nodes; i++) { /* end[c] moves from the beginning of class c to its end */
         const int32_t row = data->place ? data->place[i] : (int32_t)i;
         if (class_of(data, row) >= 0) order[end[class_of(data, row)]++] = row;
     }

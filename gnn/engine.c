@@ -1,4 +1,4 @@
-/* The engine: what the dense operations need beside a context, and the back end that does them. */
+/* The engine: the state that dense operations need beside a context, and their back end. */
 #include "internal.h"
 
 sp_context *gnn_engine_context(const gnn_engine *engine) { return engine ? engine->context : NULL; }

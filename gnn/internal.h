@@ -15,7 +15,7 @@ extern "C" {
 
 /* ---- arguments ---------------------------------------------------------------------------------------- */
 
-/* A handle must be there, and so must what goes with it: without one there is no context for the sentence. */
+/* Checks a handle. Without one there is no context that could keep the sentence. */
 static inline sp_status gnn_require(const char *call, const char *name, const void *handle)
 {
     return handle ? SP_OK : sp_fail(NULL, SP_ERROR_ARGUMENT, "%s: %s is NULL", call, name);
@@ -55,8 +55,9 @@ INLINE uint64_t gnn_drop_bound(double rate)
 
 typedef enum gnn_activation { GNN_LINEAR, GNN_RELU, GNN_ELU } gnn_activation;
 
-/* What happens to each number between layers: activation, then dropout: kept with probability 1 - rate and divided by
- * it. Number (i, j) of m is dropped when gnn_unit(gnn_random(seed, step, site, i * cols + j)) < rate. */
+/* What happens to each number between layers: activation, then dropout. Dropout keeps a number with probability 1 -
+ * rate and divides it by that. Number (i, j) of m is dropped when gnn_unit(gnn_random(seed, step, site, i * cols +
+ * j)) < rate. */
 typedef struct gnn_pointwise {
     gnn_activation activation;
     double rate; /* 0: no dropout */
@@ -68,19 +69,20 @@ typedef struct gnn_product {
     const sp_dense *a, *b;
 } gnn_product;
 
-/* A product C = A·B or Aᵀ·B with an A that several share. */
+/* One of several products C = A·B or Aᵀ·B with the same A. */
 typedef struct gnn_product_with {
     const sp_dense *b;
     sp_dense *c;
 } gnn_product_with;
 
-/* Of a product X·W: the gradient that it got, and the one that W gets. */
+/* A product X·W on the way back: the gradient of the product, W, and where the gradient of W goes. */
 typedef struct gnn_product_gradient {
     const sp_dense *g, *w;
     sp_dense *w_gradient;
 } gnn_product_gradient;
 
-/* Of one split: nodes, Σ loss, nodes (with targets: entries, true positives, predicted, actual) that are right. */
+/* The score of one split: the sum of losses, nodes, and how many are right. With targets `right`, `predicted` and
+ * `actual` count entries: true positives, predicted ones, actual ones. */
 typedef struct gnn_score {
     double loss;
     int64_t nodes, right, predicted, actual;
@@ -90,7 +92,7 @@ typedef struct gnn_range {
     int64_t begin, end; /* of the parameters */
 } gnn_range;
 
-/* An optimizer's learning rate and how many steps it took, in the engine's space. */
+/* An optimizer's learning rate and the number of its steps, in the engine's space. */
 typedef struct gnn_pace {
     double rate;
     int64_t steps;
@@ -106,7 +108,8 @@ typedef struct gnn_backend {
     /* The engine's step is set, or goes up by one: on CUDA in device memory too, in the order of the stream. */
     sp_status (*set_step)(gnn_engine *engine, int64_t step);
     sp_status (*advance)(gnn_engine *engine);
-    /* Work between begin and end is recorded, not done; replay does it. NULL where there is nothing to gain. */
+    /* Work between begin and end is recorded and not done. replay does it. NULL in a back end that gains nothing by
+     * it. */
     sp_status (*capture_begin)(gnn_engine *engine);
     sp_status (*capture_end)(gnn_engine *engine, void **graph); /* also after a failure: then *graph is NULL */
     sp_status (*replay)(gnn_engine *engine, void *graph);
@@ -151,7 +154,7 @@ static inline sp_value_type value_type(sp_dense_type type) { return type == SP_D
 
 /* ---- matrices ----------------------------------------------------------------------------------------- */
 
-/* `cols` rounded up to whole sectors of 32 bytes: the sparse products read rows in packets of 16, and caches in
+/* `cols` rounded up to whole sectors of 32 bytes: sparse products read rows in packets of 16 bytes, caches in
  * sectors. */
 static inline int64_t gnn_whole_cols(int64_t cols, sp_dense_type type)
 {
@@ -159,8 +162,8 @@ static inline int64_t gnn_whole_cols(int64_t cols, sp_dense_type type)
     return (cols + packet - 1) / packet * packet;
 }
 
-/* From row to row of so many columns: whole sectors, on CUDA whole lines of 128 bytes where these are an eighth more
- * at most. Sparse products gather wide rows a line at a time, each of which else lies in two. */
+/* The stride of rows with `cols` columns: whole sectors, and on CUDA whole lines of 128 bytes if that is at most an
+ * eighth more. Sparse products gather wide rows line by line; a row that is not aligned touches one line more. */
 static inline int64_t gnn_row_stride(const gnn_engine *engine, int64_t cols, sp_dense_type type)
 {
     const int64_t whole = gnn_whole_cols(cols, type), line = 4 * gnn_whole_cols(1, type);
@@ -168,7 +171,7 @@ static inline int64_t gnn_row_stride(const gnn_engine *engine, int64_t cols, sp_
     return engine->space == SP_DEVICE && 8 * (lines - whole) <= whole ? lines : whole;
 }
 
-/* Allocates rows so far apart in the engine's space. What lies between them is 0 at first. */
+/* Allocates rows with that stride in the engine's space. The numbers between rows begin as 0. */
 sp_status gnn_rows_create(gnn_engine *engine, int64_t rows, int64_t cols, sp_dense_type type, sp_dense *matrix);
 
 static inline sp_dense gnn_first_rows(const sp_dense *matrix, int64_t rows)
@@ -178,14 +181,15 @@ static inline sp_dense gnn_first_rows(const sp_dense *matrix, int64_t rows)
     return first;
 }
 
-/* The dense operations of a back end step by step, where it has no pass of its own for them. */
+/* The dense operations step by step, for back ends without a pass of their own. */
 sp_status gnn_dense_by_steps(gnn_engine *engine, int count, const gnn_product *product, const gnn_pointwise *how,
                              const void *bias, sp_dense *y);
 sp_status gnn_finish_multiply_by_steps(gnn_engine *engine, const gnn_pointwise *how, const void *bias, sp_dense *y,
                                        int count, const gnn_product_with *product);
 sp_status gnn_dense_backward_by_steps(gnn_engine *engine, int count, const gnn_product_gradient *product,
                                       const gnn_pointwise *how, const sp_dense *x, sp_dense *x_gradient, void *sums);
-/* dX = dX ∘ the derivative, and sums, as far as there is something to do. */
+/* dX = dX ∘ the derivative, and the sums unless `sums` is NULL. Does nothing for a linear activation without dropout.
+ */
 sp_status gnn_derive(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, sp_dense *x_gradient,
                      void *sums);
 
@@ -193,7 +197,7 @@ sp_status gnn_derive(gnn_engine *engine, const gnn_pointwise *how, const sp_dens
 
 struct gnn_block {
     gnn_engine *engine;
-    int64_t number; /* no other of the engine's has had it: memory is used again, numbers are not */
+    int64_t number; /* unlike addresses, numbers are never used again */
     gnn_layer layer;
     bool symmetric;
     int64_t width;
@@ -207,11 +211,11 @@ struct gnn_block {
     sp_spmm_plan *rest, *rest_backward; /* then: of the entries beside them */
 };
 
-/* Makes what a backward pass with the block needs, where it is not there yet. */
+/* Makes what a backward pass with the block needs, once. */
 sp_status gnn_block_prepare_backward(gnn_block *block);
 
-/* Y = A·X + beta·Y, or with the transpose (prepared), sums or means. What is gathered may be X rounded, and have
- * columns beyond X's, as then has whole_y beyond Y's. */
+/* Y = A·X + beta·Y, or with the prepared transpose; sums or means by the layer. `gathered` is X, or X rounded, and
+ * may be wider than X by padding; whole_y is then wider than Y likewise. */
 sp_status gnn_block_multiply(gnn_block *block, bool backward, const sp_dense *x, const sp_dense *gathered,
                              double beta, sp_dense *y, sp_dense *whole_y);
 
@@ -243,19 +247,19 @@ static inline int64_t gnn_tile_width(int64_t width) { return (width + 63) / 64 *
 sp_status gnn_tiles_prepare_backward(gnn_block *block);
 void gnn_tiles_release(gnn_tiles *tiles);
 
-/* Whether options can be together, as those who make a model and an optimizer check; defaults are filled in. */
+/* The checks of gnn_model_create and gnn_optimizer_create. Defaults are filled in. */
 sp_status gnn_model_check(sp_context *context, const gnn_model_options *options);
 sp_status gnn_optimizer_check(sp_context *context, const gnn_optimizer_options *options);
 
-/* A forward pass whose logits still lack their bias, unless that is NULL. */
+/* A forward pass. Unless *bias is NULL, the logits still lack that bias. */
 sp_status gnn_model_forward_open(gnn_model *model, gnn_block *const *block, const gnn_features *x, bool training,
                                  sp_dense **logits, const void **bias);
-/* Where the sums of the columns of the logits' gradient go, and the backward pass when they are there. */
+/* Where the column sums of the logits' gradient go, and the backward pass once they are known. */
 void *gnn_model_logit_sums(gnn_model *model);
 sp_status gnn_model_backward_summed(gnn_model *model, gnn_block *const *block, const gnn_features *x,
                                     const sp_dense *logits_gradient);
 
-/* The width that suits the block of a layer: how many columns it gathers with the matrix. `sparse`: features are. */
+/* How many columns the block of a layer gathers with the matrix. `sparse`: the features are sparse. */
 int64_t gnn_model_gather_width(const gnn_model *model, int layer, const sp_csr *matrix, bool sparse);
 
 #ifdef __cplusplus

@@ -2,10 +2,10 @@
  *
  *   GCN    own = 0              SAGE   own = X·W_self              GIN   own = X·W, and Y is then relu(Y)·W_2 + b_2
  *
- * Sums and means are linear, so that there are two orders, A·(X·W) and (A·X)·W; maxima have the second alone, sparse
- * features the first. With MaxK, neighbours hear the k largest numbers of each row (Peng et al. 2024):
- * Y = own + A·MaxK(X·W + b), without the ReLU in GIN, and what is kept is what dropout drops from. Rows of X that are
- * nodes of their own come first. */
+ * Sums and means are linear and have two orders, A·(X·W) and (A·X)·W. Maxima have only the second, sparse features
+ * only the first. With MaxK, neighbours receive the k largest numbers of each row (Peng et al. 2024): Y = own +
+ * A·MaxK(X·W + b), without the ReLU in GIN, and dropout drops kept numbers. Rows of X that belong to the block's own
+ * nodes come first. */
 #include <math.h>
 
 #include "layer.h"
@@ -28,7 +28,7 @@ static sp_status shape(gnn_engine *engine, int64_t rows, int64_t cols, int64_t s
         if (status != SP_OK) return status;
         matrix->now.values = all.values;
         matrix->bytes = bytes;
-        status = engine->backend->fill(engine, 0, &all); /* products read what lies between rows, too */
+        status = engine->backend->fill(engine, 0, &all); /* products also read the numbers between rows */
         if (status != SP_OK) return status;
     }
     matrix->now = (sp_dense){rows, cols, stride, matrix->now.values, type, engine->space};
@@ -54,7 +54,7 @@ void gnn_matrix_free(gnn_engine *engine, gnn_matrix *matrix)
 
 /* ---- products with the input -------------------------------------------------------------------------- */
 
-/* C = op(X)·B, one or two, for dense X. */
+/* C = op(X)·B for dense X, one or two. */
 static sp_status multiply_dense(gnn_engine *engine, bool transpose, const gnn_input *x, int count,
                                 const gnn_product_with *product)
 {
@@ -82,7 +82,7 @@ sp_status gnn_finish(gnn_engine *engine, const gnn_pointwise *how, const gnn_wei
     return engine->backend->forward(engine, how, y, bias ? bias->value.values : NULL, y);
 }
 
-/* Z = X·W_self, X's first rows. A plan of sparse features has all rows, so their products are formed. */
+/* Z = X·W_self for the first rows of X. A plan of sparse features forms the products of all rows. */
 static sp_status own_forward(gnn_layer_state *layer, const gnn_input *x, sp_dense *z)
 {
     gnn_engine *engine = layer->engine;
@@ -116,9 +116,9 @@ done:
 /* ---- aggregation -------------------------------------------------------------------------------------- */
 
 /* Whether (A·X)·W costs less than A·(X·W), forward and backward. A product with A moves 4 bytes a column and 8 for
- * the entry itself; one with W takes a multiplication and an addition for each of its terms, done while 0.3 bytes are
- * gathered (H200: 8 TB/s from its caches, 50 Tflop/s; two CPU cores: 15 GB/s, 90 Gflop/s). The first layer's input
- * has no gradient: there (A·X)·W needs no product with Aᵀ, and none with Wᵀ. */
+ * the entry itself. A term of a product with W takes as long as gathering 0.3 bytes (H200: 8 TB/s from its caches, 50
+ * Tflop/s; two CPU cores: 15 GB/s, 90 Gflop/s). The input of the first layer needs no gradient, so there (A·X)·W
+ * needs no product with Aᵀ and none with Wᵀ. */
 static bool aggregates_first(const gnn_layer_state *layer, const sp_csr *a, bool sparse, bool keep)
 {
     const double in = (double)layer->inputs, out = (double)layer->weight.value.cols, nnz = (double)a->nnz;
@@ -136,7 +136,7 @@ int64_t gnn_layer_gather_width(const gnn_layer_state *layer, const sp_csr *a, bo
     return aggregates_first(layer, a, sparse, keep) ? layer->inputs : layer->weight.value.cols;
 }
 
-/* The CBSR matrix of a product's shape, in memory that is kept. */
+/* A CBSR matrix of the product's shape, in memory that the layer keeps. */
 static sp_status shape_kept(gnn_layer_state *layer, const sp_dense *p, sp_cbsr *kept)
 {
     sp_status status = gnn_matrix_shape(layer->engine, p->rows, layer->maxk, p->type, &layer->kept);
@@ -147,8 +147,8 @@ static sp_status shape_kept(gnn_layer_state *layer, const sp_dense *p, sp_cbsr *
     return status;
 }
 
-/* With the columns between its rows, if these are whole sectors: 41 columns cost a product 41 packets of one number,
- * or 12 of four. */
+/* The matrix with the padding of its rows, if rows are whole sectors: 41 columns cost a product 41 packets of one
+ * number, or 12 packets of four. */
 static sp_dense widened(const sp_dense *matrix)
 {
     sp_dense wide = *matrix;
@@ -157,8 +157,8 @@ static sp_dense widened(const sp_dense *matrix)
     return wide;
 }
 
-/* Rows of so many numbers are gathered as they are, though 16 bits are allowed: they lie in one line of 128 bytes of
- * the caches, and rounding takes longer than it saves (16 columns on Reddit's shape 4.3 ms an epoch for 4.0). */
+/* Rows of up to 32 numbers are gathered in 32 bits even if 16 are allowed: they lie in one cache line of 128 bytes,
+ * and rounding takes longer than it saves (16 columns on Reddit's shape: 4.3 ms an epoch instead of 4.0). */
 enum { MOST_WHOLE = 32 };
 
 /* Y = the block's matrix, or its transpose, · X + beta · Y; `rounded`: X in bf16, or NULL. */
@@ -179,7 +179,7 @@ static sp_status multiply_rows(gnn_layer_state *layer, gnn_block *block, bool ba
     return gnn_block_multiply(block, backward, x, &wide_x, beta, y, &wide_y);
 }
 
-/* Drops some of what MaxK kept, or of its gradient. */
+/* Dropout of the kept numbers, or of their gradient. */
 static sp_status drop_kept(gnn_layer_state *layer, sp_cbsr *kept)
 {
     if (layer->kept_dropout == 0) return SP_OK;
@@ -213,9 +213,9 @@ done:
     return status;
 }
 
-/* Nothing comes between the aggregation of GCN with MaxK and the next layer's product, so that dQ = G·Wᵀ and Aᵀ·dQ is
- * (Aᵀ·G)·Wᵀ, too. Whether an entry of A gathers less of G than of dQ, of which it needs the sectors with one of k
- * numbers: with k = 16 of 256 these are 406 bytes, and 32 those of 7 classes, 192 those of 41. */
+/* Whether an entry of A gathers fewer bytes of G than of dQ. Nothing stands between the aggregation of GCN with MaxK
+ * and the next layer's product, so dQ = G·Wᵀ, and Aᵀ·dQ is also (Aᵀ·G)·Wᵀ. Of dQ an entry needs the sectors that hold
+ * one of k numbers: 406 bytes with k = 16 of 256; of G 32 bytes with 7 classes, 192 with 41. */
 static bool gathers_narrow(const gnn_layer_state *layer)
 {
     const gnn_layer_state *next = layer->next;
@@ -225,7 +225,7 @@ static bool gathers_narrow(const gnn_layer_state *layer)
            (double)gnn_whole_cols(next->weight.value.cols, layer->type) < touched;
 }
 
-/* The gradient of what MaxK kept, of which only the columns count, from dQ: Aᵀ·dQ where it was kept. */
+/* The gradient of the kept numbers: Aᵀ·dQ at the kept columns. Only the columns of `kept` are read. */
 static sp_status kept_gradient(gnn_layer_state *layer, gnn_block *block, const sp_dense *q_gradient, sp_cbsr *kept)
 {
     gnn_engine *engine = layer->engine;
@@ -269,7 +269,7 @@ done:
     return status;
 }
 
-/* layer->aggregated = A·X, unless it is there from the last time. */
+/* layer->aggregated = A·X, unless it was kept. */
 static sp_status aggregate_input(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep)
 {
     sp_status status;
@@ -285,10 +285,10 @@ done:
 
 /* ---- the layer ---------------------------------------------------------------------------------------- */
 
-/* Between the two products of GIN; with MaxK there is nothing. */
+/* Between the two products of GIN: ReLU, or with MaxK nothing. */
 static const gnn_pointwise inner_relu = {.activation = GNN_RELU}, nothing = {.activation = GNN_LINEAR};
 
-/* layer->output, or before GIN's second product layer->inner, as (A·X)·W, and what comes after it. */
+/* Z = forward((A·X)·W + own + b); Z is layer->output, or layer->inner before GIN's second product. */
 static sp_status forward_aggregated(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep,
                                     const gnn_pointwise *how, sp_dense *z)
 {
@@ -314,7 +314,7 @@ static sp_status input_product(gnn_layer_state *layer, const gnn_input *x, sp_de
     return status;
 }
 
-/* P and Z = X·W_self, where there is one. */
+/* P, and Z = X·W_self in layers with W_self. */
 static sp_status input_products(gnn_layer_state *layer, const gnn_input *x, sp_dense *p, sp_dense *z)
 {
     const bool own = layer->own.value.values != NULL;
@@ -328,7 +328,7 @@ static sp_status input_products(gnn_layer_state *layer, const gnn_input *x, sp_d
     return status == SP_OK ? input_product(layer, x, p) : status;
 }
 
-/* The same as A·(X·W), but that what comes after it is left open, except in GIN. */
+/* Z = A·(X·W) + own. Bias and activation are left open for the next layer, except in GIN and with MaxK. */
 static sp_status forward_product(gnn_layer_state *layer, gnn_block *block, const gnn_input *x,
                                  const gnn_pointwise *how, sp_dense *z)
 {
@@ -367,7 +367,7 @@ done:
     return status;
 }
 
-/* The gradients of W_2 and b_1, and of what went into W_2 before its ReLU: layer->inner_gradient. */
+/* The gradients of W_2 and b_1, and layer->inner_gradient: that of the input of W_2 before its ReLU. */
 static sp_status second_backward(gnn_layer_state *layer, const sp_dense *g)
 {
     const sp_dense *inner = &layer->inner.now;

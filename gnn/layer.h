@@ -1,4 +1,4 @@
-/* What the layers of a model are made of; private to model.c and layer*.c. */
+/* The parts of a model's layers; private to model.c and layer*.c. */
 #ifndef GNN_LAYER_H
 #define GNN_LAYER_H
 
@@ -15,14 +15,14 @@ typedef struct gnn_weight {
     sp_dense value, gradient;
 } gnn_weight;
 
-/* What a layer computes from: numbers, or for the first layer plans for products with sparse features. */
+/* The input of a layer: numbers, or for the first layer plans for products with sparse features. */
 typedef struct gnn_input {
     sp_dense dense;                  /* of sparse features the shape alone */
-    const sp_dense *rounded;         /* NULL, or features in bf16, which products may read */
+    const sp_dense *rounded;         /* NULL, or the features in bf16, which products may read instead */
     sp_spmm_plan *plan, *transposed; /* X· and Xᵀ·; NULL: dense */
-    const gnn_pointwise *how;        /* what the layer before made the numbers with; NULL: there is none */
-    void *sums;                      /* NULL, or where those of the columns of their gradient go: its bias's */
-    const gnn_weight *open;          /* NULL, or the bias that, and then `how`, the numbers still lack */
+    const gnn_pointwise *how;        /* activation and dropout of the layer before; NULL for the first layer */
+    void *sums;                      /* NULL, or where the column sums of the gradient go: the gradient of a bias */
+    const gnn_weight *open;          /* NULL, or a bias that the numbers still lack, and `how` after it */
 } gnn_input;
 
 typedef struct gnn_layer_state {
@@ -39,51 +39,51 @@ typedef struct gnn_layer_state {
     gnn_weight own;                       /* SAGE: W_self */
     gnn_weight second, second_bias;       /* GIN: W_2, b_2 */
     gnn_weight left, right;               /* GAT: a row a head */
-    gnn_pointwise after;                  /* between this layer and the next; with MaxK nothing */
-    double kept_dropout;                  /* of what MaxK keeps; 0 when not training */
+    gnn_pointwise after;                  /* between this layer and the next; linear with MaxK */
+    double kept_dropout;                  /* of the numbers that MaxK keeps; 0 when not training */
     const struct gnn_layer_state *next;   /* NULL: this is the last */
     double attention_dropout;             /* 0 when not training */
 
     gnn_matrix output, gradient; /* what goes to the next layer, and what comes back from it */
 
-    /* What the forward pass leaves for the backward pass, and work space. */
-    bool open;                 /* the output lacks its bias and `after`, which the next layer sees to */
+    /* Results of the forward pass that the backward pass needs, and work space. */
+    bool open;                 /* the output lacks its bias and `after`, which the next layer applies */
     bool aggregate_first;      /* (A·X)·W rather than A·(X·W) */
     gnn_matrix aggregated;     /* A·X */
-    int64_t kept_block;        /* the number of the block that it is kept for, and the features; 0: not kept */
+    int64_t kept_block;        /* the block's number and the features for which A·X is kept; 0: not kept */
     const void *kept_features;
     gnn_matrix product;        /* X·W; GAT: the heads' H */
     gnn_matrix inner;          /* GIN: relu(... + b_1) */
     gnn_matrix padded;         /* sparse features: the own nodes' rows among those of all columns */
     gnn_matrix product_gradient, inner_gradient;
     bool half;                 /* products with A gather bf16: */
-    gnn_matrix rounded;        /* what they are given */
-    gnn_matrix argument;       /* maxima: where they are from, int64_t */
-    gnn_matrix kept, kept_columns; /* MaxK: what is left of the product, */
-    gnn_matrix narrow;             /* and Aᵀ· the narrow gradient of the next layer's product */
+    gnn_matrix rounded;        /* their input */
+    gnn_matrix argument;       /* maxima: the entries that they come from, int64_t */
+    gnn_matrix kept, kept_columns; /* MaxK: the kept part of the product, */
+    gnn_matrix narrow;             /* and Aᵀ times the narrow gradient of the next layer's product */
     gnn_matrix left_scores, right_scores, left_gradient, right_gradient; /* GAT: a column a head */
     gnn_matrix attention;      /* GAT: a row a head, a column an edge: the softmax */
     gnn_matrix edges, turned;  /* GAT: numbers of all edges, and in the order of the transpose */
 } gnn_layer_state;
 
-/* Gives a matrix a shape, in memory that is kept: numbers without gaps, or rows that begin at multiples of 32
- * bytes. */
+/* Gives a matrix a shape, in memory that it keeps: numbers without gaps, or rows that begin at multiples of 32 bytes.
+ */
 sp_status gnn_matrix_shape(gnn_engine *engine, int64_t rows, int64_t cols, sp_dense_type type, gnn_matrix *matrix);
 sp_status gnn_matrix_shape_rows(gnn_engine *engine, int64_t rows, int64_t cols, sp_dense_type type,
                                 gnn_matrix *matrix);
 void gnn_matrix_free(gnn_engine *engine, gnn_matrix *matrix);
 
-/* C = X·W, and dW = Xᵀ·G; of dense X for as many rows as C or G has. */
+/* C = X·W, and dW = Xᵀ·G. A dense X may have more rows than C or G: the first ones count. */
 sp_status gnn_input_multiply(gnn_engine *engine, const gnn_input *x, const sp_dense *w, sp_dense *c);
 sp_status gnn_input_gradient(gnn_engine *engine, const gnn_input *x, const sp_dense *g, sp_dense *w_gradient);
-/* Activation, dropout and bias (may be NULL), in place; nothing where there are none. */
+/* Bias (or NULL), activation and dropout, in place. */
 sp_status gnn_finish(gnn_engine *engine, const gnn_pointwise *how, const gnn_weight *bias, sp_dense *y);
 
-/* Forward: layer->output from the block and what it hears, which is no longer open then; `keep` what A·X was found to
- * be. Backward: the gradients of the parameters, and of the input where `x_gradient` is not NULL, from that of the
- * output before layer->after, whose column sums are the gradient of the bias that is added last and there already.
- * That of the input is meant before input->how likewise, and its sums are formed.
- * Convolutions are GCN, SAGE and GIN, attention is GAT. */
+/* Forward: computes layer->output from the block and its input. An open input is finished. `keep`: A·X stays for the
+ * next pass. Backward: computes the gradients of the parameters and, unless `x_gradient` is NULL, of the input.
+ * `gradient` is that of the output before layer->after; its column sums, the gradient of the bias that is added last,
+ * were formed with it. x_gradient is that before input->how, and its sums are formed. Convolutions are GCN, SAGE and
+ * GIN, attention is GAT. */
 sp_status gnn_convolution_forward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep);
 sp_status gnn_convolution_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x,
                                    const sp_dense *gradient, sp_dense *x_gradient);
@@ -93,7 +93,7 @@ sp_status gnn_attention_backward(gnn_layer_state *layer, gnn_block *block, const
 
 gnn_engine *gnn_model_engine(const gnn_model *model);
 
-/* How many columns a layer gathers with matrix A; `sparse`: its input is sparse features, `keep`: A·X is kept. */
+/* How many columns a layer gathers with matrix A. `sparse`: its input is sparse features; `keep`: A·X is kept. */
 int64_t gnn_layer_gather_width(const gnn_layer_state *layer, const sp_csr *a, bool sparse, bool keep);
 
 #endif

@@ -1,11 +1,11 @@
-/* GAT: head by head Y = α·H, H = X·W, α the softmax over each row of A's pattern of leakyrelu(l_i + r_j), l = H·left
- * and r = H·right. Heads lie beside each other in H and, but in the last layer, where they are averaged, in Y.
+/* GAT: Y = α·H for each head, H = X·W. α is the softmax over each row of A's pattern of leakyrelu(l_i + r_j), with l
+ * = H·left and r = H·right. Heads lie side by side in H and in Y; the last layer averages them instead.
  *
- * Backward, of each head: dα = the entries of dY·Hᵀ at A's pattern, through dropout and softmax to the scores of
- * edges, whose sums over rows and columns are dl and dr; dH = αᵀ·dY + dl·leftᵀ + dr·rightᵀ. */
+ * Backward, for each head: dα is dY·Hᵀ at A's pattern. It goes through dropout and softmax to the scores of edges,
+ * whose sums over rows and columns are dl and dr. dH = αᵀ·dY + dl·leftᵀ + dr·rightᵀ. */
 #include "layer.h"
 
-static const double slope = 0.2; /* of leakyrelu, as Velickovic et al. have it */
+static const double slope = 0.2; /* of leakyrelu (Velickovic et al. 2018) */
 
 /* The columns of one head. */
 static sp_dense head_of(const sp_dense *all, int64_t width, int head)
@@ -23,8 +23,8 @@ static void *attention_of(const gnn_layer_state *layer, int head)
     return (char *)all->values + head * all->cols * (int64_t)number_size(all->type);
 }
 
-/* What neighbours are weighted with: the softmax, or with dropout its values in layer->edges. Masks differ by layer
- * and by head; those between layers have sites up to GNN_MAX_LAYERS - 1. */
+/* The weights of neighbours: the softmax, or after dropout layer->edges. Masks differ by layer and head; those
+ * between layers have sites up to GNN_MAX_LAYERS - 1. */
 static sp_status drop_attention(gnn_layer_state *layer, int head, const void *from, const void **to)
 {
     const uint64_t site = (uint64_t)GNN_MAX_LAYERS * (uint64_t)(head + 1) + (uint64_t)layer->number;

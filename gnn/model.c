@@ -1,6 +1,5 @@
-/* Models: layers one after another. Their parameters lie in one array and the gradients in another; what the layers
- * compute lies in memory that grows with the shapes seen and is kept, so that a full-batch epoch allocates nothing
- * after the first. */
+/* Models: layers in sequence. The parameters lie in one array and the gradients in another. Results of the layers lie
+ * in memory that grows with the shapes and is kept, so a full-batch epoch allocates nothing after the first. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,15 +17,15 @@ struct gnn_model {
     int64_t size;
     void *weights, *gradients;
     gnn_layer_state layer[GNN_MAX_LAYERS];
-    bool forwarded; /* there is a forward pass to go back from */
+    bool forwarded; /* a forward pass was made, which the backward pass needs */
 
     gnn_input input;
-    gnn_matrix dropped, ones;  /* features, or their entries' values, after dropout; values of a pattern */
-    gnn_matrix rounded;        /* dense features in bf16, */
-    int64_t rounded_block;     /* those that came with this block, */
-    const void *rounded_from;  /* and from here; NULL: none */
-    sp_csr planned;            /* sparse features: those of input.plan (the caller's arrays), */
-    int64_t planned_block;     /* the block that came with them, */
+    gnn_matrix dropped, ones;  /* features, or the values of their entries, after dropout; values of a pattern */
+    gnn_matrix rounded;        /* dense features in bf16, rounded from */
+    int64_t rounded_block;     /* those that came with this block */
+    const void *rounded_from;  /* at this address; NULL: none */
+    sp_csr planned;            /* sparse features of input.plan (the caller's arrays), */
+    int64_t planned_block;     /* the block that they came with, */
     const void *entries;       /* and their values in this pass */
 };
 
@@ -104,7 +103,7 @@ static void add_parameter(gnn_model *model, int layer, const char *name, int64_t
                                .space = model->engine->space};
     weight->gradient = weight->value;
     if (__builtin_mul_overflow(rows, cols, &count) || __builtin_add_overflow(model->size, count, &model->size))
-        model->size = INT64_MAX; /* which cannot be allocated */
+        model->size = INT64_MAX; /* so that the allocation fails */
 }
 
 static void describe_layer(gnn_model *model, int number)
@@ -145,10 +144,10 @@ static void describe_layer(gnn_model *model, int number)
     add_parameter(model, number, "bias", 1, l->outputs, &l->bias);
 }
 
-/* Glorot and Bengio (2010): uniform in ±√(6 / (rows + cols)), biases 0. Those of GIN, whose layers are perceptrons,
- * as these are begun elsewhere: weights and biases in ±1 / √inputs, since from the wider bounds it learns nothing of
- * graphs with 31 neighbours a node (Amazon Photo: 35 %, with the narrower ones 74 %). Drawn on the host, so that they
- * are the same on all devices; step -1 is used by nothing else. */
+/* Weights are uniform in ±√(6 / (rows + cols)), biases 0 (Glorot and Bengio 2010). Layers of GIN are perceptrons;
+ * their weights and biases are uniform in ±1 / √inputs, as PyTorch has it: with the wider bounds GIN does not learn
+ * on graphs with 31 neighbours a node (Amazon Photo: 35 % instead of 74 %). Drawn on the host, so they are the same
+ * on all devices. Only this uses step -1. */
 static void draw_parameters(const gnn_model *model, void *numbers)
 {
     for (int i = 0; i < model->parameters; i++) {
@@ -211,7 +210,7 @@ static sp_status check_features(const gnn_model *model, const gnn_block *block, 
     return SP_OK;
 }
 
-/* Rounded once, for as long as the same features come with the same block. */
+/* Rounds once, as long as the same features come with the same block. */
 static sp_status round_features(gnn_model *model, const gnn_block *block, const sp_dense *x)
 {
     gnn_engine *engine = model->engine;
@@ -253,8 +252,8 @@ static sp_status plan_features(gnn_model *model, const sp_csr *x, bool transpose
     return sp_spmm_plan_create(model->engine->context, x, model->layer[0].weight.value.cols, &how, plan);
 }
 
-/* Sparse features with the plan of the last time, if they are the same. Where there is dropout, values are set in
- * each pass, so that passes can be replayed in any order. */
+/* Sparse features, with the plan of the last pass if they are the same. With dropout, values are set in each pass, so
+ * that passes can be replayed in any order. */
 static sp_status take_sparse(gnn_model *model, const gnn_block *block, const sp_csr *x, double rate)
 {
     gnn_engine *engine = model->engine;
@@ -300,7 +299,7 @@ done:
 
 /* ---- passes ------------------------------------------------------------------------------------------- */
 
-/* What a pass is given. */
+/* Checks the arguments of a pass. */
 static sp_status check_pass(const char *call, const gnn_model *model, gnn_block *const *block, const gnn_features *x)
 {
     sp_status status = gnn_require(call, "model", model);
@@ -329,7 +328,7 @@ static sp_status check_blocks(const gnn_model *model, gnn_block *const *block)
     return SP_OK;
 }
 
-/* The output of a layer as what the next one computes from. The bias that was added last gets the sums; with MaxK it
+/* The output of a layer as the input of the next one. The sums go to the bias that was added last; with MaxK a bias
  * is added before the aggregation. */
 static gnn_input output_of(const gnn_layer_state *l)
 {

@@ -1,17 +1,17 @@
-/* What a layer gathers with, made from a graph A:
+/* The matrix that a layer gathers with, made from a graph A:
  *
  *   GCN              Â = D^-1/2 (A + I) D^-1/2, D the row sums of A + I
  *   GAT              the pattern of A + I
  *   SAGE, max, GIN   the pattern of A without its diagonal
  *
  * â_ij is a_ij / (√d_i · √d_j), formed in f64 and rounded once: Â of a symmetric graph is symmetric to the last bit,
- * so that it can stand for its transpose. */
+ * so it serves as its own transpose. */
 #include <math.h>
 #include <string.h>
 
 #include "internal.h"
 
-/* Loops over fewer entries are over before another thread has woken up. */
+/* Loops over fewer entries end before another thread has started. */
 enum { ENTRIES_FOR_THREADS = 100000 };
 
 /* The first entry of row i in a column >= col. */
@@ -118,8 +118,8 @@ done:
 
 /* ---- symmetry ----------------------------------------------------------------------------------------- */
 
-/* Entries of the columns from `begin` to `end` have their mirror images. Columns ascend within a row, and so do the
- * images of the entries (i, j) in row j as i does: each is found where row j was left. */
+/* Whether all entries of columns begin .. end - 1 have their mirror images. The images of the entries (i, j) ascend
+ * in row j as i ascends, so each is the next entry of row j. */
 static bool is_mirrored(const sp_csr *a, int64_t begin, int64_t end, int64_t *next)
 {
     memcpy(next + begin, a->row_offsets + begin, (size_t)(end - begin) * sizeof *next);
@@ -127,7 +127,8 @@ static bool is_mirrored(const sp_csr *a, int64_t begin, int64_t end, int64_t *ne
         for (int64_t e = first_from(a, i, begin); e < a->row_offsets[i + 1] && a->col_indices[e] < end; e++) {
             const int32_t j = a->col_indices[e];
             const int64_t mirror = next[j]++;
-            if (mirror >= a->row_offsets[j + 1] || a->col_indices[mirror] != i || entry_value(a, e) != entry_value(a, mirror))
+            if (mirror >= a->row_offsets[j + 1] || a->col_indices[mirror] != i ||
+                entry_value(a, e) != entry_value(a, mirror))
                 return false;
         }
     return true;

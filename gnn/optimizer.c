@@ -1,4 +1,4 @@
-/* Optimizers: their options, and what they keep between steps. The step itself is the back end's, in one pass. */
+/* Optimizers: their options and their state. The back end does a step in one pass. */
 #include <math.h>
 
 #include "layer.h"
@@ -9,7 +9,7 @@ struct gnn_optimizer {
     gnn_optimizer_options options;
     gnn_range decay;
     void *moments[2];
-    gnn_pace *pace; /* in the engine's space, so that a step can be replayed after the rate was changed */
+    gnn_pace *pace; /* in the engine's space, so that a replayed step sees a new rate */
 };
 
 static void fill_defaults(gnn_optimizer_options *o)

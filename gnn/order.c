@@ -1,9 +1,9 @@
-/* Nodes renumbered by community, once, before a training. The rows of a community hear mostly from each other: side
- * by side they find in the nearest cache what the rows before them have read, and their entries lie so close that
- * tensor cores multiply them (tiles.c). Costs some 90 ns of a core an entry, half of that to find the communities,
- * half to sort the rows anew; an epoch gathers a row of features four times an entry.
+/* Renumbers the nodes by community, once, before training. Rows of a community share most of their columns. As
+ * neighbours they find these columns in the nearest cache, and their entries lie so close together that tensor cores
+ * multiply them (tiles.c). Renumbering costs some 90 ns of a core an entry, half for the communities, half for
+ * sorting the rows. An epoch gathers a row of features four times an entry.
  *
- * All memory is taken before anything moves; rows of features, labels and splits then move in place.
+ * All memory is allocated before anything moves. Rows of features, labels and splits move in place.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +12,11 @@
 
 /* ---- whether it pays ---------------------------------------------------------------------------------- */
 
-/* What it costs is earned by large graphs; products with sparse ones read mostly the rows themselves. */
+/* Only large graphs earn the cost; products with sparse graphs mostly read the rows themselves. */
 static const int64_t LEAST_ENTRIES = 10000000, LEAST_DEGREE = 50;
-/* A first-level cache of 256 KB holds as many sectors of 32 bytes: rows this near can be found in it. */
+/* A first-level cache of 256 KB holds 8,192 sectors of 32 bytes: it can hold rows this near. */
 enum { NEAR = 4096, SAMPLED = 64 };
-/* Of all entries, so many must come near by the new numbers. */
+/* The share of entries that must come near by the new numbers. */
 static const double LEAST_GAIN = 0.1;
 
 /* The share of entries (i, j) near the diagonal, in every 64th row; `place` NULL: as they are. */
@@ -44,7 +44,7 @@ static bool has_positive_weights(const sp_csr *a)
 
 /* ---- what is moved ------------------------------------------------------------------------------------ */
 
-/* A numbering, and the same the other way round; and a row of each cycle of more than one row that it has. */
+/* A permutation, its inverse, and one row of each of its cycles of more than one row. */
 typedef struct numbering {
     int32_t *order, *place; /* row r was row order[r]; row i becomes row place[i] */
     int32_t *cycles;
@@ -77,7 +77,7 @@ static void free_numbering(sp_context *context, numbering *n)
     sp_free(context, n->cycles);
 }
 
-/* Row r of `size` bytes becomes what row order[r] was, cycle after cycle; threads move slices of all rows. */
+/* Moves row order[r] of `size` bytes to row r, cycle after cycle. Threads move slices of all rows. */
 static void move_rows(sp_context *context, const numbering *n, void *rows, int64_t stride, int64_t size)
 {
     enum { SLICE = 128 };
@@ -137,8 +137,8 @@ done:
 
 /* ---- the whole ---------------------------------------------------------------------------------------- */
 
-/* With MaxK an entry gathers 80 bytes: the H200 trains Reddit's shape in 10.5 ms an epoch, in 9.9 by communities, but
- * renumbering takes 0.8 s, more than that gains in 1,000 epochs. */
+/* With MaxK an entry gathers 80 bytes: the H200 trains Reddit's shape in 10.5 ms an epoch, by communities in 9.9.
+ * Renumbering takes 0.8 s, more than this gains in 1,000 epochs. */
 gnn_order gnn_order_for(const gnn_model_options *model, gnn_order order)
 {
     return order == GNN_ORDER_AUTO && model && model->maxk > 0 ? GNN_ORDER_KEEP : order;

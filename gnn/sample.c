@@ -1,31 +1,30 @@
 /* Bulk sampling by matrices (Tripathy et al., "Distributed matrix-based sampling for graph neural network training",
- * 2024; Li et al., section V.C). The minibatches of a bulk are stacked; with Q the rows that a layer computes, a
- * layer is
+ * 2024; Li et al., section V.C). The minibatches of a bulk are stacked. Q selects the rows that a layer computes:
  *   P = Q·A        what can be drawn;
  *   SAMPLE(P, s)   s draws without replacement from each row;
  *   EXTRACT        the rows and columns drawn, columns numbered within their minibatch: the nodes of the layer above
  *                  first, as they are there, then the new ones by ascending number in the graph;
  * and its columns are the rows of the layer below.
  *
- * Node-wise, Q has a single one a row: P is rows of A, drawn from where they are and never formed. s of a node's
- * neighbours are drawn, each set of s with the same probability, and their values multiplied by neighbours / s. A
- * node's own entry, where the matrix has one, is not among them: it is kept as it is.
+ * Node-wise, Q has one entry a row, so P consists of rows of A; it is never formed. s of a node's neighbours are
+ * drawn, each set of s with the same probability, and their values are multiplied by neighbours / s. The diagonal
+ * entry is kept as it is.
  *
- * Layer-wise, Q has a row a minibatch and P = Q·(A ∘ A), a product of libsparse (for FastGCN, whose weights do not
- * depend on the batch, only its pattern, as in the authors' code: a node that nobody hears from would be of no use).
- * The nodes of the layer above are columns anyway. s others are drawn, one after another with probabilities
- * proportional to the weights of those left, and their columns divided by the chance that the sample had to contain
- * them. LADIES draws from all, and divides by s · p as if it drew with replacement, which makes columns of large p
- * too light. As there, rows are then scaled, here to the sum that they have in A (in LADIES they sum to one). So are
- * rows of clusters, whose edges to other clusters are lost.
+ * Layer-wise, Q has a row a minibatch and P = Q·(A ∘ A), a product of libsparse. FastGCN's weights do not depend on
+ * the batch; there P is only a pattern, as in the authors' code, which leaves out nodes without a neighbour in the
+ * batch. The nodes of the layer above are columns in any case. s others are drawn one after another with
+ * probabilities proportional to the remaining weights, and their columns are divided by the probability that the
+ * sample contains them. LADIES draws from all nodes and divides by s · p, as if it drew with replacement, which makes
+ * columns of large p too light. Rows are then scaled to their sum in A (in LADIES to one). Rows of clusters, which
+ * lose their edges to other clusters, are scaled as well.
  *
- * Whatever the bulk, the threads or the back end, the same minibatches come out, bit by bit. In the memory of a bulk
- * the list of each minibatch's nodes comes first: the lists of its layers are beginnings of it. */
+ * The minibatches have the same bits for any bulk, number of threads and back end. In the memory of a bulk each
+ * minibatch begins with its list of nodes; the lists of its layers are beginnings of that list. */
 #include "sample.h"
 
 /* ---- a bulk ------------------------------------------------------------------------------------------- */
 
-/* What the minibatches that were drawn together lie in. */
+/* The memory of minibatches that were drawn together. */
 struct gnn_bulk {
     int64_t users; /* minibatches that are not freed yet */
     char *memory;
@@ -33,7 +32,7 @@ struct gnn_bulk {
 
 /* Block l from the top: its rows are lists[l], its columns lists[l + 1]. */
 typedef struct bulk {
-    int layers; /* that are drawn: for clusters one, which stands for all */
+    int layers; /* that are drawn; for clusters one, used for all layers */
     gnn_lists lists[GNN_MAX_LAYERS + 1];
     gnn_drawn drawn[GNN_MAX_LAYERS];
     gnn_target *targets;
@@ -96,7 +95,7 @@ done:
 
 /* ---- layers ------------------------------------------------------------------------------------------- */
 
-/* Columns of the rows' layer, by the nodes that were drawn. */
+/* The columns of a layer: its rows' nodes, then the nodes that were drawn. */
 static sp_status grow_lists(gnn_sampler *s, const gnn_lists *rows, gnn_lists *columns)
 {
     gnn_lists fresh = {0};
@@ -112,7 +111,7 @@ done:
     return status;
 }
 
-/* Where each minibatch's entries begin, for the host: which waits for the device. */
+/* Where each minibatch's entries begin, for the host. Waits for the device. */
 static sp_status read_sizes(gnn_sampler *s, const gnn_lists *rows, gnn_drawn *drawn)
 {
     if (drawn->first) return SP_OK;
@@ -121,8 +120,8 @@ static sp_status read_sizes(gnn_sampler *s, const gnn_lists *rows, gnn_drawn *dr
     return status == SP_OK ? s->backend->sizes(s, rows, drawn) : status;
 }
 
-/* On a device, up to this fan-out room is made for all that the rows could give, so as not to wait for how much it
- * is. */
+/* On a device, up to this fan-out there is room for all that rows can give, so that nothing waits for the exact size.
+ */
 enum { MOST_SPARED = 32 };
 
 static sp_status draw_entries(gnn_sampler *s, const gnn_lists *rows, int layer, gnn_drawn *drawn)
@@ -201,7 +200,7 @@ done:
 
 /* ---- minibatches -------------------------------------------------------------------------------------- */
 
-/* A piece of the bulk's memory, from a multiple of 256 bytes on; `base` NULL only counts. */
+/* A piece of the bulk's memory, aligned to 256 bytes. With `base` NULL it is only counted. */
 static void *piece(char *base, int64_t *used, int64_t count, size_t size)
 {
     const int64_t begin = (*used + 255) / 256 * 256;
@@ -209,13 +208,13 @@ static void *piece(char *base, int64_t *used, int64_t count, size_t size)
     return base ? base + begin : NULL;
 }
 
-/* Where the columns of block l of the bulk are. */
+/* The lists of the columns of block l. */
 static const gnn_lists *columns_of(const bulk *b, int l)
 {
-    return b->lists[l + 1].count ? &b->lists[l + 1] : &b->lists[l]; /* of clusters, the rows */
+    return b->lists[l + 1].count ? &b->lists[l + 1] : &b->lists[l]; /* of clusters: the rows */
 }
 
-/* Shapes and arrays of minibatch m, of which the bulk's memory at `base` is used so far. */
+/* Shapes and arrays of minibatch m. *used bytes of the bulk's memory at `base` are taken. */
 static void lay_out(const gnn_sampler *s, const bulk *b, int64_t m, char *base, int64_t *used,
                     gnn_minibatch *minibatch)
 {
@@ -325,7 +324,7 @@ sp_status gnn_sample_bulk(gnn_sampler *s, int64_t count)
     s->next += count;
 done:
     free_bulk(s, &b);
-    if (status != SP_OK) { /* which marks are set nobody knows */
+    if (status != SP_OK) { /* the marks are in an unknown state */
         gnn_sample_drop(s);
         gnn_sample_free_marks(s);
     }

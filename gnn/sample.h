@@ -1,9 +1,9 @@
-/* What sampler.c, sample.c and its back ends share: the minibatches of a bulk on their way, the operations on them,
- * and the random numbers, which are the same on both.
+/* What sampler.c, sample.c and the back ends share: the minibatches of a bulk while they are drawn, the operations on
+ * them, and random numbers, which are the same on both back ends.
  *
- * Lists of a bulk are stacked: of `count` minibatches each has a list of nodes, one after another, and row r of
- * the stack is node lists.nodes[r]. A node's place in its minibatch's list is its row in the blocks below and its
- * column in the block above; lists only grow, so that the place stays what it is. */
+ * The lists of a bulk are stacked: each of `count` minibatches has a list of nodes, one list follows the other, and
+ * row r of the stack is node lists.nodes[r]. The place of a node in its minibatch's list is its row in the blocks
+ * below and its column in the block above. Lists only grow, so places do not change. */
 #ifndef GNN_SAMPLE_H
 #define GNN_SAMPLE_H
 
@@ -18,11 +18,11 @@ extern "C" {
 
 /* ---- random numbers ----------------------------------------------------------------------------------- */
 
-/* Sites of gnn_random, whose step is the pass; beyond those of dropout. The index is a place in the order, or
- * minibatch of the pass * nodes + node: nothing depends on which minibatches are drawn together. */
+/* Sites of gnn_random beyond those of dropout; the step is the pass. The index is a place in the order, or minibatch
+ * of the pass * nodes + node, so nothing depends on which minibatches are drawn together. */
 enum { GNN_SITE_SHUFFLE = 0x10000, GNN_SITE_SAMPLE = 0x10001 /* + the layer */ };
 
-/* Below `bound`, of 64 random bits; the bias is bound / 2^64. */
+/* A number below `bound` from 64 random bits; the bias is bound / 2^64. */
 INLINE int64_t gnn_below(uint64_t bits, int64_t bound)
 {
     return (int64_t)((unsigned __int128)bits * (uint64_t)bound >> 64);
@@ -48,9 +48,9 @@ INLINE uint64_t gnn_bits(double number)
     return bits;
 }
 
-/* Exponentially distributed with mean 1: -log u, u in (0, 1] of 53 bits. The libraries' logarithms differ in the
- * last bit; this one, u = m · 2^e with m in [0.707, 1.414] and log m = 2 artanh((m - 1) / (m + 1)) in eleven
- * terms, is made of operations that IEEE 754 defines, hence the same everywhere. */
+/* Exponentially distributed with mean 1: -log u, u in (0, 1] of 53 bits. Logarithms of libraries differ in the last
+ * bit. This one is the same everywhere, as it uses operations that IEEE 754 defines: u = m · 2^e with m in [0.707,
+ * 1.414], log m = 2 artanh((m - 1) / (m + 1)) in eleven terms. */
 INLINE double gnn_exponential(uint64_t random)
 {
     const uint64_t bits = gnn_bits((double)((random >> 11) + 1) * 0x1p-53), fraction = bits & 0xfffffffffffffu;
@@ -66,7 +66,7 @@ INLINE double gnn_exponential(uint64_t random)
     return -((double)exponent * 0.69314718055994531 + 2 * f * sum);
 }
 
-/* 1 - exp(-x) for x >= 0, likewise; the relative error stays at a few units in the last place for small x too. */
+/* 1 - exp(-x) for x >= 0, likewise. The relative error is a few units in the last place, also for small x. */
 INLINE double gnn_chance(double x)
 {
     if (!(x < 40)) return 1;
@@ -77,9 +77,9 @@ INLINE double gnn_chance(double x)
     return 1 - half - half * (t * series);
 }
 
-/* ---- a bulk on its way -------------------------------------------------------------------------------- */
+/* ---- a bulk -------------------------------------------------------------------------------- */
 
-/* A list of nodes a minibatch. Arrays lie in the engine's space unless said otherwise. */
+/* A list of nodes for each minibatch. Arrays lie in the engine's space unless said otherwise. */
 typedef struct gnn_lists {
     int64_t count;        /* of lists */
     int64_t *first;       /* count + 1, host: where each begins */
@@ -93,10 +93,10 @@ typedef struct gnn_drawn {
     int64_t *first;   /* lists + 1, host: where the entries of each minibatch begin */
     int32_t *cols;    /* nodes of the graph, ascending within a row but for GNN_SAMPLE_NODE */
     int32_t *at;      /* where the entry stands in the row of the matrix; NULL for patterns */
-    double *scale;    /* of each node of the lists that the columns are: what entries are multiplied by; or NULL */
+    double *scale;    /* of each node of the lists that the columns are: a factor of the entries; or NULL */
 } gnn_drawn;
 
-/* Where a block of one minibatch goes: of a layer, offsets, columns and values; at the end, its list. */
+/* Where a block of one minibatch goes: offsets, columns and values of a layer, or in the end its list. */
 typedef struct gnn_target {
     int64_t *offsets;
     int32_t *cols;
@@ -124,14 +124,14 @@ struct gnn_sampler {
     gnn_minibatch *ready;            /* drawn, not yet handed out: from ready_next to ready_count - 1 */
     int64_t ready_count, ready_next;
 
-    /* Of each minibatch of a bulk, for each node of the graph. Between bulks all -1 and 0. */
-    int64_t lists, words; /* so many minibatches, 32-bit words of bits each */
+    /* For each minibatch of a bulk and each node of the graph. Between bulks places are -1, bits 0. */
+    int64_t lists, words; /* minibatches that there is room for; 32-bit words of bits of each */
     int32_t *place;       /* lists x nodes: the node's place in the list, or -1 */
     uint32_t *known;      /* lists x words: the nodes in the list */
-    uint32_t *drawn;      /* lists x words: nodes drawn for this layer, whether they are in the list or not */
+    uint32_t *drawn;      /* lists x words: nodes drawn for this layer, in the list or not */
 };
 
-/* Arrays in the engine's space: made, made from the host's, freed. `array` points to the pointer. */
+/* Makes, frees and fills arrays in the engine's space. `array` points to the pointer. */
 static inline sp_status gnn_sample_array(const gnn_sampler *s, int64_t count, size_t size, void *array)
 {
     return sp_array_create(s->engine->context, count, size, s->engine->space, (void **)array);
@@ -150,49 +150,51 @@ static inline sp_status gnn_sample_array_take(const gnn_sampler *s, int64_t coun
     return sp_array_copy(s->engine->context, count, size, *(void **)array, s->engine->space, from, SP_HOST);
 }
 
-/* sample.c: the next `count` minibatches of the pass become the sampler's `ready`; frees those; frees the marks. */
+/* sample.c: draws the next `count` minibatches of the pass into the sampler's `ready`; frees those; frees the marks. */
 sp_status gnn_sample_bulk(gnn_sampler *s, int64_t count);
 void gnn_sample_drop(gnn_sampler *s);
 void gnn_sample_free_marks(gnn_sampler *s);
 
 /* ---- the operations ----------------------------------------------------------------------------------- */
 
-/* One back end. `number` is that of the bulk's first minibatch in the pass. */
+/* One back end. `number` is the place of the bulk's first minibatch in the pass. */
 typedef struct gnn_sample_backend {
-    /* All marks of so many lists become -1 and 0. */
+    /* Sets the marks of `lists` lists to -1 and 0. */
     sp_status (*clear)(const gnn_sampler *sampler, int64_t lists);
-    /* to = from in the order of the upper 32 bits of each entry's random number, of equals as they come. */
+    /* to = from, sorted by the upper 32 bits of each entry's random number; equal ones keep their order. */
     sp_status (*shuffle)(const gnn_sampler *sampler, int64_t pass, int64_t count, const int32_t *from, int32_t *to);
-    /* The nodes of the lists are known at their places. Writes first_there. */
+    /* Marks the nodes of the lists as known, with their places. Writes first_there. */
     sp_status (*enter)(const gnn_sampler *sampler, const gnn_lists *lists);
-    /* Nothing is known any more; each list goes to its target. */
+    /* Clears these marks, and writes each list to its target. */
     sp_status (*leave)(const gnn_sampler *sampler, const gnn_lists *lists, const gnn_target *targets);
-    /* Offsets of what `draw` will give for the rows; and where the entries of each list begin. */
+    /* `count`: the offsets of the entries that `draw` will write. `sizes`: where the entries of each list begin. */
     sp_status (*count)(const gnn_sampler *sampler, const gnn_lists *rows, int64_t fanout, gnn_drawn *drawn);
     sp_status (*sizes)(const gnn_sampler *sampler, const gnn_lists *rows, gnn_drawn *drawn);
-    /* Node-wise: a row's own entry, and all others if they are no more than `fanout`, else so many of them, each
-     * such set with the same probability; their columns become drawn. Otherwise: the entries of known columns. */
+    /* Node-wise: draws `fanout` of a row's entries (all if there are no more), each set of that size with the same
+     * probability, keeps the row's own entry, and marks their columns as drawn. Otherwise: takes the entries of known
+     * columns. */
     sp_status (*draw)(const gnn_sampler *sampler, const gnn_lists *rows, int64_t number, int layer, int64_t fanout,
                       gnn_drawn *drawn);
-    /* The nodes that are known, or those that are drawn and not known, ascending; writes `first` of the lists on both
-     * sides and allocates their nodes. */
+    /* Lists the known nodes, or those that are drawn and not known, ascending. Writes `first` on both sides and
+     * allocates the nodes. */
     sp_status (*list)(const gnn_sampler *sampler, bool fresh, gnn_lists *lists);
-    /* Row m of P holds the candidates of minibatch m, by its values or the sampler's weights w. Each one that is
-     * not known gets the key E / w, E exponential: the smallest keys are successive draws with probabilities
-     * proportional to the weights of those left (Efraimidis and Spirakis 2006). `fanout` of them become drawn;
-     * thresholds[m] is the smallest key that does not, infinite if there is none. */
+    /* Row m of P holds the candidates of minibatch m with weights w: P's values, or the sampler's. A candidate that
+     * is not known gets the key E / w, E exponential: candidates by ascending key are successive draws with
+     * probabilities proportional to the remaining weights (Efraimidis and Spirakis 2006). The first `fanout` are
+     * marked as drawn. thresholds[m] is the smallest other key, or infinite. */
     sp_status (*choose)(const gnn_sampler *sampler, const sp_csr *p, int64_t number, int layer, int64_t fanout,
                         double *thresholds);
-    /* grown = lists, each followed by its fresh nodes, which are known from now on; nothing is drawn any more.
-     * Writes first_there. */
+    /* grown = lists, each followed by its fresh nodes, which become known. No node is drawn afterwards. Writes
+     * first_there. */
     sp_status (*grow)(const gnn_sampler *sampler, const gnn_lists *lists, const gnn_lists *fresh, gnn_lists *grown);
-    /* scale of the grown lists' nodes: 1 for those of `lists`, for the others 1 over the probability w · threshold
-     * has of being above E, all other keys given: with it sums are estimated without bias (Cohen and Kaplan 2007). */
+    /* Writes a scale for each node of the grown lists: 1 for those of `lists`, for the others 1 over the probability
+     * that E is below w · threshold, given all other keys. Sums over scaled samples have no bias (Cohen and Kaplan
+     * 2007). */
     sp_status (*weigh)(const gnn_sampler *sampler, const sp_csr *p, const double *thresholds, const gnn_lists *lists,
                        const gnn_lists *grown, double *scale);
-    /* Writes the blocks: columns are places, ascending. Values: node-wise, what was drawn times the entries to
-     * draw from over the number of draws. Otherwise times the column's scale, then each row scaled to the Σ
-     * |value| that it has in the matrix. */
+    /* Writes the blocks. Columns are places, ascending. Node-wise, a drawn value is multiplied by the number of
+     * entries to draw from over the number of draws. Otherwise it is multiplied by its column's scale, and then each
+     * row is scaled to its Σ |value| in the matrix. */
     sp_status (*finish)(const gnn_sampler *sampler, const gnn_lists *rows, const gnn_lists *columns,
                         const gnn_drawn *drawn, int64_t fanout, const gnn_target *targets);
 } gnn_sample_backend;

@@ -1,17 +1,16 @@
-/* Samplers: what each kind knows beforehand of the matrix, and passes over the nodes, cut into minibatches in an
- * order of their own. sample.c draws them. */
+/* Samplers: what each kind prepares from the matrix, and passes over the nodes in a random order, cut into
+ * minibatches. sample.c draws them. */
 #include "sample.h"
 
-/* Minibatches of a bulk unless the caller says. On a device a layer then has thousands of rows, and the waits for
- * sizes, one a layer of some 10 microseconds, cost less than a microsecond a minibatch. On the CPU two for each
- * thread, so that what is known of their nodes stays in the caches (a bulk of 64 takes 1.3 times as long). That takes
- * 4.25 bytes for each node and minibatch: at most 4 GiB. */
+/* Minibatches of a bulk by default. On a device a layer then has thousands of rows, and waiting for sizes, some 10 µs
+ * a layer, costs less than 1 µs a minibatch. On the CPU two for each thread, so that the marks of their nodes stay in
+ * the caches (a bulk of 64 takes 1.3 times as long). Marks take 4.25 bytes a node and minibatch, at most 4 GiB. */
 enum { DEVICE_BULK = 64, THREAD_BULK = 2, MOST_BULK = 65535 };
 static const int64_t MARK_BYTES = (int64_t)4 << 30;
 
-/* ---- what is known beforehand ------------------------------------------------------------------------- */
+/* ---- preparation ------------------------------------------------------------------------- */
 
-/* Where column `row` stands in the row, or -1. */
+/* The place of the diagonal entry within its row, or -1. */
 static int32_t own_entry(const sp_csr *matrix, int64_t row)
 {
     const int64_t end = matrix->row_offsets[row + 1];
@@ -39,7 +38,8 @@ static sp_status sum_rows(gnn_sampler *s, const sp_csr *host)
     if (status != SP_OK) return status;
     for (int64_t i = 0; i < host->rows; i++) {
         sums[i] = 0;
-        for (int64_t k = host->row_offsets[i]; k < host->row_offsets[i + 1]; k++) sums[i] += fabs(entry_value(host, k));
+        for (int64_t k = host->row_offsets[i]; k < host->row_offsets[i + 1]; k++)
+            sums[i] += fabs(entry_value(host, k));
     }
     status = gnn_sample_array_take(s, host->rows, sizeof *sums, sums, &s->sums);
     sp_free(s->engine->context, sums);
@@ -51,7 +51,8 @@ static sp_status weigh_columns(gnn_sampler *s, const sp_csr *host)
     double *weights;
     sp_status status = sp_calloc(s->engine->context, host->cols, sizeof *weights, (void **)&weights);
     if (status != SP_OK) return status;
-    for (int64_t k = 0; k < host->nnz; k++) weights[host->col_indices[k]] += entry_value(host, k) * entry_value(host, k);
+    for (int64_t k = 0; k < host->nnz; k++)
+        weights[host->col_indices[k]] += entry_value(host, k) * entry_value(host, k);
     status = gnn_sample_array_take(s, host->cols, sizeof *weights, weights, &s->weights);
     sp_free(s->engine->context, weights);
     return status;
@@ -74,7 +75,7 @@ static sp_status square_values(gnn_sampler *s, const sp_csr *host)
     return status;
 }
 
-/* The nodes of each cluster, ascending; clusters are numbered from 0 to the highest, some may be empty. */
+/* The nodes of each cluster, ascending. Clusters are numbered from 0; some may be empty. */
 static sp_status group_nodes(gnn_sampler *s, const int32_t *clusters)
 {
     const int64_t nodes = s->a.rows;
@@ -90,7 +91,7 @@ done:
     return status;
 }
 
-/* What each kind of sampler knows beforehand, from the matrix on the host. */
+/* What each kind of sampler needs, from the matrix on the host. */
 static sp_status prepare(gnn_sampler *s, const sp_csr *host, const int32_t *clusters)
 {
     sp_status status = SP_OK;
@@ -106,7 +107,7 @@ done:
 
 /* ---- a pass ------------------------------------------------------------------------------------------- */
 
-/* Nodes that are there, none of them twice; or the failure that names the first that is not. */
+/* Checks that the nodes exist and that none occurs twice. */
 static sp_status check_nodes(const gnn_sampler *s, const int32_t *nodes, int64_t count)
 {
     sp_context *context = s->engine->context;
@@ -141,8 +142,8 @@ static void forget_nodes(gnn_sampler *s)
     s->asked = s->asked_there = NULL;
 }
 
-/* Keeps the nodes, in the engine's space too: mostly the next pass is over the same ones, and comparing takes a tenth
- * of the time that checking and sending them takes. */
+/* Keeps the nodes, also in the engine's space: the next pass is mostly over the same ones, and comparing takes a
+ * tenth of the time of checking and sending them. */
 static sp_status take_nodes(gnn_sampler *s, const int32_t *nodes, int64_t count)
 {
     sp_context *context = s->engine->context;
@@ -193,7 +194,7 @@ static sp_status find_clusters(gnn_sampler *s, int32_t *wanted, int64_t *count)
     return status;
 }
 
-/* The batches of all nodes of the clusters that hold one of the nodes: clusters shuffled, their nodes ascending. */
+/* Batches of clusters that hold one of the nodes, with all their nodes: clusters shuffled, nodes ascending. */
 static sp_status cut_clusters(gnn_sampler *s, int64_t pass)
 {
     sp_context *context = s->engine->context;

@@ -1,7 +1,6 @@
-/* Trainers as bytes: a head of fixed width with options and progress, then the parameters, the best parameters and
- * the optimizer's moments, as they lie in memory (little-endian), and the names of the classes, a NUL after each. A
- * checksum covers all of it: bytes from outside are not believed before it is right, and their sizes not before they
- * add up. */
+/* Trainers as bytes: a head of fixed width with options and progress, the parameters, the best parameters, the
+ * optimizer's moments, as in memory (little-endian), and the names of the classes, each with a NUL. Bytes from
+ * outside are used only after the checksum of all and the sizes have been checked. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -9,7 +8,7 @@
 
 #include "trainer.h"
 
-enum { VERSION = 3, OLDEST = 2, MOST_PARTS = 4 }; /* 2 ends its head before `names` */
+enum { VERSION = 3, OLDEST = 2, MOST_PARTS = 4 }; /* version 2 has no `names` */
 static const char MAGIC[8] = {'g', 'n', 'n', '-', 's', 'a', 'v', 'e'};
 
 typedef struct saved_head {
@@ -24,15 +23,15 @@ typedef struct saved_head {
     int64_t several, epoch, best_epoch, step, steps;
     double best_loss;
     uint64_t seed;
-    int64_t parameters, has_best, moments; /* numbers in each part; which parts there are */
+    int64_t parameters, has_best, moments; /* numbers in each part; flags and count of optional parts */
     int64_t names;                         /* bytes of them; 0: classes are numbers */
 } saved_head;
 
 _Static_assert(sizeof(saved_head) % sizeof(uint64_t) == 0 && sizeof(saved_head) == 37 * sizeof(uint64_t),
                "no padding: the head is the same everywhere");
 
-/* 64 bits a step through a mixer that loses nothing: bytes that differ in one word never have the same sum. The last
- * word is filled up with zeros; the length is in the head. */
+/* Mixes 64 bits a step by a bijection: bytes that differ in one word never have the same sum. The last word is padded
+ * with zeros; the length is in the head. */
 static uint64_t checksum(const void *bytes, int64_t size)
 {
     const char *at = bytes;
@@ -59,7 +58,7 @@ static size_t head_size(uint64_t version)
 
 /* ---- saving -------------------------------------------------------------------------------------------- */
 
-/* Bytes of `count` names in the first `room` of them; -1: they end before. */
+/* The size of `count` names in at most `room` bytes, or -1. */
 static int64_t names_size(const char *names, int64_t count, int64_t room)
 {
     int64_t size = 0;
@@ -86,7 +85,7 @@ static saved_head make_head(gnn_trainer *t)
     return head;
 }
 
-/* The parts that follow a head, in their order; where they lie in the engine's space. */
+/* The addresses of the parts that follow a head, in their order. */
 static int list_parts(gnn_trainer *t, const saved_head *head, void *part[MOST_PARTS], int64_t **steps)
 {
     void *moments[2] = {NULL};
@@ -98,7 +97,7 @@ static int list_parts(gnn_trainer *t, const saved_head *head, void *part[MOST_PA
     return count;
 }
 
-/* Bits are compared: a whole exponent of ones. */
+/* A number is not finite if all bits of its exponent are set. */
 static bool all_finite(const void *numbers, int64_t count, int64_t type)
 {
     const uint64_t wide = UINT64_C(0x7ff) << 52;
@@ -165,7 +164,7 @@ static sp_status damaged(sp_context *context, const char *what)
 
 static bool in_range(int64_t number, int64_t low, int64_t high) { return number >= low && number <= high; }
 
-/* Each layer has a matrix of weights at least: so no head asks for more memory than its file takes. */
+/* Each layer has at least one matrix of weights, so a head cannot ask for more memory than its file has. */
 static bool weights_fit(const saved_head *h)
 {
     const bool gat = h->layer == GNN_GAT, gin = h->layer == GNN_GIN;
@@ -178,7 +177,7 @@ static bool weights_fit(const saved_head *h)
     return weights <= (double)h->parameters;
 }
 
-/* Options that a trainer can have; what else is wrong with them it finds itself. */
+/* Options in the range of a trainer, which checks the rest itself. */
 static bool is_plausible(const saved_head *h)
 {
     const double reals[] = {h->input_dropout, h->dropout, h->attention_dropout, h->rate, h->beta1, h->beta2,
@@ -201,7 +200,7 @@ static const char *names_of(const void *bytes, const saved_head *head)
     return (const char *)bytes + head->bytes - head->names;
 }
 
-/* Of model and optimizer, to build a trainer from. */
+/* The options of model and optimizer. */
 static gnn_trainer_options options_of(const saved_head *h)
 {
     return (gnn_trainer_options){
@@ -215,7 +214,7 @@ static gnn_trainer_options options_of(const saved_head *h)
                       .epsilon = h->epsilon, .decay = h->decay, .decay_first_layer = h->decay_first_layer != 0}};
 }
 
-/* Options that go together, numbers that are finite. */
+/* Checks that options go together and that numbers are finite. */
 static sp_status check_content(sp_context *context, const void *bytes, const saved_head *head)
 {
     const gnn_trainer_options options = options_of(head);
@@ -235,7 +234,7 @@ static sp_status check_content(sp_context *context, const void *bytes, const sav
     return SP_OK;
 }
 
-/* Believes a head once all of the bytes are as they should be. */
+/* Reads the head after checking all bytes. */
 static sp_status read_head(sp_context *context, const void *bytes, int64_t size, saved_head *head)
 {
     const int64_t least = (int64_t)head_size(OLDEST);
@@ -293,7 +292,8 @@ static sp_status match_shape(gnn_trainer *t, const saved_head *saved)
                    {"heads", attention ? saved->heads : 0, attention ? own.heads : 0},
                    {"heads in the last layer", attention ? saved->output_heads : 0, attention ? own.output_heads : 0},
                    {"columns kept by MaxK", saved->maxk, own.maxk},
-                   {"bytes a number", (int64_t)number_size((sp_dense_type)saved->type), (int64_t)number_size(own.type)},
+                   {"bytes a number", (int64_t)number_size((sp_dense_type)saved->type),
+                    (int64_t)number_size((sp_dense_type)own.type)},
                    {"parameters", saved->parameters, own.parameters}};
     if (saved->layer != own.layer)
         return sp_fail(t->context, SP_ERROR_ARGUMENT, "the saved model is %s, not %s", layer_names[saved->layer],
@@ -336,7 +336,7 @@ sp_status gnn_trainer_restore(gnn_trainer *t, const void *bytes, int64_t size)
     TRY(t->engine->backend->set_step(t->engine, head.step));
     t->engine->seed = head.seed;
     t->epoch = head.epoch;
-    t->rate = NAN; /* the next epoch sets it */
+    t->rate = NAN; /* set by the next epoch */
     t->best_loss = head.has_best ? head.best_loss : INFINITY;
     t->best_epoch = head.has_best ? head.best_epoch : 0;
     if (!t->data->split) t->several = head.several != 0;

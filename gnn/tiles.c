@@ -1,6 +1,6 @@
-/* The dense tiles of a block set apart. Where rows are numbered by community, a tile of 128 rows and 64 columns
- * within one has hundreds of entries; as ones and zeros, a bit each, it is multiplied on tensor cores in less time
- * than the rows of X take that its entries would gather one by one:
+/* Dense tiles of a block for tensor cores. If nodes are numbered by community, a tile of 128 rows and 64 columns
+ * within a community has hundreds of entries. As bits it is multiplied on tensor cores in less time than its entries
+ * take to gather rows of X one by one:
  *
  *   A = diag(r)·T·diag(c) + R        T: the tiles' ones; R: the entries of all other tiles, as ever
  *
@@ -13,13 +13,13 @@
 
 #include "internal.h"
 
-/* A tile takes as long as some 180 gathered entries (H200, 256 columns: 20.7 ns, and 0.113 for 1 KB at 9.1 TB/s). All
- * of it must save more than the tiles' own work costs, and setting them apart must be worth it. */
+/* A tile takes as long as some 180 gathered entries (H200, 256 columns: 20.7 ns; an entry 0.113 ns for 1 KB at 9.1
+ * TB/s). Matrices with few entries, few columns or few dense tiles are left as they are. */
 enum { LEAST_IN_TILE = 180, LEAST_WIDTH = 32 };
 static const int64_t LEAST_ENTRIES = 1000000;
 static const double LEAST_SHARE = 0.25;
 
-/* What is found on the host, to be placed. */
+/* The result on the host. */
 typedef struct cut {
     int64_t *start, *kept; /* tiles before each panel; entries beside the tiles before each row */
     int32_t *column;
@@ -40,7 +40,7 @@ static void free_cut(sp_context *context, cut *c)
 
 static int64_t length_of(const sp_csr *a, int64_t i) { return a->row_offsets[i + 1] - a->row_offsets[i]; }
 
-/* 1/√d or 1/d; *fits: the values, if there are any, are what these make. */
+/* The scale 1/√d or 1/d. *fits: the matrix has the values that this scale gives. */
 static sp_status find_scale(sp_context *context, const sp_csr *a, gnn_layer layer, cut *c, bool *fits)
 {
     const float *values = a->values;
@@ -81,7 +81,7 @@ static void count_tiles(const sp_csr *a, int64_t panel, int64_t columns, int32_t
     for (int64_t k = begin; k < end; k++) count[a->col_indices[k] / GNN_TILE_COLS]++;
 }
 
-/* How many tiles each panel has and how many entries each row keeps. */
+/* Counts the tiles of each panel and the entries that each row keeps. */
 static void count_all(sp_context *context, const sp_csr *a, int64_t panels, int64_t columns, int32_t *counts, cut *c)
 {
     const int threads = sp_context_threads(context);
@@ -98,15 +98,15 @@ static void count_all(sp_context *context, const sp_csr *a, int64_t panels, int6
     for (int64_t i = 0; i < a->rows; i++) c->kept[i + 1] += c->kept[i];
 }
 
-/* The bit of row r and column j of a tile, in the order in which m16n8k16 products want them: a word a lane for each
- * 16 rows, of which bits b and 16 + b are a register's two numbers. */
+/* Sets the bit of row r and column j of a tile. Bits have the order of m16n8k16 products: for every 16 rows each lane
+ * has a word, whose bits b and 16 + b are the two numbers of a register. */
 static void set_bit(uint32_t *tile, int r, int j)
 {
     const int lane = r % 8 * 4 + j % 8 / 2, bit = j / 16 * 4 + j % 16 / 8 * 2 + r % 16 / 8;
     tile[r / 16 * 32 + lane] |= 1u << (bit + j % 2 * 16);
 }
 
-/* One panel's tiles and what is left of its rows; `place` has room for a number a column of tiles. */
+/* Fills one panel's tiles and the other entries of its rows. `place`: room for a number for each column of tiles. */
 static void fill_panel(const sp_csr *a, int64_t panel, int64_t columns, int32_t *place, cut *c)
 {
     const int64_t first = panel * GNN_TILE_ROWS;
@@ -134,7 +134,7 @@ static void fill_panel(const sp_csr *a, int64_t panel, int64_t columns, int32_t 
     }
 }
 
-/* Everything but the scales; *pays: there is enough in tiles. */
+/* Everything except the scales. *pays: enough entries lie in tiles. */
 static sp_status cut_tiles(sp_context *context, const sp_csr *a, gnn_layer layer, cut *c, bool *pays)
 {
     const int64_t panels = (a->rows + GNN_TILE_ROWS - 1) / GNN_TILE_ROWS;
@@ -226,7 +226,7 @@ done:
     return status;
 }
 
-/* Room for X of so many columns as halves, twice; other blocks keep what there is where there is no more. */
+/* Room for two halves of X with `width` columns. On failure the old room stays, for other blocks. */
 static sp_status widen(gnn_tiles *t, int64_t width)
 {
     const int64_t padded = gnn_tile_width(width);
@@ -281,14 +281,15 @@ sp_status gnn_block_split(gnn_block *block)
     if (status == SP_OK) return SP_OK;
     gnn_tiles_release(block->tiles);
     block->tiles = NULL;
-    return status == SP_ERROR_DEVICE_MEMORY || status == SP_ERROR_HOST_MEMORY ? SP_OK : status; /* it works without */
+    const bool memory = status == SP_ERROR_DEVICE_MEMORY || status == SP_ERROR_HOST_MEMORY;
+    return memory ? SP_OK : status; /* tiles are optional */
 }
 
 sp_status gnn_tiles_prepare_backward(gnn_block *block)
 {
     const sp_spmm_options how = {.deterministic = true};
     if (block->rest_backward) return SP_OK;
-    block->rest_backward = block->rest; /* the block is symmetric, and so is what the tiles are of it */
+    block->rest_backward = block->rest; /* the block is symmetric, and so are its tiles */
     if (block->layer != GNN_SAGE) return SP_OK;
     sp_csr turned = block->tiles->rest;
     turned.values = block->tiles->backward_values;

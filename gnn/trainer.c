@@ -1,10 +1,10 @@
 /* Training: epochs of gradient steps over the whole graph or over sampled minibatches, evaluation, the best
  * parameters.
  *
- * Full batch, an epoch is one step: forward, loss and its gradient, backward, optimizer. Nothing in it waits for the
- * device, so that a back end that can records it as one graph: the first epoch runs as it is, which makes all
- * buffers, the second is recorded, and from then on an epoch is a replay and the reading of one score. Small graphs
- * are bound by launches, and gain most. Evaluation is recorded likewise.
+ * A full-batch epoch is one step: forward, loss and its gradient, backward, optimizer. It never waits for the device,
+ * so CUDA records it as one graph: the first epoch makes all buffers, the second is recorded, and from then on an
+ * epoch is a replay and the reading of one score. Small graphs are bound by launches and gain most. Evaluation is
+ * recorded in the same way.
  */
 #include "trainer.h"
 
@@ -44,10 +44,10 @@ static void fill_options(gnn_trainer *t)
 
 /* ---- making and freeing -------------------------------------------------------------------------------- */
 
-/* Losses that are read at once: of the minibatches of an epoch, or of as many as this. */
+/* How many losses of minibatches are read at once, at most. */
 enum { MOST_SCORES = 1024 };
 
-/* A model with an optimizer, of which no epoch is done. */
+/* A new model with an optimizer. */
 static sp_status begin(gnn_trainer *t)
 {
     sp_status status;
@@ -69,7 +69,8 @@ static sp_status build(gnn_trainer *t)
     TRY(gnn_trainer_place_split(t));
     TRY(sp_array_create(t->context, MOST_SCORES * GNN_SPLITS, sizeof *t->score, t->engine->space,
                         (void **)&t->score));
-    TRY(sp_array_create(t->context, gnn_model_size(t->model), number_size(t->options.model.type), t->engine->space, &t->best));
+    TRY(sp_array_create(t->context, gnn_model_size(t->model), number_size(t->options.model.type), t->engine->space,
+                        &t->best));
 done:
     return status;
 }
@@ -151,7 +152,7 @@ bool gnn_trainer_symmetric(const gnn_trainer *trainer) { return trainer && train
 
 /* ---- one step ------------------------------------------------------------------------------------------ */
 
-/* A matrix of the model's type with room for so many rows. */
+/* A matrix of the model's type with room for `rows` rows. */
 static sp_status give_rows(gnn_trainer *t, int64_t rows, int64_t cols, sp_dense *matrix, int64_t *capacity)
 {
     if (rows > *capacity) {
@@ -165,8 +166,8 @@ static sp_status give_rows(gnn_trainer *t, int64_t rows, int64_t cols, sp_dense 
     return SP_OK;
 }
 
-/* Scores of all splits; `gradient` (NULL: none) of the mean over the `count` training nodes. The logits lack the
- * bias, unless that is NULL. */
+/* Scores of all splits. `gradient` (or NULL): that of the mean over the `count` training nodes. The logits lack
+ * `bias` (or NULL). */
 static sp_status lose(gnn_trainer *t, sp_dense *logits, const void *bias, const int32_t *nodes, int64_t count,
                       gnn_score *score, sp_dense *gradient)
 {
@@ -181,7 +182,7 @@ static sp_status lose(gnn_trainer *t, sp_dense *logits, const void *bias, const 
     return b->sigmoid_loss(t->engine, logits, nodes, t->targets, t->split, GNN_TRAIN, count, score, gradient, sums);
 }
 
-/* One step down the gradient; `nodes` (NULL: all) are those behind the rows of the last block. */
+/* One training step. `nodes` (NULL: all) are the nodes of the rows of the last block. */
 static sp_status step(gnn_trainer *t, gnn_block *const *block, const gnn_features *x, const int32_t *nodes,
                       int64_t count, gnn_score *score)
 {
@@ -229,7 +230,8 @@ static sp_status full_losses(gnn_trainer *t)
     return status == SP_OK ? lose(t, logits, bias, NULL, t->nodes[GNN_TRAIN], t->score, NULL) : status;
 }
 
-/* Does the work, from the second time on as a recorded graph. Minibatches make the model's buffers move: not then. */
+/* Does the work, from the second time on as a recorded graph. With minibatches the model's buffers move, so nothing
+ * is recorded. */
 static sp_status run(gnn_trainer *t, sp_status (*work)(gnn_trainer *), gnn_recorded *recorded)
 {
     const gnn_backend *b = t->engine->backend;
@@ -257,7 +259,7 @@ static sp_status full_epoch(gnn_trainer *t, gnn_score *total)
 
 /* ---- minibatches --------------------------------------------------------------------------------------- */
 
-/* Training nodes among those of the batch: clusters bring others with them. */
+/* The number of training nodes in the batch: clusters include others. */
 static sp_status count_training(gnn_trainer *t, const gnn_minibatch *m, int64_t *count)
 {
     *count = m->batch_size;
@@ -323,7 +325,7 @@ static double accuracy(const gnn_trainer *t, const gnn_score *s)
     if (s->nodes == 0) return NAN;
     if (!t->several) return (double)s->right / (double)s->nodes;
     const int64_t both = s->predicted + s->actual;
-    return both > 0 ? 2 * (double)s->right / (double)both : 1; /* nothing to find, nothing found */
+    return both > 0 ? 2 * (double)s->right / (double)both : 1; /* there was nothing to find, and nothing was found */
 }
 
 static gnn_epoch empty_epoch(int64_t number)
@@ -348,7 +350,8 @@ static sp_status evaluate(gnn_trainer *t, gnn_epoch *epoch)
 static sp_status copy_parameters(gnn_trainer *t, void *to, const void *from)
 {
     const sp_space space = t->engine->space;
-    return sp_array_copy(t->context, gnn_model_size(t->model), number_size(t->options.model.type), to, space, from, space);
+    return sp_array_copy(t->context, gnn_model_size(t->model), number_size(t->options.model.type), to, space, from,
+                         space);
 }
 
 static sp_status not_finite(gnn_trainer *t, const char *which, double loss)
@@ -358,7 +361,7 @@ static sp_status not_finite(gnn_trainer *t, const char *which, double loss)
                    (long long)t->epoch, which, isnan(loss) ? "not a number" : "infinite", t->rate);
 }
 
-/* Sees whether these are the best parameters so far, and keeps them if so. */
+/* Keeps the parameters if they are the best so far. */
 static sp_status judge(gnn_trainer *t, const gnn_epoch *epoch)
 {
     const double loss = epoch->split_loss[GNN_VALIDATION];
@@ -394,7 +397,7 @@ done:
     return status;
 }
 
-/* So many epochs without a better one. */
+/* Whether the patience is used up. */
 static bool is_hopeless(const gnn_trainer *t)
 {
     const int64_t patience = t->options.patience;
@@ -460,7 +463,8 @@ static double number_at(const sp_dense *x, int64_t i, int64_t j)
 /* Where a node's row is. */
 static int64_t row_of(const gnn_trainer *t, int64_t node) { return t->data->place ? t->data->place[node] : node; }
 
-/* The largest logit, the first of equals; or every one above 0, which is a probability above a half. */
+/* The class with the largest logit (the first of equals), or all classes with a logit above 0, a probability above
+ * 1/2. */
 static void choose(const gnn_trainer *t, const sp_dense *logits, int32_t *classes, uint8_t *targets)
 {
     for (int64_t i = 0; i < logits->rows; i++) {

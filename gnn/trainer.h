@@ -4,7 +4,7 @@
 
 #include "internal.h"
 
-/* Work that is done many times: recorded the second time, replayed from then on. */
+/* Work that is recorded the second time and replayed from then on. */
 typedef struct gnn_recorded {
     int64_t times;
     void *graph;
@@ -21,9 +21,9 @@ struct gnn_trainer {
 
     bool symmetric; /* the data's graph is */
 
-    /* What is trained with, in the engine's space. */
+    /* The data, in the engine's space. */
     sp_csr matrix;
-    gnn_block *block[GNN_MAX_LAYERS]; /* of the whole graph; those of equal width are the same */
+    gnn_block *block[GNN_MAX_LAYERS]; /* of the whole graph; layers of equal width share one */
     gnn_features x;
     bool borrowed_dense, borrowed_sparse; /* parts of x that are the data's own */
     int32_t *labels;
@@ -34,31 +34,32 @@ struct gnn_trainer {
     sp_dense gradient; /* of the logits */
     sp_dense rows;     /* features of a minibatch */
     int64_t gradient_capacity, rows_capacity;
-    gnn_score *score;  /* in the engine's space, GNN_SPLITS for each loss that was not yet read */
+    gnn_score *score;  /* in the engine's space, GNN_SPLITS for each loss not yet read */
     gnn_recorded training, evaluation;
 
     gnn_sampler *sampler;
     int32_t *training_nodes; /* host */
-    int32_t *batch;          /* host: nodes of a minibatch, to be counted */
+    int32_t *batch;          /* host: nodes of a minibatch */
     int64_t batch_capacity;
 
-    /* How far it is. */
+    /* Progress. */
     int64_t epoch;
-    double rate;        /* that the optimizer has */
+    double rate;        /* of the optimizer */
     double best_loss;
     int64_t best_epoch; /* 0: none yet */
     void *best;         /* parameters of that epoch */
 };
 
-/* Places graph, features and labels, and makes the sampler; the model is there. Then the split that data have now. */
+/* Copies graph, features and labels to the engine's space, and makes the sampler; needs the model. Then the split of
+ * the data, which may have changed. */
 sp_status gnn_trainer_place(gnn_trainer *trainer);
 sp_status gnn_trainer_place_split(gnn_trainer *trainer);
 
-/* The blocks of the layers, one for all of equal matrix and width. */
+/* Makes the blocks of the layers; layers of equal matrix and width share one. */
 sp_status gnn_trainer_blocks(gnn_trainer *trainer, const sp_csr *const *matrix, bool symmetric, gnn_block **block);
 void gnn_trainer_free_blocks(gnn_block **block);
 
-/* Drops what was recorded: parameters, seed or step were set from outside. */
+/* Drops the recorded work, because parameters, seed or step were set from outside. */
 void gnn_trainer_forget(gnn_trainer *trainer);
 
 #endif

@@ -1,5 +1,5 @@
-/* What a trainer computes from, placed in the engine's space: the matrix to gather with and the blocks of the whole
- * graph, features, labels; once, however often the trainer begins anew. */
+/* The data of a trainer in the engine's space: the matrix to gather with, the blocks of the whole graph, features,
+ * labels. They are copied once, however often the trainer restarts. */
 #include "trainer.h"
 
 #include <string.h>
@@ -96,7 +96,7 @@ static sp_status make_sparse(gnn_trainer *t, sp_csr *x)
     return SP_OK;
 }
 
-/* A copy of a host matrix in the engine's space, its rows as far apart as they are to be there. */
+/* A copy of a host matrix in the engine's space, with that space's stride. */
 static sp_status move_rows(gnn_trainer *t, const sp_dense *from, sp_dense *to)
 {
     sp_dense copy, made = {0};
@@ -117,8 +117,7 @@ done:
     return status;
 }
 
-/* Minibatches gather rows, and maxima compare numbers, which sparse features do not have. On the host, features of
- * the right type are not copied. */
+/* Minibatches and maxima need dense features. On the host, features of the right type are not copied. */
 static sp_status place_features(gnn_trainer *t)
 {
     const gnn_features *given = &t->data->features;

@@ -1,5 +1,5 @@
-/* Attention of GAT on the CPU: scores of nodes and of edges, with their gradients. Rows are dealt to the threads; a
- * column's sum runs over a row of the transpose, so that every sum belongs to one thread and has one order. */
+/* Attention of GAT on the CPU: scores of nodes and of edges, with their gradients. Threads share the rows. A column's
+ * sum runs over a row of the transpose, so every sum has one thread and one order. */
 #include "backend.h"
 
 typedef struct heads_job {
@@ -62,8 +62,8 @@ sp_status gnn_cpu_head_scores_backward(gnn_engine *engine, const sp_dense *h, in
 
 /* ---- edges --------------------------------------------------------------------------------------------- */
 
-/* values: in the forward pass leakyrelu(left + right); in the backward pass times its derivative, and their sum. Rows
- * of `right` are `stride` numbers apart. */
+/* Forward: values = leakyrelu(left + right). Backward: values times its derivative, and their sum. Rows of `right`
+ * are `stride` numbers apart. */
 #define EDGES(type)                                                                                              \
     static void row_scores_##type(const int32_t *cols, int64_t count, type left, const type *right,              \
                                   int64_t stride, type slope, type *values)                                      \

@@ -1,4 +1,4 @@
-/* What the files of the CPU back end share: its operations, its state, threads, and sums over rows. */
+/* What the files of the CPU back end share: operations, state, threads, and sums over rows. */
 #ifndef GNN_CPU_BACKEND_H
 #define GNN_CPU_BACKEND_H
 
@@ -6,25 +6,24 @@
 
 /* The engine's `state`. */
 typedef struct cpu_state {
-    /* OpenBLAS's own threads, where that is the BLAS; else NULL. */
+    /* The number of threads of OpenBLAS; NULL for another BLAS. */
     void (*set_blas_threads)(int);
     int (*blas_threads)(void);
     void *scratch;
     int64_t scratch_bytes;
 } cpu_state;
 
-/* `count` entries of `size` bytes until the next call; grows, and is kept by the engine. */
+/* `count` entries of `size` bytes, valid until the next call. The engine keeps the memory. */
 sp_status gnn_cpu_scratch(gnn_engine *engine, int64_t count, size_t size, void **scratch);
 
-/* Adds what rows begin .. end - 1 give to the sums, one a column. */
+/* Adds rows begin .. end - 1 to the sums, one a column. */
 typedef void cpu_add_rows(const void *job, int64_t begin, int64_t end, double *sums);
-/* sums[j] (of `type`) = Σ over all rows: chunks of rows side by side, then the chunks in their order. Chunks depend
- * on the shape alone, so that sums have the same bits whatever the threads. */
+/* sums[j] (of `type`) = Σ over all rows: first within chunks of rows, in parallel, then over the chunks in their
+ * order. Chunks depend on the shape alone, so the bits do not depend on the number of threads. */
 sp_status gnn_cpu_sum_rows(gnn_engine *engine, cpu_add_rows *add, const void *job, int64_t rows, int64_t cols,
                            sp_dense_type type, void *sums);
 
-/* Threads for a loop of so many steps of a nanosecond or so: it takes a twentieth of a millisecond of work to be
- * worth waking one. */
+/* Threads for a loop of `steps` steps of about a nanosecond: one for each 50 µs of work. */
 static inline int cpu_threads(const gnn_engine *engine, int64_t steps)
 {
     const int64_t useful = 1 + steps / 50000, most = sp_context_threads(engine->context);
@@ -52,9 +51,9 @@ static inline int64_t cpu_at_most(int64_t value, int64_t most)
     return value < 1 || most < 1 ? 1 : value < most ? value : most;
 }
 
-/* How many tasks a product is cut into, by its shape alone: of 65,536 multiplications each at least, and at most 32.
- * Smaller ones spend more on calls and on packing A and B than threads save: of 64, each would pack the 500 rows of W
- * for 1,400 of X on Flickr's shape. Its steps as cpu_threads counts them. */
+/* The number of tasks of a product, by its shape alone: at most 32, of at least 65,536 multiplications each. Smaller
+ * tasks spend more on calls and on packing A and B than threads save: of 64 tasks each would pack the 500 rows of W
+ * for 1,400 of X on Flickr's shape. cpu_steps: its steps for cpu_threads. */
 static inline int64_t cpu_tasks(int64_t rows, int64_t cols, int64_t inner)
 {
     return cpu_at_most((int64_t)((double)rows * (double)cols * (double)inner / (1 << 16)), 32);
@@ -65,15 +64,15 @@ static inline int64_t cpu_steps(int64_t rows, int64_t cols, int64_t inner)
     return (int64_t)((double)rows * (double)cols * (double)inner / 16);
 }
 
-/* multiply.c: C = alpha · op(A) · op(B) + beta · C by one call of BLAS. Calls side by side stand between _alone,
- * which leaves BLAS one thread a call and returns how many it had, and _return. */
+/* multiply.c: C = alpha · op(A) · op(B) + beta · C by one call of BLAS. Parallel calls stand between _alone, which
+ * gives BLAS one thread a call and returns its number of threads, and _return. */
 void gnn_cpu_gemm(bool transpose_a, bool transpose_b, double alpha, const sp_dense *a, const sp_dense *b, double beta,
                   sp_dense *c);
 int gnn_cpu_blas_alone(const gnn_engine *engine);
 void gnn_cpu_blas_return(const gnn_engine *engine, int threads);
 bool gnn_cpu_fits_blas(const sp_dense *matrix);
 
-/* pointwise.c: what happens between layers, rows begin .. end - 1 of it. */
+/* pointwise.c: activation and dropout of rows begin .. end - 1. */
 typedef struct cpu_mask {
     uint64_t seed, site, bound; /* bound 0: nothing is dropped */
     int64_t step;

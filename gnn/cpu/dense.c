@@ -1,21 +1,20 @@
-/* Dense layers in one pass on the CPU: Y = forward(Σ A·B + bias), and the way back, dX = (Σ G·Wᵀ) ∘ derivative with
- * its column sums and dW = Xᵀ·G. A thread takes a tile of rows and does with it all there is to do while it lies in
- * its caches; BLAS multiplies on one thread a call, as multiply.c says.
+/* Dense layers in one pass on the CPU: Y = forward(Σ A·B + bias), and back dX = (Σ G·Wᵀ) ∘ derivative with its column
+ * sums and dW = Xᵀ·G. A thread takes a tile of rows and does all steps while the tile lies in its caches. BLAS runs
+ * on one thread a call (multiply.c).
  *
- * On the way back X and dX, nodes x hidden, cross the memory's bus once each, instead of eight times together by one
- * operation after another: with few classes nothing else takes time. Two products are one, of [G_1 G_2] and
- * [W_1 W_2], so that BLAS packs X once.
+ * On the way back X and dX, nodes x hidden, are read or written once each, instead of eight times together step by
+ * step. With few classes nothing else takes time. Two products become one of [G_1 G_2] and [W_1 W_2], so BLAS packs X
+ * once.
  *
- * dW and the sums are added up by parts of the rows, which depend on the shape alone, so that they have the same bits
- * whatever the threads. What would be cut into few parts is done step by step, where products are cut by columns,
- * too. */
+ * dW and the sums are added up over parts of the rows. Parts depend on the shape alone, so the bits do not depend on
+ * threads. Shapes with few parts go step by step, where products are also cut by columns. */
 #include <omp.h>
 #include <string.h>
 
 #include "backend.h"
 
-/* Parts of so many rows at least, and so many of them at least; numbers of X and [G_1 G_2] in a tile (2 MB, with dX
- * 4, in the third-level cache), and of dW in all parts together, each of which costs a pass over it. */
+/* Rows of a part and parts of a matrix, at least. TILE: numbers of X and [G_1 G_2] in a tile (2 MB, with dX 4 MB, in
+ * the third-level cache). PARTIAL: numbers of dW in all parts together, at most; each part costs a pass. */
 enum { ROWS = 128, FEW = 8, TILE = 1 << 19, PARTIAL = 1 << 22 };
 
 sp_status gnn_cpu_dense(gnn_engine *engine, int count, const gnn_product *product, const gnn_pointwise *how,
@@ -59,7 +58,7 @@ typedef struct way_back {
     double *sums;        /* x->cols a part */
 } way_back;
 
-/* Rows i .. i + rows - 1 of [G_1 G_2]; those that the second does not have are 0. */
+/* Rows i .. i + rows - 1 of [G_1 G_2]; missing rows of the second are 0. */
 static sp_dense tile_of_gradients(const way_back *job, int64_t i, int64_t rows)
 {
     const size_t size = number_size(job->x->type);

@@ -25,7 +25,7 @@ sp_status gnn_cpu_scratch(gnn_engine *engine, int64_t count, size_t size, void *
 
 /* ---- sums over rows ------------------------------------------------------------------------------------ */
 
-/* Chunks of so many rows, and at most so many chunks: their sums are cols numbers each. */
+/* Rows of a chunk, and chunks at most: the sums of a chunk are cols numbers. */
 enum { CHUNK_ROWS = 512, MOST_CHUNKS = 64 };
 
 sp_status gnn_cpu_sum_rows(gnn_engine *engine, cpu_add_rows *add, const void *job, int64_t rows, int64_t cols,
@@ -57,14 +57,14 @@ static sp_status open_engine(gnn_engine *engine)
     const sp_status status = sp_calloc(engine->context, 1, sizeof *state, &engine->state);
     if (status != SP_OK) return status;
     state = engine->state;
-    /* Looked up by name: libblas may be another BLAS, or a library that only refers to OpenBLAS. */
+    /* Looked up by name, because libblas may be another BLAS or a library that refers to OpenBLAS. */
     *(void **)&state->set_blas_threads = dlsym(RTLD_DEFAULT, "openblas_set_num_threads");
     *(void **)&state->blas_threads = dlsym(RTLD_DEFAULT, "openblas_get_num_threads");
     if (!state->blas_threads) state->set_blas_threads = NULL;
     return SP_OK;
 }
 
-/* A BLAS is told by a function that no other has; one that is linked statically was somebody's choice. */
+/* A BLAS is recognised by a function that only it has. One that is linked statically was chosen by the builder. */
 const char *gnn_unknown_blas(void)
 {
     static const char *const known[] = {"openblas_get_config", "bli_info_get_version_str", "MKL_Get_Version",

@@ -1,5 +1,5 @@
-/* The product S·Wᵀ on the CPU, of which only the entries that MaxK kept are formed: a row of S lies in the first
- * cache beside W, whose rows are read in the order of the kept columns. Sums are f64, rounded once. */
+/* The product S·Wᵀ on the CPU at the entries that MaxK kept. A row of S and W lie in the first-level cache; rows of W
+ * are read in the order of the kept columns. Sums are f64, rounded once. */
 #include "backend.h"
 
 #define KEPT(real, column)                                                                                        \

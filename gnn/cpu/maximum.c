@@ -1,6 +1,6 @@
 /* The gradient of the maximum over neighbours on the CPU: dX(j, k) = Σ of dY(i, k) over the rows i whose maximum in
- * column k came from j. A thread owns a row of dX and goes through that row of the transpose, 8 bytes an entry and
- * column; spreading dY's numbers to where they belong would touch fewer, with atomic additions in no fixed order. */
+ * column k came from j. A thread owns a row of dX and reads that row of the transpose, 8 bytes an entry and column.
+ * Scattering dY would touch fewer bytes, but by atomic additions without a fixed order. */
 #include <string.h>
 
 #include "backend.h"

@@ -1,15 +1,14 @@
 /* C = alpha · op(A) · op(B) + beta · C on the CPU: CBLAS, one call a tile of C, tiles side by side on OpenMP threads.
  *
- * BLAS stays on one thread a call. Its own threads would wait in a loop beside those of the operations before and
- * after, on the same cores, and split nothing where C is small: for Xᵀ·G, whose inner dimension is the nodes, that
- * dimension is cut as well, and the parts are added in their order. Tiles depend on the shape alone, so that C has
- * the same bits whatever the threads. */
+ * BLAS stays on one thread a call. Its own threads would spin on the cores that the operations before and after use,
+ * and would not split a product with a small C. For Xᵀ·G the inner dimension, the nodes, is cut as well, and the
+ * parts are added in their order. Tiles depend on the shape alone, so the bits of C do not depend on threads. */
 #include <cblas.h>
 
 #include "backend.h"
 
-/* Tiles of so many rows and columns at least. Parts of the inner dimension are as long as what BLAS packs at once,
- * and cost a pass over C each; all of them together take so many numbers at most. */
+/* TILE: rows and columns of a tile, at least. PART: a part of the inner dimension, at least; BLAS packs as much at
+ * once, and each part costs a pass over C. PARTIAL: numbers of all parts together, at most. */
 enum { TILE = 128, PART = 256, PARTIAL = 1 << 22 };
 
 typedef struct product {
@@ -21,8 +20,8 @@ typedef struct product {
     void *partial; /* parts - 1 matrices of C's shape, side by side */
 } product;
 
-/* Rows of a transposed A are columns: cut into tiles it would be read in short pieces (1.4 times as long for 500 x
- * 89,250 x 256), so that there the inner dimension is cut first. */
+/* Tiles of a transposed A would read it in short pieces (1.4 times as long for 500 x 89,250 x 256), so there the
+ * inner dimension is cut first. */
 static void cut(product *p)
 {
     const int64_t rows = p->c->rows, cols = p->c->cols;
@@ -38,7 +37,7 @@ void gnn_cpu_gemm(bool transpose_a, bool transpose_b, double alpha, const sp_den
     const CBLAS_TRANSPOSE op_a = transpose_a ? CblasTrans : CblasNoTrans;
     const CBLAS_TRANSPOSE op_b = transpose_b ? CblasTrans : CblasNoTrans;
     const int m = (int)c->rows, n = (int)c->cols, inner = (int)(transpose_a ? a->rows : a->cols);
-    /* BLAS ends the process over a stride of 0, also where there is nothing to read. */
+    /* BLAS ends the process over a stride of 0, even if it reads nothing. */
     const int a_stride = a->stride > 0 ? (int)a->stride : 1, b_stride = b->stride > 0 ? (int)b->stride : 1;
     const int c_stride = (int)c->stride;
     if (c->type == SP_DENSE_F32)
@@ -130,7 +129,7 @@ sp_status gnn_cpu_multiply(gnn_engine *engine, bool transpose_a, bool transpose_
     return SP_OK;
 }
 
-/* BLAS reads no bf16. */
+/* BLAS does not read bf16. */
 sp_status gnn_cpu_multiply_features(gnn_engine *engine, bool transpose, const sp_dense *x, const sp_dense *rounded,
                                     int count, const gnn_product_with *each)
 {

@@ -1,15 +1,15 @@
-/* What happens to matrices number by number on the CPU: Y = dropout(activation(X + bias)) and its gradient, copies,
- * sums, sums of columns, rows gathered. A loop a row, compiled for f32 and f64; rows are dealt to the threads.
+/* Operations number by number on the CPU: Y = dropout(activation(X + bias)) and its gradient, copies, sums, sums of
+ * columns, gathered rows. One loop a row, compiled for f32 and f64; threads share the rows.
  *
- * Dropout masks are functions of the place and are not kept. Y tells what the gradient needs to know of X: for ReLU
- * it is 0 where X was negative or dropped; ELU is exp(x) - 1 below 0, so that its derivative exp(x) is Y / scale +
- * 1. */
+ * Dropout masks are functions of the place and are not stored. The gradient needs only Y: for ReLU it is 0 where X
+ * was negative or dropped; ELU is exp(x) - 1 below 0, so its derivative exp(x) is Y / scale + 1.
+ */
 #include <math.h>
 #include <string.h>
 
 #include "backend.h"
 
-/* Numbers of an array that a thread takes at once. */
+/* Numbers of an array that a thread takes at a time. */
 enum { PIECE = 4096 };
 
 cpu_mask gnn_cpu_mask(const gnn_engine *engine, const gnn_pointwise *how)
@@ -23,8 +23,8 @@ static inline bool dropped(const cpu_mask *how, int64_t index)
     return how->bound && gnn_random(how->seed, how->step, how->site, index) >> 40 < how->bound;
 }
 
-/* value, or 0, by its bits: a branch on what is drawn at random is guessed wrongly half the time (6.5 ns a number
- * instead of 2.6). */
+/* The value or 0, without a branch: one on random numbers is mispredicted half the time (6.5 ns a number instead of
+ * 2.6). */
 static inline float float_or_0(float value, bool kept)
 {
     uint32_t bits;
@@ -43,7 +43,7 @@ static inline double double_or_0(double value, bool kept)
     return value;
 }
 
-/* NaN stays NaN: a diverged model must not look like one that has nothing to say. `first` numbers the row's first. */
+/* NaN stays NaN, so that a diverged model is noticed. `first` is the index of the row's first number. */
 #define ROWS(type, exp_minus_1)                                                                                    \
     static void forward_##type(const cpu_mask *how, int64_t first, const type *x, const type *bias, type *y,       \
                                int64_t cols)                                                                       \

@@ -1,19 +1,19 @@
-/* The steps of sampling on the CPU (sample.h says what each does, sample.c in which order): rows of the stacked
- * minibatches side by side where rows do not meet, else minibatches side by side.
+/* The steps of sampling on the CPU (sample.h describes each, sample.c their order). Threads share the rows of the
+ * stacked minibatches where rows are independent, else the minibatches.
  *
- * Costs: a draw is a mix of 64 bits and a look through the draws before it; an entry touches its column in the
- * matrix and its place twice, both at random, 4 bytes each: with n nodes the places of a minibatch are 4n bytes,
- * which stay in a core's second-level cache up to some 250,000 nodes. */
+ * Costs: a draw mixes 64 bits and searches the draws before it. An entry reads its column in the matrix and twice its
+ * place, at random, 4 bytes each. The places of a minibatch are 4 bytes a node and stay in a core's second-level
+ * cache up to some 250,000 nodes. */
 #include <stdlib.h>
 
 #include "backend.h"
 #include "sample.h"
 
-/* Nanoseconds, roughly, that a node of a list, an entry and a candidate of layer-wise sampling take: for the
- * number of threads. */
+/* Rough costs in ns of a node of a list, an entry, and a candidate of layer-wise sampling, for the number of threads.
+ */
 enum { NODE_COST = 4, ENTRY_COST = 16, CANDIDATE_COST = 32 };
 
-/* The list that row `row` of the stack is in; `near` is where the row before was. */
+/* The list that holds row `row` of the stack; `near` is that of an earlier row. */
 static int64_t list_of(const gnn_lists *lists, int64_t row, int64_t near)
 {
     while (lists->first[near] > row) near--;
@@ -35,7 +35,7 @@ typedef struct keyed {
     int32_t node;
 } keyed;
 
-/* One pass of a radix sort, by the bits of the key from `shift` on. */
+/* One pass of a radix sort by 11 bits of the key, from bit `shift` on. */
 static void sort_digit(const keyed *from, keyed *to, int64_t count, int shift)
 {
     enum { BINS = 2048 };
@@ -99,10 +99,10 @@ static sp_status leave(const gnn_sampler *sampler, const gnn_lists *lists, const
 
 /* ---- rows --------------------------------------------------------------------------------------------- */
 
-/* A row of the matrix as node-wise sampling sees it. */
+/* A row of the matrix for node-wise sampling. */
 typedef struct row_view {
-    int64_t begin, length, others; /* others: without the row's own entry */
-    int64_t own;                   /* where that one stands, or -1 */
+    int64_t begin, length, others; /* others: all except the diagonal entry */
+    int64_t own;                   /* place of the diagonal entry, or -1 */
 } row_view;
 
 static row_view row_of(const gnn_sampler *sampler, int32_t node)
@@ -149,8 +149,8 @@ static sp_status read_sizes(const gnn_sampler *sampler, const gnn_lists *rows, g
     return SP_OK;
 }
 
-/* `fanout` places in the row, each set of others as likely as any other (Floyd's algorithm, in Bentley and Floyd
- * 1987), and the row's own. */
+/* Draws `fanout` places in the row, each set with the same probability (Floyd's algorithm, in Bentley and Floyd
+ * 1987), and adds the diagonal entry. */
 static void draw_places(const row_view *row, uint64_t state, int64_t fanout, int32_t *places)
 {
     for (int64_t t = 0; t < fanout; t++) {
@@ -195,7 +195,7 @@ static void extract_row(const gnn_sampler *sampler, int64_t list, int32_t node, 
     }
 }
 
-/* Rows ahead whose offsets and first columns are fetched: they stand anywhere. */
+/* How many rows ahead offsets and first columns are prefetched; rows are in random order. */
 enum { OFFSETS_AHEAD = 16, COLUMNS_AHEAD = 8 };
 
 static void fetch_ahead(const gnn_sampler *sampler, const int32_t *nodes, int64_t left)
@@ -290,7 +290,7 @@ static double weight_of(const gnn_sampler *sampler, const sp_csr *p, int64_t ent
     return entry_value(p, entry);
 }
 
-/* The n-th smallest, n from 0, by their bytes from the highest; overwrites the keys. */
+/* The n-th smallest key, n from 0, by a radix selection from the highest byte. Overwrites the keys. */
 static uint64_t select_key(uint64_t *keys, int64_t count, int64_t n)
 {
     for (int shift = 56; shift >= 0; shift -= 8) {
@@ -305,7 +305,7 @@ static uint64_t select_key(uint64_t *keys, int64_t count, int64_t n)
     return keys[0];
 }
 
-/* Keys of one minibatch's candidates; how many of them can be drawn, whose keys come first in `finite`. */
+/* Makes the keys of one minibatch's candidates. Returns how many can be drawn; `finite` gets their keys. */
 static int64_t make_keys(const gnn_sampler *sampler, const sp_csr *p, int64_t list, int64_t number, int layer,
                          uint64_t *keys, uint64_t *finite)
 {
@@ -348,7 +348,7 @@ done:
     return status;
 }
 
-/* Where column `node` stands in P's row; it is there. */
+/* The entry of column `node` in P's row, which has it. */
 static int64_t find_column(const sp_csr *p, int64_t row, int32_t node)
 {
     return lower_bound_i32(p->col_indices, p->row_offsets[row], p->row_offsets[row + 1], node);
@@ -377,7 +377,7 @@ static int by_key(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* Insertion is quicker than a call for each comparison up to some fifty keys. */
+/* Up to some fifty keys insertion is faster than a call for each comparison. */
 static void sort_keys(uint64_t *keys, int64_t count)
 {
     if (count > 48) {
@@ -392,8 +392,8 @@ static void sort_keys(uint64_t *keys, int64_t count)
     }
 }
 
-/* Values of one row; keys are place << 32 | entry, ascending. Sums run in 32 strands, as the lanes of a warp have
- * them. */
+/* Writes the values of one row; keys are place << 32 | entry, ascending. Sums have 32 partial sums, as the lanes of a
+ * warp. */
 static void write_values(const gnn_sampler *sampler, int32_t node, const gnn_drawn *drawn, int64_t begin,
                          int64_t count, const double *scale, int64_t fanout, const uint64_t *keys, void *values,
                          int64_t to)
