@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/options.h"
 #include "common/tool.h"
 #include "input.h"
 
@@ -21,54 +22,56 @@ static const char prefix[] = "generate:";
 
 /* ---- the command line ---------------------------------------------------------------------------------- */
 
+#define mistake(...) usage_mistake("gnn convert", __VA_ARGS__)
+
+static bool take_place(void *settings, const char *text)
+{
+    convert_options *o = settings;
+    if (!o->source) o->source = text;
+    else if (!o->folder) o->folder = text;
+    else return mistake("a third place \"%.40s\"", text);
+    return true;
+}
+
+#define AT(place) .field = offsetof(convert_options, place)
+
+static const option_row table[] = {
+    {"SOURCE", .help = "a folder that gnn reads; one of GraphSAINT (adj_full.npz, feats.npy, class_map.json,\n"
+     "role.json); a .npz of gnn-benchmark (adj_data, ..., labels); generate:SPEC, see below", .kind = OPTION_OPERAND},
+    {"--edges", "FILE", "SOURCE TARGET [WEIGHT] a line, numbers from 0; or a matrix", OPTION_TEXT, AT(edges)},
+    {"--features", "FILE", "a row of numbers a node: text, .mtx, .npy, .npz", OPTION_TEXT, AT(features)},
+    {"--labels", "FILE", "a class a line: numbers from 0 (-1 unknown) or names; or .npy, .mtx", OPTION_TEXT, AT(labels)},
+    {"--split", "FILE", "train, val, test or unused a line; or .npy", OPTION_TEXT, AT(split)},
+    {"--classes", "FILE", "names of the classes, one a line", OPTION_TEXT, AT(classes)},
+    {"--undirected", NULL, "each edge stands for both directions", OPTION_FLAG, AT(undirected)},
+    {"", .kind = OPTION_HEADING},
+    {"generate:flickr", .help = "89250 nodes, 899756 edges, 500 features, 7 classes", .kind = OPTION_OPERAND},
+    {"generate:reddit", .help = "232965 nodes, 114615892 edges, 602 features, 41 classes", .kind = OPTION_OPERAND},
+    {"generate:SPEC", .help = "a graph as sparse-bench makes them, as rmat:16,8; each edge in both directions.\n"
+     "--edges N keeps N of its edges [all]. Features and classes are random, the features with a\n"
+     "weak hint of the class: --features N [64], --classes N [8].", .kind = OPTION_OPERAND},
+    {"--seed", "N", "of the random numbers [1]", OPTION_COUNT, AT(seed), OPTION_RANGE(0, 0x1p63)},
+    {"", .kind = OPTION_HEADING},
+    {"--threads", "N", "[all]", OPTION_COUNT, AT(threads), OPTION_RANGE(1, 4096)},
+    {"--quiet", NULL, "print nothing but errors", OPTION_FLAG, AT(quiet), .beside = true},
+    {"-h", .kind = OPTION_HELP},
+    {"--help", .kind = OPTION_HELP, .beside = true},
+};
+
+static const command_line line = {"gnn convert", {OPTION_LIST(table)}, take_place, .mcl_syntax = false};
+
 static void usage(FILE *stream)
 {
     fputs("usage: gnn convert SOURCE DIR [options]    writes DIR/graph.npz, features.npy or .npz, labels.npy ...\n"
-          "       gnn convert --edges FILE --features FILE --labels FILE DIR [options]\n"
-          "\n"
-          "  SOURCE              a folder that gnn reads; one of GraphSAINT (adj_full.npz, feats.npy,\n"
-          "                      class_map.json, role.json); a .npz of gnn-benchmark\n"
-          "                      (adj_data, ..., labels); generate:SPEC, see below\n"
-          "  --edges FILE        SOURCE TARGET [WEIGHT] a line, numbers from 0; or a matrix\n"
-          "  --features FILE     a row of numbers a node: text, .mtx, .npy, .npz\n"
-          "  --labels FILE       a class a line: numbers from 0 (-1 unknown) or names; or .npy, .mtx\n"
-          "  --split FILE        train, val, test or unused a line; or .npy\n"
-          "  --classes FILE      names of the classes, one a line\n"
-          "  --undirected        each edge stands for both directions\n"
-          "\n"
-          "  generate:flickr     89250 nodes, 899756 edges, 500 features, 7 classes\n"
-          "  generate:reddit     232965 nodes, 114615892 edges, 602 features, 41 classes\n"
-          "  generate:SPEC       a graph as sparse-bench makes them, as rmat:16,8; each edge in both directions\n"
-          "    --edges N         so many of its edges [all]\n"
-          "    --features N --classes N   random ones, the features with a weak hint of the class [64, 8]\n"
-          "    --seed N          [1]\n"
-          "\n"
-          "  --threads N         [all]; --quiet nothing but errors\n"
-          "  -h --help\n", stream);
+          "       gnn convert --edges FILE --features FILE --labels FILE DIR [options]\n\n", stream);
+    options_help(&line, stream);
 }
 
-#define mistake(...) usage_mistake("gnn convert", __VA_ARGS__)
-
-static bool read_count(const char *option, const char *value, int64_t low, int64_t high, int64_t *number)
+/* The value of a file's option that is a number for a generated graph. */
+static bool read_count(const char *option, const char *value, double low, double high, int64_t *number)
 {
-    if (read_integer(value, number) && *number >= low && *number <= high) return true;
-    return mistake("%s takes a whole number from %lld to %lld (got \"%.40s\")", option, (long long)low,
-                   (long long)high, value);
-}
-
-static bool parse_valued(convert_options *o, const char *option, size_t length, const char *value)
-{
-    static const char *const names[] = {"--edges", "--features", "--labels", "--split", "--classes", "--seed",
-                                        "--threads"};
-    const char **files[] = {&o->edges, &o->features, &o->labels, &o->split, &o->classes};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strlen(names[i]) != length || strncmp(option, names[i], length) != 0) continue;
-        if (!value) return mistake("%s needs a value", names[i]);
-        if (i < sizeof files / sizeof *files) return *files[i] = value, true;
-        return i == 5 ? read_count(names[i], value, 0, INT64_MAX, &o->seed)
-                      : read_count(names[i], value, 1, 4096, &o->threads);
-    }
-    return mistake("unknown option \"%.40s\"", option);
+    if (read_counts(value, low, high, 1, number) == 1) return true;
+    return mistake("%s takes a whole number from %.10g to %.10g (got \"%.40s\")", option, low, high, value);
 }
 
 static bool parse_recipe(convert_options *o)
@@ -78,7 +81,7 @@ static bool parse_recipe(convert_options *o)
     if (o->labels || o->split) return mistake("a graph that is generated has labels and a split of its own");
     if (!gnn_recipe_named(spec, r)) *r = (gnn_recipe){.spec = spec, .features = 64, .classes = 8};
     r->seed = (uint64_t)o->seed;
-    if (o->edges && !read_count("--edges", o->edges, 2, INT64_MAX, &r->edges)) return false;
+    if (o->edges && !read_count("--edges", o->edges, 2, 1e15, &r->edges)) return false;
     if (r->edges % 2)
         return mistake("--edges takes an even number, both directions of each (got \"%.40s\")", o->edges);
     return (!o->features || read_count("--features", o->features, 1, 1 << 20, &r->features)) &&
@@ -100,26 +103,6 @@ static bool check_together(convert_options *o)
         if (!o->edges || !o->features || !o->labels) return mistake("--edges, --features and --labels go together");
     }
     return o->folder || mistake("no folder to write to");
-}
-
-static bool parse(int argc, char **argv, convert_options *o)
-{
-    memset(o, 0, sizeof *o);
-    o->seed = 1;
-    for (int i = 1; i < argc; i++) {
-        const char *option = argv[i];
-        if (strcmp(option, "--undirected") == 0) o->undirected = true;
-        else if (strcmp(option, "--quiet") == 0) o->quiet = true;
-        else if (strncmp(option, "--", 2) == 0) {
-            const size_t length = strcspn(option, "=");
-            const char *value = option[length] ? option + length + 1 : i + 1 < argc ? argv[++i] : NULL;
-            if (!parse_valued(o, option, length, value)) return false;
-        } else if (option[0] == '-' && option[1]) return mistake("unknown option \"%.40s\"", option);
-        else if (!o->source) o->source = option;
-        else if (!o->folder) o->folder = option;
-        else return mistake("a third place \"%.40s\"", option);
-    }
-    return check_together(o);
 }
 
 /* Whether a file that is written is one that was named as a source: then the mistake was said. A folder may be
@@ -301,31 +284,31 @@ static sp_status read_source(sp_context *context, const convert_options *o, gnn_
     return read_archive(context, o->source, &reading, input);
 }
 
-static void end_line(tool_line *line, const convert_options *o, const gnn_data *data, double seconds)
+static void end_line(tool_line *said, const convert_options *o, const gnn_data *data, double seconds)
 {
     char holds[GNN_DESCRIPTION];
     gnn_input_describe(data, false, holds);
     if (o->source)
-        summary_line(line, "%s %.2000s, %s; wrote %.2000s in %.1f s", o->recipe.spec ? "made" : "read", o->source,
+        summary_line(said, "%s %.2000s, %s; wrote %.2000s in %.1f s", o->recipe.spec ? "made" : "read", o->source,
                      holds, o->folder, seconds);
     else
-        summary_line(line, "read %.1000s, %.1000s, %.1000s, %s; wrote %.2000s in %.1f s", o->edges, o->features,
+        summary_line(said, "read %.1000s, %.1000s, %.1000s, %s; wrote %.2000s in %.1f s", o->edges, o->features,
                      o->labels, holds, o->folder, seconds);
 }
 
 static sp_status convert(sp_context *context, const convert_options *o)
 {
     const double began = wall_seconds();
-    tool_line line = {.tool = "gnn", .quiet = o->quiet};
+    tool_line said = {.tool = "gnn", .quiet = o->quiet};
     gnn_input input = {0};
     sp_status status;
     TRY(gnn_input_check(context, o->folder));
     may_block = 1;
     TRY(read_source(context, o, &input));
     may_block = 0;
-    gnn_input_notice(&line, o->features ? o->features : o->source, &input.data.features);
+    gnn_input_notice(&said, o->features ? o->features : o->source, &input.data.features);
     TRY(gnn_input_save(context, o->folder, &input));
-    end_line(&line, o, &input.data, wall_seconds() - began);
+    end_line(&said, o, &input.data, wall_seconds() - began);
 done:
     may_block = 0;
     gnn_input_free(context, &input);
@@ -334,14 +317,14 @@ done:
 
 int gnn_convert_main(int argc, char **argv)
 {
-    convert_options o;
+    convert_options o = {.seed = 1};
     sp_context *context = NULL;
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
-            usage(stdout);
-            return end_answer("gnn");
-        }
-    if (!parse(argc, argv, &o) || replaces_source(&o)) return EXIT_USAGE;
+    const options_outcome outcome = options_parse(&line, argc, argv, &o);
+    if (outcome == OPTIONS_HELP) {
+        usage(stdout);
+        return end_answer("gnn");
+    }
+    if (outcome != OPTIONS_RUN || !check_together(&o) || replaces_source(&o)) return EXIT_USAGE;
     const sp_context_options cpu = {.device = "cpu", .threads = thread_count("-", o.threads),
                                     .interrupt = &interrupt_signal};
     sp_status status = sp_context_create(&cpu, &context);

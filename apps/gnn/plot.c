@@ -1,4 +1,6 @@
-/* Curves of a training as SVG: losses above, accuracies below, over the epochs of the first run. */
+/* Curves of a training as SVG: losses above, accuracies below, over the epochs of the first run. They are drawn here
+ * because no other part of the project can: bench/plots.py draws stored results and needs Python and matplotlib, which
+ * the tools do not. */
 #include <math.h>
 
 #include "job.h"
