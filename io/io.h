@@ -323,13 +323,13 @@ sp_status io_array_to_f32(sp_context *context, const char *name, io_array *array
 sp_status io_array_to_i32(sp_context *context, const char *name, io_array *array);
 sp_status io_array_to_i64(sp_context *context, const char *name, io_array *array);
 
-/* The matrix that members PREFIXdata, PREFIXindices, PREFIXindptr and PREFIXshape make: values f32, sorted, repeated
- * entries summed. scipy's save_npz has the prefix "". */
+/* The matrix of the members PREFIXdata, PREFIXindices, PREFIXindptr and PREFIXshape: f32 values, sorted columns,
+ * repeated entries summed. scipy's save_npz has the prefix "". */
 sp_status io_npz_matrix(io_npz *npz, const char *prefix, sp_csr *matrix);
 
 void io_put_npy(io_output *output, const io_array *array);
-/* A host matrix as scipy's save_npz writes CSR, without compression; a pattern as the bool true. Arrays of 4 GB and
- * more are fine. */
+/* Writes a host matrix as scipy's save_npz writes CSR, without compression; a pattern gets the bool true as values.
+ * Arrays may have 4 GB and more. */
 sp_status io_put_npz_matrix(sp_context *context, io_output *output, const sp_csr *matrix);
 
 /* ---- graphs, features and classes of numbered nodes ------------------------------------------------------ */
