@@ -29,6 +29,7 @@
     }
 
 DEFINE_BOUNDS(i32, int32_t)
+DEFINE_BOUNDS(u32, uint32_t)
 DEFINE_BOUNDS(i64, int64_t)
 
 /* The row that holds entry e: the last i with offsets[i] <= e. offsets[0] <= e < offsets[rows]. */

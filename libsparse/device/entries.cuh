@@ -3,6 +3,7 @@
 #ifndef SPARSE_CUDA_ENTRIES_CUH
 #define SPARSE_CUDA_ENTRIES_CUH
 
+#include "base/search.h"
 #include "device/common.cuh"
 
 enum { ENTRY_THREADS = 256, ENTRIES_A_THREAD = 8, ENTRIES_A_BLOCK = ENTRY_THREADS * ENTRIES_A_THREAD };
@@ -37,30 +38,6 @@ static __device__ __forceinline__ int64_t warp_row_at(const int64_t *offsets, in
     return low;
 }
 
-/* The last of rows 0 .. last that begins at or before entry `at`, found by one thread. */
-static __device__ __forceinline__ int row_at(const int64_t *offsets, int last, int64_t at)
-{
-    int low = 0;
-    while (low < last) {
-        const int middle = last - (last - low) / 2;
-        if (__ldg(offsets + middle) <= at) low = middle;
-        else last = middle - 1;
-    }
-    return low;
-}
-
-/* The first of the entries low .. high - 1 whose column is at least `column`, else high. Columns ascend. */
-static __device__ __forceinline__ int64_t first_at_least(const int32_t *cols, int64_t low, int64_t high,
-                                                         int64_t column)
-{
-    while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (__ldg(cols + middle) < column) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
-
 /* Calls store(at, load(row, at)) for every entry of a block; a thread loads all of its entries before it stores. A warp
  * takes 32 entries at a time, those of one word of bits, and 256 in all. To find rows, each row that begins within the
  * block marks its first entry; an entry belongs to the last mark at or before it. If the block spans very many rows,
@@ -90,7 +67,7 @@ static __device__ __forceinline__ void for_entries(int64_t rows, int64_t nnz, co
     else
 #pragma unroll 1
         for (int i = threadIdx.x; i < end - begin; i += ENTRY_THREADS)
-            marks[i] = row_at(offsets + first, (int)(bound[1] - first), begin + i);
+            marks[i] = (int)(upper_bound_i64(offsets, first, bound[1] + 1, begin + i) - 1 - first);
     __syncthreads();
     int mark[ITEMS], row = 0;
 #pragma unroll

@@ -15,7 +15,7 @@ static __global__ void __launch_bounds__(ENTRY_THREADS)
     const auto paired = [&](int64_t row, int64_t at) {
         const int32_t column = __ldg(a.cols + at);
         const int64_t end = __ldg(b.offsets + row + 1);
-        const int64_t found = first_at_least(b.cols, __ldg(b.offsets + row), end, column);
+        const int64_t found = lower_bound_i32(b.cols, __ldg(b.offsets + row), end, column);
         const bool pair = found < end && __ldg(b.cols + found) == column;
         if (pair && products)
             products[at] = (a.values ? __ldg(a.values + at) : V(1)) * (b.values ? __ldg(b.values + found) : V(1));

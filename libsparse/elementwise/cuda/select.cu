@@ -24,7 +24,8 @@ static __global__ void __launch_bounds__(ENTRY_THREADS)
     const int64_t row = (int64_t)blockIdx.x * ENTRY_THREADS + threadIdx.x;
     if (row >= rows) return;
     const int64_t begin = __ldg(offsets + row), end = __ldg(offsets + row + 1);
-    const int64_t at = first_at_least(cols, begin, end, row + diagonal);
+    const int64_t column = min(max(row + diagonal, (int64_t)INT32_MIN), (int64_t)INT32_MAX); /* which no row has */
+    const int64_t at = lower_bound_i32(cols, begin, end, (int32_t)column);
     const int64_t past = at < end && __ldg(cols + at) == row + diagonal ? at + 1 : at; /* the diagonal */
     const int64_t from = stay & SP_LESS ? begin : stay & SP_EQUAL ? at : past;
     const int64_t to = stay & SP_GREATER ? end : stay & SP_EQUAL ? past : at;

@@ -91,14 +91,7 @@ static __global__ void __launch_bounds__(ENTRY_THREADS)
     find_offsets(int64_t cols, int64_t nnz, const uint32_t *sorted, int64_t *offsets)
 {
     const int64_t j = (int64_t)blockIdx.x * ENTRY_THREADS + threadIdx.x;
-    int64_t low = 0, high = nnz;
-    if (j > cols) return;
-    while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (__ldg(sorted + middle) < j) low = middle + 1;
-        else high = middle;
-    }
-    offsets[j] = low;
+    if (j <= cols) offsets[j] = lower_bound_u32(sorted, 0, nnz, (uint32_t)j);
 }
 
 /* to = from in the order of A's columns, which `sorted` receives. */

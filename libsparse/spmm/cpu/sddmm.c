@@ -2,6 +2,7 @@
  * while the row's entries gather rows of Y; four vectors of sums hide the latency of the additions. */
 #include <string.h>
 
+#include "base/search.h"
 #include "core/backend_cpu.h"
 
 enum { CHUNK_ENTRIES = 1024, LANES = 32 };
@@ -22,24 +23,12 @@ enum { CHUNK_ENTRIES = 1024, LANES = 32 };
 DOT(float)
 DOT(double)
 
-/* The row that holds entry e. */
-static int64_t row_of(const sp_csr *a, int64_t e)
-{
-    int64_t low = 0, high = a->rows - 1;
-    while (low < high) {
-        const int64_t middle = low + (high - low + 1) / 2;
-        if (a->row_offsets[middle] <= e) low = middle;
-        else high = middle - 1;
-    }
-    return low;
-}
-
 /* Entries of the same number, wherever rows begin: one row may hold half of them all. */
 static void make_entries(const sp_csr *a, const sp_dense *x, const sp_dense *y, int64_t first, int64_t end,
                          void *values)
 {
     const bool single = x->type == SP_DENSE_F32;
-    int64_t i = row_of(a, first);
+    int64_t i = row_of_entry(a->row_offsets, a->rows, first);
     for (int64_t e = first; e < end; e++) {
         while (e >= a->row_offsets[i + 1]) i++;
         const int64_t x_at = i * x->stride, y_at = a->col_indices[e] * y->stride;

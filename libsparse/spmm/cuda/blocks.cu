@@ -24,16 +24,6 @@ enum { THREADS = 256 };
 
 /* ---- preparation ----------------------------------------------------------------------------------------- */
 
-static __device__ __forceinline__ int64_t column_at(const int32_t *cols, int64_t low, int64_t high, int64_t column)
-{
-    while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (__ldg(cols + middle) < column) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
-
 /* Ranges of A's columns, or of its rows. */
 struct part_ranges {
     int bins;
@@ -54,7 +44,8 @@ static __device__ __forceinline__ void for_parts(const part_ranges &ranges, cons
         return;
     }
     for (int bin = 0; bin < ranges.bins && (begin < end || bin == 0); bin++) {
-        const int64_t next = bin + 1 < ranges.bins ? column_at(cols, begin, end, (bin + 1) * ranges.columns) : end;
+        const int64_t next =
+            bin + 1 < ranges.bins ? lower_bound_i32(cols, begin, end, (int32_t)((bin + 1) * ranges.columns)) : end;
         if (next > begin || bin == 0) take(bin, begin, next);
         begin = next;
     }
@@ -96,13 +87,7 @@ static __global__ void __launch_bounds__(THREADS)
 {
     const int64_t c = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (c > classes) return;
-    int64_t low = 0, high = places;
-    while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (__ldg(sorted + middle) < c) low = middle + 1;
-        else high = middle;
-    }
-    class_begin[c] = low;
+    class_begin[c] = lower_bound_u32(sorted, 0, places, (uint32_t)c);
 }
 
 /* Puts rows in their places, and counts the blocks that begin at each. */

@@ -48,15 +48,13 @@ static __global__ void __launch_bounds__(THREADS)
     if (entries >= 2 && entries <= most) {
         const int32_t one = cols[begin + mix(at + ASKED) % entries];
         const int32_t other = cols[begin + mix(at + 2 * ASKED) % entries];
-        int64_t low = offsets[one], high = offsets[one + 1];
-        const int64_t of_one = high - low, of_other = offsets[other + 1] - offsets[other];
+        const int64_t first = offsets[one], end = offsets[one + 1];
+        const int64_t of_one = end - first, of_other = offsets[other + 1] - offsets[other];
         asked = one != other && of_one <= most && of_other <= most;
         chance = asked ? (float)of_one * (float)of_other / (float)nnz : 0;
-        while (asked && low < high) {
-            const int64_t middle = (low + high) / 2;
-            if (cols[middle] == other) closed = true;
-            if (cols[middle] < other) low = middle + 1;
-            else high = middle;
+        if (asked) {
+            const int64_t found = lower_bound_i32(cols, first, end, other);
+            closed = found < end && cols[found] == other;
         }
     }
     const int all = __popc(__ballot_sync(FULL_WARP, asked)), yes = __popc(__ballot_sync(FULL_WARP, closed));

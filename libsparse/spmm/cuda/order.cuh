@@ -2,6 +2,7 @@
 #ifndef SPARSE_CUDA_SPMM_ORDER_CUH
 #define SPARSE_CUDA_SPMM_ORDER_CUH
 
+#include "base/search.h"
 #include "device/common.cuh"
 
 /* order[i] = the row to be taken i-th; empty where A has no communities, or where more than an eighth of the rows are

@@ -90,16 +90,6 @@ static __global__ void __launch_bounds__(THREADS)
     for (int i = 0; i < groups[at]; i++) slots[slot + i] = {order[at], i << 8 | groups[at]};
 }
 
-static __device__ __forceinline__ int64_t first_from(const int32_t *cols, int64_t low, int64_t high, int64_t column)
-{
-    while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (__ldg(cols + middle) < column) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
-
 /* Of one row in SAMPLED, 32 entries: how many lie where the row that follows in the order has so many that a panel's
  * rows would use each row of X around there twice. */
 enum { SAMPLED = 16, AROUND = 128, USES = 2 };
@@ -114,8 +104,8 @@ static __global__ void __launch_bounds__(THREADS)
     const int64_t from = offsets[order[at + 1]], to = offsets[order[at + 1] + 1];
     if (entries == 0) return;
     const int64_t column = __ldg(cols + begin + entries * (threadIdx.x % 32) / 32);
-    const int64_t low = first_from(cols, from, to, column - AROUND),
-                  high = first_from(cols, low, to, column + AROUND);
+    const int64_t low = lower_bound_i32(cols, from, to, (int32_t)(column - AROUND)),
+                  high = lower_bound_i32(cols, low, to, (int32_t)min(column + AROUND, (int64_t)INT32_MAX));
     const int useful = __popc(__ballot_sync(FULL_WARP, (high - low) * GROUPS >= USES * 2 * AROUND));
     if (threadIdx.x % 32) return;
     atomicAdd(counts, (unsigned long long)entries * 32);

@@ -21,17 +21,6 @@ struct sddmm_product {
     int32_t width;
 };
 
-/* The last of offsets[low..high] that is at most `place`. */
-static __device__ __forceinline__ int64_t row_at(const int64_t *offsets, int64_t low, int64_t high, int64_t place)
-{
-    while (low < high) {
-        const int64_t middle = (low + high + 1) / 2;
-        if (__ldg(offsets + middle) <= place) low = middle;
-        else high = middle - 1;
-    }
-    return low;
-}
-
 /* The products of `count` entries of a row, at most AT_ONCE, in every lane of the group. */
 template <typename T, int V, int LANES>
 static __device__ __forceinline__ void multiply_some(const sddmm_product &p, int64_t row, int64_t at, int count,
@@ -69,13 +58,13 @@ static __global__ void __launch_bounds__(THREADS) sample_products(const sddmm_pr
                                       : ((1u << LANES % 32) - 1) << (threadIdx.x % 32 / LANES * LANES);
     const int64_t block = (int64_t)blockIdx.x * (GROUPS * GROUP_ENTRIES);
     if (threadIdx.x < 2)
-        bound[threadIdx.x] = row_at(p.offsets, 0, p.rows - 1,
-                                    threadIdx.x ? min(block + GROUPS * GROUP_ENTRIES, p.nnz) - 1 : block);
+        bound[threadIdx.x] = row_of_entry(p.offsets, p.rows,
+                                          threadIdx.x ? min(block + GROUPS * GROUP_ENTRIES, p.nnz) - 1 : block);
     __syncthreads();
     int64_t at = block + group * GROUP_ENTRIES;
     const int64_t end = min(at + GROUP_ENTRIES, p.nnz);
     if (at >= end) return;
-    int64_t row = row_at(p.offsets, bound[0], bound[1], at), row_end = __ldg(p.offsets + row + 1);
+    int64_t row = upper_bound_i64(p.offsets, bound[0], bound[1] + 1, at) - 1, row_end = __ldg(p.offsets + row + 1);
     while (at < end) {
         while (row_end <= at) row_end = __ldg(p.offsets + ++row + 1);
         const int count = (int)min(min(row_end, end) - at, (int64_t)AT_ONCE);

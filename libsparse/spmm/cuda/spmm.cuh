@@ -18,6 +18,7 @@
 #include <string.h>
 #include <type_traits>
 
+#include "base/search.h"
 #include "device/common.cuh"
 
 /* ---- host: what a plan keeps and what a launch is told -------------------------------------------------- */
