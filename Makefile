@@ -180,7 +180,7 @@ $(OBJ)/gnn/%.o: private INCLUDES := -Ilibsparse -Ignn $(if $(NVCC),-DGNN_CUDA)
 $(OBJ)/gnn/cuda/multiply_split.cu.o: \
   private GENCODE := $(subst 90$(comma)code=sm_90,90a$(comma)code=sm_90a,$(GENCODE))
 # Its host code copies with all threads.
-$(OBJ)/libsparse/spmm/cuda/stream.cu.o: private CU_FLAGS += -Xcompiler -fopenmp
+$(OBJ)/libsparse/spmm/cuda/stream_copy.cu.o: private CU_FLAGS += -Xcompiler -fopenmp
 # Optimised, its loops with sanitizers in them take a compiler longer than all other files together.
 $(OBJ)/libsparse/spmm/cpu/tile.c.o: private COMPILE_C += $(if $(findstring -fsanitize,$(CFLAGS)),-O0)
 # Nor do the fuzz targets call any product: with sanitizers these files would take most of the time to build them.

@@ -19,6 +19,7 @@
 #include <new>
 
 #include "spmm/cuda/blocks.cuh"
+#include "spmm/cuda/walk.cuh"
 
 enum { THREADS = 256 };
 
@@ -26,12 +27,12 @@ enum { THREADS = 256 };
 
 /* Ranges of A's columns, or of its rows. */
 struct part_ranges {
-    int bins;
+    int count;
     int64_t columns, rows; /* of each; 0 of what is not cut */
     const int32_t *order;  /* in which rows are taken, or NULL */
 };
 
-/* Calls take(bin, begin, end) for the parts of a row: those with entries, and the first in any case, since every row
+/* Calls take(range, begin, end) for the parts of a row: those with entries, and the first in any case, since every row
  * of Y is written by it. */
 template <typename Take>
 static __device__ __forceinline__ void for_parts(const part_ranges &ranges, const int64_t *offsets,
@@ -43,10 +44,10 @@ static __device__ __forceinline__ void for_parts(const part_ranges &ranges, cons
         take((int)(row / ranges.rows), begin, end);
         return;
     }
-    for (int bin = 0; bin < ranges.bins && (begin < end || bin == 0); bin++) {
+    for (int range = 0; range < ranges.count && (begin < end || range == 0); range++) {
         const int64_t next =
-            bin + 1 < ranges.bins ? lower_bound_i32(cols, begin, end, (int32_t)((bin + 1) * ranges.columns)) : end;
-        if (next > begin || bin == 0) take(bin, begin, next);
+            range + 1 < ranges.count ? lower_bound_i32(cols, begin, end, (int32_t)((range + 1) * ranges.columns)) : end;
+        if (next > begin || range == 0) take(range, begin, next);
         begin = next;
     }
 }
@@ -61,7 +62,7 @@ static __global__ void __launch_bounds__(THREADS)
     counts[row] = count;
 }
 
-/* Sorted, keys run through the bins, and in each from rows of several blocks down to empty ones. */
+/* Sorted, keys run through the ranges, and in each from rows of several blocks down to empty ones. */
 static __global__ void __launch_bounds__(THREADS)
     list_parts(block_sizes sizes, part_ranges ranges, int64_t rows, const int64_t *offsets, const int32_t *cols,
                const int64_t *first, uint32_t *keys, uint32_t *numbers, int32_t *part_rows, int64_t *part_starts,
@@ -71,9 +72,9 @@ static __global__ void __launch_bounds__(THREADS)
     if (number >= rows) return;
     const int64_t row = ranges.order ? ranges.order[number] : number;
     int64_t at = first ? first[row] : number;
-    for_parts(ranges, offsets, cols, row, [&](int bin, int64_t begin, int64_t end) {
+    for_parts(ranges, offsets, cols, row, [&](int range, int64_t begin, int64_t end) {
         const int entries = (int)(end - begin);
-        keys[at] = (uint32_t)(bin * sizes.classes + sizes.classes - 1 - sizes.class_of(entries));
+        keys[at] = (uint32_t)(range * sizes.classes + sizes.classes - 1 - sizes.class_of(entries));
         numbers[at] = (uint32_t)at;
         part_rows[at] = (int32_t)row;
         part_starts[at] = begin;
@@ -127,13 +128,14 @@ static __global__ void __launch_bounds__(THREADS)
         *block++ = {row_entries, (int)at, done, min(row_entries - done, sizes.block)};
 }
 
-/* edges[2b], edges[2b + 1] = where the blocks of bin b begin, and those of them that do more than a part of a row. */
-static __global__ void find_bins(int bins, int64_t classes, const int64_t *class_begin, const int64_t *first,
-                                 int64_t *edges)
+/* edges[2r], edges[2r + 1] = where the blocks of range r begin, and those of them that do more than a part of a
+ * row. */
+static __global__ void find_ranges(int ranges, int64_t classes, const int64_t *class_begin, const int64_t *first,
+                                   int64_t *edges)
 {
     const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-    if (i < 2 * bins) edges[i] = first[class_begin[i / 2 * classes + i % 2]];
-    if (i == 2 * bins) edges[i] = first[class_begin[bins * classes]];
+    if (i < 2 * ranges) edges[i] = first[class_begin[i / 2 * classes + i % 2]];
+    if (i == 2 * ranges) edges[i] = first[class_begin[ranges * classes]];
 }
 
 static unsigned blocks_for(int64_t count) { return (unsigned)((count + THREADS - 1) / THREADS); }
@@ -153,7 +155,7 @@ static sp_status make_list(sp_context *context, const sp_csr *a, const block_siz
     device_array<int32_t> counts;
     device_array<int64_t> first;
     list->count = a->rows;
-    if (ranges.bins > 1 && ranges.rows == 0) {
+    if (ranges.count > 1 && ranges.rows == 0) {
         CHECK(counts.allocate(context, a->rows + 1));
         CHECK(first.allocate(context, a->rows + 1));
         count_parts<<<blocks_for(a->rows), THREADS, 0, stream>>>(ranges, a->rows, a->row_offsets, a->col_indices,
@@ -166,7 +168,7 @@ static sp_status make_list(sp_context *context, const sp_csr *a, const block_siz
     }
     if (list->count > INT32_MAX)
         return sp_fail(context, SP_ERROR_UNSUPPORTED, "%d ranges of columns cut %lld rows into %lld parts",
-                       ranges.bins, (long long)a->rows, (long long)list->count);
+                       ranges.count, (long long)a->rows, (long long)list->count);
     CHECK(list->keys.allocate(context, list->count));
     CHECK(list->numbers.allocate(context, list->count));
     CHECK(list->rows.allocate(context, list->count));
@@ -199,16 +201,16 @@ static sp_status sort_list(sp_context *context, part_list *list, int64_t classes
 
 static sp_status cut(sp_context *context, const sp_csr *a, const part_ranges &ranges, spmm_blocks *parts)
 {
-    const int bins = ranges.bins;
+    const int range_count = ranges.count;
     cudaStream_t stream = cuda_state_of(context)->stream;
     const block_sizes sizes(parts);
-    const int64_t classes = (int64_t)bins * sizes.classes;
+    const int64_t classes = (int64_t)range_count * sizes.classes;
     device_array<uint32_t> keys, numbers;
     device_array<int64_t> class_begin, first, edges;
     device_array<int32_t> counts;
     part_list list;
     void *host = NULL;
-    CHECK(sp_alloc(context, 3 * (int64_t)bins + 1, sizeof(int64_t), &host));
+    CHECK(sp_alloc(context, 2 * (int64_t)range_count + 1, sizeof(int64_t), &host));
     parts->edges = (int64_t *)host;
     CHECK(make_list(context, a, sizes, ranges, &list));
     parts->places = list.count;
@@ -227,14 +229,14 @@ static sp_status cut(sp_context *context, const sp_csr *a, const part_ranges &ra
         parts->rows.data, parts->starts.data, parts->entries.data, counts.data);
     CUDA_CHECK(cudaGetLastError());
     CHECK(cuda_scan_counts(context, list.count, counts.data, first.data));
-    CHECK(edges.allocate(context, 2 * bins + 1));
-    find_bins<<<blocks_for(2 * bins + 1), THREADS, 0, stream>>>(bins, sizes.classes, class_begin.data, first.data,
-                                                               edges.data);
+    CHECK(edges.allocate(context, 2 * range_count + 1));
+    find_ranges<<<blocks_for(2 * range_count + 1), THREADS, 0, stream>>>(range_count, sizes.classes, class_begin.data,
+                                                                         first.data, edges.data);
     CUDA_CHECK(cudaGetLastError());
-    CUDA_CHECK(cudaMemcpyAsync(parts->edges, edges.data, (size_t)(2 * bins + 1) * sizeof(int64_t),
+    CUDA_CHECK(cudaMemcpyAsync(parts->edges, edges.data, (size_t)(2 * range_count + 1) * sizeof(int64_t),
                                cudaMemcpyDeviceToHost, stream));
     CHECK(cuda_finish(context));
-    parts->count = parts->edges[2 * bins];
+    parts->count = parts->edges[2 * range_count];
     CHECK(parts->blocks.allocate(context, parts->count));
     fill_blocks<<<blocks_for(list.count), THREADS, 0, stream>>>(sizes, list.count, keys.data, class_begin.data,
                                                                 parts->entries.data, counts.data, first.data,
@@ -258,7 +260,7 @@ static sp_status make_blocks(sp_context *context, const sp_csr *a, const part_ra
     *parts = NULL;
     CHECK(sp_calloc(context, 1, sizeof(spmm_blocks), &memory));
     spmm_blocks *made = new (memory) spmm_blocks();
-    made->bins = ranges.bins;
+    made->ranges = ranges.count;
     made->group_entries = group_entries;
     made->coarse = coarse;
     const sp_status status = a->rows > 0 ? cut(context, a, ranges, made) : SP_OK;
@@ -267,16 +269,16 @@ static sp_status make_blocks(sp_context *context, const sp_csr *a, const part_ra
     return status;
 }
 
-sp_status cuda_spmm_cut(sp_context *context, const sp_csr *a, int bins, int64_t bin_columns, int group_entries,
+sp_status cuda_spmm_cut(sp_context *context, const sp_csr *a, int ranges, int64_t range_columns, int group_entries,
                         bool coarse, const int32_t *order, spmm_blocks **parts)
 {
-    return make_blocks(context, a, {bins, bin_columns, 0, order}, group_entries, coarse, parts);
+    return make_blocks(context, a, {ranges, range_columns, 0, order}, group_entries, coarse, parts);
 }
 
-sp_status cuda_spmm_cut_rows(sp_context *context, const sp_csr *a, int bins, int64_t bin_rows, int group_entries,
+sp_status cuda_spmm_cut_rows(sp_context *context, const sp_csr *a, int ranges, int64_t range_rows, int group_entries,
                              bool coarse, spmm_blocks **parts)
 {
-    return make_blocks(context, a, {bins, 0, bin_rows, NULL}, group_entries, coarse, parts);
+    return make_blocks(context, a, {ranges, 0, range_rows, NULL}, group_entries, coarse, parts);
 }
 
 /* ---- the product ----------------------------------------------------------------------------------------- */
@@ -404,7 +406,7 @@ static __global__ void
 {
     using threads = block_threads<LANES>;
     using quads = spmm_quads<T, V, LANES, REPEATS, Result::EXTREME>;
-    constexpr int HANDED = spmm_handed<T, V, LANES, REPEATS, Result::EXTREME>::UNROLL;
+    constexpr int EXCHANGED = exchange_depth<T, V, LANES, REPEATS, Result::EXTREME>::UNROLL;
     __shared__ Result shared[threads::WARP ? 1 : threads::COUNT / 32][REPEATS][LANES];
     const int group = threads::thread() / LANES, number = threads::number();
     let_next_begin();
@@ -423,7 +425,7 @@ static __global__ void
     const int begin = min(part * share, entries), own = active ? min(entries - begin, share) : 0;
     Result results[REPEATS];
     if (block.x == 0) wait_for_previous(); /* others wait once they have columns: so far all is the plan's */
-    if (row >= 0) expect_row(p, row, columns);
+    if (row >= 0) prefetch_row(p, row, columns);
 #pragma unroll
     for (int r = 0; r < REPEATS; r++) results[r].clear(p);
     if (block.x == 0) {
@@ -432,16 +434,16 @@ static __global__ void
         return;
     }
     if constexpr (LOADS > quads::LOADS) {
-        __shared__ quad_hands hands[threads::TOGETHER];
-        add_quads<LOADS, PARTS>(p, start + block.z + begin, own, columns, results[0], hands + threadIdx.x / 32);
+        __shared__ quad_exchange exchange[threads::TOGETHER];
+        add_quads<LOADS, PARTS>(p, start + block.z + begin, own, columns, results[0], exchange + threadIdx.x / 32);
     } else if constexpr (LOADS > 0) {
         add_quads<LOADS, PARTS>(p, start + block.z + begin, own, columns, results[0]);
     } else if constexpr (PARTS > 1) {
-        __shared__ spmm_hands<32> hands[threads::COUNT / 32];
-        add_pairs<2>(p, start + block.z + begin, own, LANES, columns, results, hands[threadIdx.x / 32]);
-    } else if constexpr (HANDED > 0) {
-        __shared__ spmm_hands<32> hands[threads::COUNT / 32];
-        add_handed<HANDED>(p, start + block.z + begin, own, columns, results, hands[threadIdx.x / 32]);
+        __shared__ entry_exchange<32> exchange[threads::COUNT / 32];
+        add_pairs<2>(p, start + block.z + begin, own, LANES, columns, results, exchange[threadIdx.x / 32]);
+    } else if constexpr (EXCHANGED > 0) {
+        __shared__ entry_exchange<32> exchange[threads::COUNT / 32];
+        add_exchanged<EXCHANGED>(p, start + block.z + begin, own, columns, results, exchange[threadIdx.x / 32]);
     } else
         add_entries<spmm_depth<T, REPEATS, Result::EXTREME>::UNROLL>(p, start + block.z + begin, own,
                                                                  block.z + begin, columns, results);
@@ -487,13 +489,13 @@ template <bool IS_EXTREME> struct block_launch {
     sp_context *context;
     const spmm_product &product;
     spmm_blocks *parts;
-    int bin;
+    int range;
 
     template <typename T, int V, int LANES, int REPEATS, bool PAIRS = false> sp_status run() const
     {
         using Result = std::conditional_t<EXTREME, spmm_extremes<T, V>, spmm_sums<T, V>>;
-        const int64_t begin = parts->edges[2 * bin], partial = parts->edges[2 * bin + 1] - begin,
-                      count = parts->edges[2 * bin + 2] - begin;
+        const int64_t begin = parts->edges[2 * range], partial = parts->edges[2 * range + 1] - begin,
+                      count = parts->edges[2 * range + 2] - begin;
         const size_t bytes = (size_t)partial * (size_t)product.tiles * REPEATS * LANES * sizeof(Result);
         if (count == 0) return SP_OK;
         CHECK(cuda_spmm_make_carry(context, parts, partial * product.tiles, bytes));
@@ -517,8 +519,8 @@ template <bool IS_EXTREME> struct block_launch {
 };
 
 sp_status cuda_spmm_blocks(sp_context *context, sp_dense_type type, bool extreme, const spmm_shape &shape,
-                           const spmm_product &product, spmm_blocks *parts, int bin)
+                           const spmm_product &product, spmm_blocks *parts, int range)
 {
-    return extreme ? spmm_with_shape(type, shape, block_launch<true>{context, product, parts, bin})
-                   : spmm_with_shape(type, shape, block_launch<false>{context, product, parts, bin});
+    return extreme ? spmm_with_shape(type, shape, block_launch<true>{context, product, parts, range})
+                   : spmm_with_shape(type, shape, block_launch<false>{context, product, parts, range});
 }

@@ -23,6 +23,7 @@
 #include <new>
 
 #include "spmm/cuda/panels.cuh"
+#include "spmm/cuda/walk.cuh"
 
 enum { THREADS = 256 };
 
@@ -247,7 +248,7 @@ template <typename T, int PARTS> struct runs {
      * registers are few, 716 -> 734. */
     static constexpr int APART = OWN == 2 && sizeof(T) == 4 ? 48 : LANES;
     static constexpr int ROOM = OWN == 2 && sizeof(T) == 2 ? ENTRIES : LANES;
-    using hands = spmm_hands<PARTS < 4 ? (OWN - 1) * APART + 3 * ROOM + LANES : 4 /* add_fours needs none */>;
+    using exchange = entry_exchange<PARTS < 4 ? (OWN - 1) * APART + 3 * ROOM + LANES : 4 /* add_fours needs none */>;
     static __device__ __forceinline__ int place(int group, int entry)
     {
         return entry / LANES * APART + group * ROOM + entry % LANES;
@@ -258,7 +259,7 @@ template <typename T, int PARTS> struct runs {
  * All lanes of the warp take part. Each of the group's parts has the sum of its own entries then. */
 template <typename run, typename T, int V>
 static __device__ __forceinline__ void add_runs(const spmm_product &p, int64_t begin, int left, int step,
-                                                const char *x, spmm_sums<T, V> *result, typename run::hands &hands)
+                                                const char *x, spmm_sums<T, V> *result, typename run::exchange &exchange)
 {
     const int lane = threadIdx.x % LANES, group = threadIdx.x % 32 / LANES;
     const int first = run::place(group, lane / run::EACH * run::LOADS); /* of the part's entries */
@@ -284,15 +285,15 @@ static __device__ __forceinline__ void add_runs(const spmm_product &p, int64_t b
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < run::OWN; i++) {
-            hands.cols[run::place(group, lane + i * LANES)] = next_col[i];
-            hands.weights[run::place(group, lane + i * LANES)] = next_weight[i];
+            exchange.cols[run::place(group, lane + i * LANES)] = next_col[i];
+            exchange.weights[run::place(group, lane + i * LANES)] = next_weight[i];
         }
         __syncwarp();
         fetch();
         const auto gather = [&](auto all) {
 #pragma unroll
             for (int u = 0; u < run::LOADS / 4; u++) {
-                const int4 four = ((const int4 *)(hands.cols + first))[u];
+                const int4 four = ((const int4 *)(exchange.cols + first))[u];
                 const auto take = [&](packet<T, V> &to, int32_t col) {
                     if (decltype(all)::value) to.load((const T *)row_of_x(x, col, p.x_bytes));
                     else to.load_if(col >= 0, (const T *)row_of_x(x, col, p.x_bytes));
@@ -305,7 +306,7 @@ static __device__ __forceinline__ void add_runs(const spmm_product &p, int64_t b
         else gather(std::false_type());
 #pragma unroll
         for (int u = 0; u < run::LOADS / 4; u++) {
-            const float4 four = ((const float4 *)(hands.weights + first))[u];
+            const float4 four = ((const float4 *)(exchange.weights + first))[u];
             result->add(gathered[u][0], four.x, 0, true), result->add(gathered[u][1], four.y, 0, true);
             result->add(gathered[u][2], four.z, 0, true), result->add(gathered[u][3], four.w, 0, true);
         }
@@ -315,7 +316,7 @@ static __device__ __forceinline__ void add_runs(const spmm_product &p, int64_t b
 }
 
 /* As add_runs of 16 entries, four to each of the group's parts, whose lanes load columns and weights themselves, from
- * multiples of 16 bytes on: nothing is handed round. */
+ * multiples of 16 bytes on: nothing is exchanged. */
 template <typename T, int V>
 static __device__ __forceinline__ void add_fours(const spmm_product &p, int64_t begin, int entries, int skip,
                                                  int step, const char *x, spmm_sums<T, V> *result)
@@ -377,11 +378,11 @@ static __global__ void __launch_bounds__(GROUPS *LANES)
     using Result = spmm_sums<T, V>;
     using run = std::conditional_t<REPEATS == 1, runs<T, PARTS>, runs<T, 1>>;
     __shared__ union {
-        typename run::hands hands[GROUPS * LANES / 32];
+        typename run::exchange exchange[GROUPS * LANES / 32];
         char results[GROUPS * run::EACH * sizeof(Result)];
     } shared;
     const auto merged = (Result(*)[run::EACH])shared.results;
-    typename run::hands &hands = shared.hands[threadIdx.x / 32];
+    typename run::exchange &exchange = shared.exchange[threadIdx.x / 32];
     const int group = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const int2 slot = __ldg(slots + (int64_t)blockIdx.x * GROUPS + group);
     const spmm_columns<T, V, run::EACH, REPEATS> columns(p, (int)blockIdx.y, REPEATS, REPEATS > 1 ? missing : 0);
@@ -394,11 +395,11 @@ static __global__ void __launch_bounds__(GROUPS *LANES)
     Result result[REPEATS];
 #pragma unroll
     for (int r = 0; r < REPEATS; r++) result[r].clear(p);
-    if (writes) expect_row(p, row, columns);
+    if (writes) prefetch_row(p, row, columns);
     const int skip = part * run::ENTRIES, step = groups * run::ENTRIES;
-    if constexpr (REPEATS == 2) add_pairs<2>(p, start + skip, entries - skip, step, columns, result, hands);
+    if constexpr (REPEATS == 2) add_pairs<2>(p, start + skip, entries - skip, step, columns, result, exchange);
     else if constexpr (PARTS == 4) add_fours(p, start, entries, skip, step, columns.x, result);
-    else add_runs<run>(p, start + skip, entries - skip, step, columns.x, result, hands);
+    else add_runs<run>(p, start + skip, entries - skip, step, columns.x, result, exchange);
     if (__syncthreads_or(groups > 1))
 #pragma unroll
         for (int r = 0; r < REPEATS; r++) {

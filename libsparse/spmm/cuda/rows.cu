@@ -8,13 +8,15 @@
  * own cache; but a row of many entries keeps its group long after the others have gone: for even degrees, and for
  * matrices whose neighbouring rows are alike.
  */
-#include "spmm/cuda/spmm.cuh"
+#include "spmm/cuda/walk.cuh"
+
+enum { ROW_THREADS = 256 };
 
 template <int LOADS, int PARTS, typename T, int V, int LANES, int REPEATS, typename Result>
-static __global__ void __launch_bounds__(SPMM_ROW_THREADS, SPMM_RESIDENT(T, REPEATS, Result, SPMM_ROW_THREADS))
+static __global__ void __launch_bounds__(ROW_THREADS, SPMM_RESIDENT(T, REPEATS, Result, ROW_THREADS))
     split_rows(const spmm_product p)
 {
-    const int64_t row = (int64_t)blockIdx.x * (SPMM_ROW_THREADS / LANES) + threadIdx.x / LANES;
+    const int64_t row = (int64_t)blockIdx.x * (ROW_THREADS / LANES) + threadIdx.x / LANES;
     const spmm_columns<T, V, LANES, REPEATS> columns(p, (int)blockIdx.y, PARTS);
     const bool there = row < p.rows;
     const int64_t begin = there ? __ldg(p.offsets + row) : 0;
@@ -24,12 +26,12 @@ static __global__ void __launch_bounds__(SPMM_ROW_THREADS, SPMM_RESIDENT(T, REPE
     for (int r = 0; r < REPEATS; r++) results[r].clear(p);
     if constexpr (LOADS > 0) add_quads<LOADS, PARTS>(p, begin, count, columns, results[0]);
     else if constexpr (PARTS > 1) {
-        __shared__ spmm_hands<32> hands[SPMM_ROW_THREADS / 32];
-        add_pairs<2>(p, begin, count, LANES, columns, results, hands[threadIdx.x / 32]);
+        __shared__ entry_exchange<32> exchange[ROW_THREADS / 32];
+        add_pairs<2>(p, begin, count, LANES, columns, results, exchange[threadIdx.x / 32]);
     } else if constexpr (LANES == 16) {
-        __shared__ spmm_hands<32> hands[SPMM_ROW_THREADS / 32];
-        add_handed<spmm_handed<T, V, LANES, REPEATS, Result::EXTREME>::UNROLL>(p, begin, count, columns, results,
-                                                                              hands[threadIdx.x / 32]);
+        __shared__ entry_exchange<32> exchange[ROW_THREADS / 32];
+        add_exchanged<exchange_depth<T, V, LANES, REPEATS, Result::EXTREME>::UNROLL>(p, begin, count, columns, results,
+                                                                              exchange[threadIdx.x / 32]);
     } else add_entries<spmm_depth<T, REPEATS, Result::EXTREME>::UNROLL>(p, begin, count, 0, columns, results);
     if (there) write_row(p, row, columns, results);
 }
@@ -42,7 +44,7 @@ template <bool IS_EXTREME> struct row_launch {
     template <typename T, int V, int LANES, int REPEATS, bool PAIRS = false> sp_status run() const
     {
         using Result = std::conditional_t<EXTREME, spmm_extremes<T, V>, spmm_sums<T, V>>;
-        constexpr int ROWS = SPMM_ROW_THREADS / LANES;
+        constexpr int ROWS = ROW_THREADS / LANES;
         const dim3 grid((unsigned)((product.rows + ROWS - 1) / ROWS), (unsigned)product.tiles);
         auto kernel = split_rows<0, PAIRS ? 2 : 1, T, V, LANES, REPEATS, Result>;
         /* With four lanes of f32 they leave too few registers for 1,536 threads. */
@@ -51,7 +53,7 @@ template <bool IS_EXTREME> struct row_launch {
             if (has_quads(product))
                 kernel = 2 * product.width > V * LANES ? split_rows<quads::LOADS, 1, T, V, LANES, REPEATS, Result>
                                                        : split_rows<quads::LOADS, 2, T, V, LANES, REPEATS, Result>;
-        kernel<<<grid, SPMM_ROW_THREADS, 0, cuda_state_of(context)->stream>>>(product);
+        kernel<<<grid, ROW_THREADS, 0, cuda_state_of(context)->stream>>>(product);
         CUDA_CHECK(cudaGetLastError());
         return SP_OK;
     }
@@ -63,7 +65,7 @@ template <bool IS_EXTREME> struct row_launch {
 enum { FEW = 4, ROWS_AHEAD = 4, MOST_PACKETS = 24, SHORT_BLOCKS = 2 };
 
 template <typename T, int V, int LANES, int REPEATS>
-static __global__ void __launch_bounds__(SPMM_ROW_THREADS, SHORT_BLOCKS)
+static __global__ void __launch_bounds__(ROW_THREADS, SHORT_BLOCKS)
     short_rows(const spmm_product p)
 {
     using S = typename spmm_sum<T>::type;
@@ -71,7 +73,7 @@ static __global__ void __launch_bounds__(SPMM_ROW_THREADS, SHORT_BLOCKS)
     constexpr int FIT = MOST_AHEAD < ROWS_AHEAD ? MOST_AHEAD : ROWS_AHEAD;
     constexpr int AHEAD = FIT * GROUPS < 32 ? FIT : 32 / GROUPS;
     const int lane = threadIdx.x % 32;
-    const int64_t first = ((int64_t)blockIdx.x * SPMM_ROW_THREADS + threadIdx.x) / 32 * 32, own = first + lane;
+    const int64_t first = ((int64_t)blockIdx.x * ROW_THREADS + threadIdx.x) / 32 * 32, own = first + lane;
     if (first >= p.rows) return;
     const spmm_columns<T, V, LANES, REPEATS> columns(p, (int)blockIdx.y);
     const int64_t begin = own < p.rows ? __ldg(p.offsets + own) : 0;
@@ -91,7 +93,7 @@ static __global__ void __launch_bounds__(SPMM_ROW_THREADS, SHORT_BLOCKS)
         for (int a = 0; a < AHEAD; a++) {
             source[a] = done + a * GROUPS + lane / LANES;
             entries[a] = __shfl_sync(FULL_WARP, count, source[a]);
-            if (first + source[a] < p.rows) expect_row(p, first + source[a], columns);
+            if (first + source[a] < p.rows) prefetch_row(p, first + source[a], columns);
 #pragma unroll
             for (int k = 0; k < FEW; k++) {
                 const int32_t c = __shfl_sync(FULL_WARP, col[k], source[a]);
@@ -135,9 +137,9 @@ struct short_launch {
     template <typename T, int V, int LANES, int REPEATS = 1> sp_status run() const
     {
         constexpr int COLUMNS = V * LANES * REPEATS;
-        const dim3 grid((unsigned)((product.rows + SPMM_ROW_THREADS - 1) / SPMM_ROW_THREADS),
+        const dim3 grid((unsigned)((product.rows + ROW_THREADS - 1) / ROW_THREADS),
                         (unsigned)((product.width + COLUMNS - 1) / COLUMNS));
-        short_rows<T, V, LANES, REPEATS><<<grid, SPMM_ROW_THREADS, 0, cuda_state_of(context)->stream>>>(product);
+        short_rows<T, V, LANES, REPEATS><<<grid, ROW_THREADS, 0, cuda_state_of(context)->stream>>>(product);
         CUDA_CHECK(cudaGetLastError());
         return SP_OK;
     }

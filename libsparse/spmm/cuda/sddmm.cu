@@ -8,7 +8,9 @@
  * The softmax: a warp takes a row, and the block together those of more than 2,048 entries; three passes over the
  * row, which stays in the caches: the largest, the sum of exponentials, the quotients. Sums are f64.
  */
-#include "spmm/cuda/spmm.cuh"
+#include "base/search.h"
+#include "device/common.cuh"
+#include "spmm/cuda/packet.cuh"
 
 enum { THREADS = 256, GROUP_ENTRIES = 32, AT_ONCE = 4, LONG_ROW = 2048 };
 

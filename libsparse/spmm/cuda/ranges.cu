@@ -7,7 +7,8 @@
  * other algorithm (blocks.cu), where the paper has a block of threads a row. Y is read when its sum is written;
  * the paper reads it ahead, which pays where a block has one row and nothing else to wait for.
  */
-#include "spmm/cuda/stream.cuh"
+#include "spmm/cuda/packet.cuh"
+#include "spmm/cuda/spmm.cuh"
 
 /* From sums to Y; a group of 2^shift threads a row. */
 template <typename T>
@@ -30,14 +31,14 @@ static sp_status multiply(sp_context *context, sp_dense_type type, const spmm_sh
     const size_t x_size = type == SP_DENSE_F64 ? 8 : type == SP_DENSE_F32 ? 4 : 2;
     const size_t y_size = type == SP_DENSE_F64 ? 8 : 4;
     for (int32_t first = 0; first < product.width; first += shape.columns())
-        for (int bin = 0; bin < parts->bins; bin++) {
+        for (int range = 0; range < parts->ranges; range++) {
             spmm_product tile = product;
             tile.x = (const char *)product.x + (size_t)first * x_size;
             tile.y = (char *)product.y + (size_t)first * y_size;
             tile.width = min(product.width - first, shape.columns());
             tile.tiles = 1;
-            if (bin > 0) tile.beta = 1;
-            CHECK(cuda_spmm_blocks(context, type, false, shape, tile, parts, bin));
+            if (range > 0) tile.beta = 1;
+            CHECK(cuda_spmm_blocks(context, type, false, shape, tile, parts, range));
         }
     return SP_OK;
 }
@@ -61,7 +62,7 @@ sp_status cuda_spmm_round(sp_context *context, sp_dense_type type, const spmm_pr
     return SP_OK;
 }
 
-sp_status cuda_spmm_bins(sp_context *context, sp_dense_type type, const spmm_shape &shape,
+sp_status cuda_spmm_ranges(sp_context *context, sp_dense_type type, const spmm_shape &shape,
                          const spmm_product &product, spmm_blocks *parts)
 {
     if (!product.y_narrow) return multiply(context, type, shape, product, parts);
