@@ -7,23 +7,6 @@
 
 #include "spmm/plan.h"
 
-/* ---- memory in the back end's space -------------------------------------------------------------------- */
-
-static sp_status take(sp_context *context, int64_t count, size_t size, void **pointer)
-{
-    size_t bytes;
-    *pointer = NULL;
-    if (!sp_mul_size((size_t)count, size, &bytes) || bytes > PTRDIFF_MAX)
-        return sp_fail(context, SP_ERROR_OVERFLOW, "%lld entries of %zu bytes cannot be addressed", (long long)count,
-                       size);
-    return context->backend->allocate(context, bytes ? bytes : 1, pointer);
-}
-
-static void give_back(sp_context *context, void *pointer)
-{
-    if (pointer) context->backend->release(context, pointer);
-}
-
 /* ---- plans --------------------------------------------------------------------------------------------- */
 
 static sp_status check_options(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options)
@@ -48,7 +31,7 @@ static sp_status transpose(sp_spmm_plan *plan, const sp_csr *a)
     sp_status status;
     numbered.value_type = SP_F64;
     numbered.values = NULL;
-    TRY(take(context, a->nnz, sizeof(int64_t), &numbered.values));
+    TRY(sp_array_create(context, a->nnz, sizeof(int64_t), context->backend->space, &numbered.values));
     TRY(backend->number(context, a->nnz, numbered.values));
     TRY(sp_csr_transpose(context, &numbered, &plan->own));
     plan->places = plan->own.values;
@@ -56,11 +39,11 @@ static sp_status transpose(sp_spmm_plan *plan, const sp_csr *a)
     plan->own.value_type = a->value_type;
     if (a->values) {
         const size_t size = sp_value_size(a->value_type);
-        TRY(take(context, a->nnz, size, &plan->own.values));
+        TRY(sp_array_create(context, a->nnz, size, context->backend->space, &plan->own.values));
         TRY(backend->gather(context, plan->places, a->nnz, a->values, size, plan->own.values));
     }
 done:
-    give_back(context, numbered.values);
+    sp_array_free(context, context->backend->space, numbered.values);
     return status;
 }
 
@@ -121,9 +104,9 @@ sp_status sp_spmm_plan_set_values(sp_spmm_plan *plan, const void *values, sp_spa
     sp_status status;
     TRY(sp_require(context, __func__, "values", values));
     TRY(sp_require_space(context, __func__, "values", space));
-    if (!plan->values) TRY(take(context, nnz, size, &plan->values));
+    if (!plan->values) TRY(sp_array_create(context, nnz, size, context->backend->space, &plan->values));
     if (plan->places && space != backend->space) {
-        TRY(take(context, nnz, size, &moved));
+        TRY(sp_array_create(context, nnz, size, context->backend->space, &moved));
         TRY(backend->copy(context, moved, backend->space, values, space, bytes));
     }
     if (plan->places) TRY(backend->gather(context, plan->places, nnz, moved ? moved : values, size, plan->values));
@@ -131,7 +114,7 @@ sp_status sp_spmm_plan_set_values(sp_spmm_plan *plan, const void *values, sp_spa
     plan->a.values = plan->values;
     TRY(backend->spmm_refresh(context, &plan->a, plan->state));
 done:
-    give_back(context, moved);
+    sp_array_free(context, context->backend->space, moved);
     return status;
 }
 
@@ -141,8 +124,8 @@ void sp_spmm_plan_free(sp_spmm_plan *plan)
     sp_context *context = plan->context;
     if (plan->state) context->backend->spmm_forget(context, plan->state);
     sp_csr_free(context, &plan->own);
-    give_back(context, plan->values);
-    give_back(context, plan->places);
+    sp_array_free(context, context->backend->space, plan->values);
+    sp_array_free(context, context->backend->space, plan->places);
     sp_free(context, plan);
     sp_context_destroy(context);
 }
@@ -205,7 +188,8 @@ static sp_status multiply_there(sp_spmm_plan *plan, double alpha, const sp_dense
     *begun = false;
     /* Nothing is moved before there is room for all. */
     if (!there) TRY(sp_dense_create(context, y->rows, y->cols, y->type, backend->space, &y_copy));
-    if (!there && argument) TRY(take(context, count, sizeof *places, (void **)&places));
+    if (!there && argument)
+        TRY(sp_array_create(context, count, sizeof *places, backend->space, (void **)&places));
     if (x->space != backend->space) TRY(sp_dense_copy(context, x, backend->space, &x_copy));
     if (!there && beta != 0) TRY(sp_dense_move(context, y, &y_copy));
     *begun = there;
@@ -220,7 +204,7 @@ static sp_status multiply_there(sp_spmm_plan *plan, double alpha, const sp_dense
 done:
     sp_dense_free(context, &x_copy);
     sp_dense_free(context, &y_copy);
-    if (places != argument) give_back(context, places);
+    if (places != argument) sp_array_free(context, context->backend->space, places);
     return status;
 }
 
@@ -234,8 +218,10 @@ static sp_status translate(sp_spmm_plan *plan, int64_t count, int64_t *argument,
     sp_status status = SP_OK;
     if (space == backend->space)
         return backend->gather(context, argument, count, plan->places, sizeof *argument, argument);
-    while ((status = take(context, most, sizeof *part, (void **)&part)) == SP_ERROR_DEVICE_MEMORY && most > 1 << 12)
-        most /= 2;
+    for (;; most /= 2) {
+        status = sp_array_create(context, most, sizeof *part, backend->space, (void **)&part);
+        if (status != SP_ERROR_DEVICE_MEMORY || most <= 1 << 12) break;
+    }
     for (int64_t done = 0; done < count && status == SP_OK; done += most) {
         const int64_t now = count - done < most ? count - done : most;
         const size_t bytes = (size_t)now * sizeof *part;
@@ -244,7 +230,7 @@ static sp_status translate(sp_spmm_plan *plan, int64_t count, int64_t *argument,
         TRY(backend->copy(context, argument + done, space, part, backend->space, bytes));
     }
 done:
-    give_back(context, part);
+    sp_array_free(context, context->backend->space, part);
     return status;
 }
 
@@ -275,7 +261,7 @@ sp_status sp_spmm_execute_argument(sp_spmm_plan *plan, const sp_dense *x, sp_den
 {
     sp_status status = check_product(plan, __func__, x, y);
     if (status != SP_OK) return status;
-    if (plan->options.reduce != SP_REDUCE_MAX && plan->options.reduce != SP_REDUCE_MIN)
+    if (!spmm_is_extreme(&plan->options))
         return sp_fail(plan->context, SP_ERROR_ARGUMENT, "only a maximum or minimum has an argument");
     if (y->rows > 0 && y->cols > 0) {
         const size_t places = (size_t)y->rows * (size_t)y->cols * sizeof *argument;

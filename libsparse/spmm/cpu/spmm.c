@@ -4,8 +4,8 @@
  *   row split        rows as they come, cut into chunks of about equal work that the threads take as they are free;
  *   block partition  the same, the rows of each chunk sorted by degree (a counting sort): the loop over a row's
  *                    entries has the same length row after row, and what a chunk touches stays together;
- *   bidirectional    X cut into tiles of columns, A's columns binned by range, so that the part of X that a pass
- *                    gathers from stays in the cache; sums of a tile go on from one bin to the next in Y.
+ *   bidirectional    X cut into tiles of columns, A's columns in ranges, so that the part of X that a pass
+ *                    gathers from stays in the cache; sums of a tile go on from one range to the next in Y.
  * The order of additions depends on nothing but A and the plan, so that the bits do not change from run to run.
  */
 #include <string.h>
@@ -13,6 +13,7 @@
 
 #include "core/backend_cpu.h"
 #include "spmm/cpu/tile.h"
+#include "spmm/plan.h"
 
 /* A chunk's entries, and the entries for which the work on a row as such stands. A chunk of 64 columns is some 500 KB
  * of gathers: tens of microseconds against the tenth of one that taking it costs. */
@@ -21,9 +22,9 @@ enum { CHUNK_WORK = 2048, ROW_WORK = 4 };
 /* Of a Y that no cache holds. */
 static const double STREAM_BYTES = 32 << 20;
 
-/* Pieces of rows shorter than these are not worth a bin: their sums would come and go more often than rows of X are
- * found in the cache. Bins beyond the second number only help the offsets to grow. */
-enum { BIN_ENTRIES = 5, MOST_BINS = 64 };
+/* Pieces of rows shorter than these are not worth a range: their sums would come and go more often than rows of X are
+ * found in the cache. Ranges beyond the second number only help the offsets to grow. */
+enum { RANGE_ENTRIES = 5, MOST_RANGES = 64 };
 
 /* Rows from this degree on are not sorted: a wrong guess of where a row ends is little beside its entries. */
 enum { MOST_SORTED = 32 };
@@ -32,9 +33,9 @@ typedef struct spmm_state {
     sp_spmm_algorithm algorithm;
     int64_t *first, chunks;   /* chunk c is rows first[c] to first[c + 1] - 1 */
     int32_t *order;           /* block partition: the rows, chunk by chunk */
-    /* Bin b is a CSR with entries offsets[b * rows + i] to offsets[b * rows + i + 1] - 1 in row i; all lie in the same
-     * arrays, bin by bin. A single bin is A itself, and these are NULL. */
-    int64_t bins, *offsets;
+    /* Range r is a CSR with entries offsets[r * rows + i] to offsets[r * rows + i + 1] - 1 in row i; all lie in the
+     * same arrays, range by range. A single range is A itself, and these are NULL. */
+    int64_t ranges, *offsets;
     int32_t *cols;
     void *values;
 } spmm_state;
@@ -107,17 +108,17 @@ static int64_t tile_bytes(const sp_csr *a, int64_t width)
 }
 
 /* Ranges of X's rows that fill the cache with a tile's columns. */
-static int64_t choose_bins(const sp_csr *a, int64_t width, const sp_spmm_options *options)
+static int64_t choose_ranges(const sp_csr *a, int64_t width, const sp_spmm_options *options)
 {
     const int64_t bytes = table_bytes(options), tile = tile_bytes(a, width);
     const int64_t wanted = tile / bytes + (tile % bytes > 0);
-    const int64_t useful = a->rows ? a->nnz / (BIN_ENTRIES * a->rows) : 0;
-    const int64_t bins = wanted < useful || options->partition_bytes ? wanted : useful;
-    return bins < 1 ? 1 : bins < MOST_BINS ? bins : MOST_BINS;
+    const int64_t useful = a->rows ? a->nnz / (RANGE_ENTRIES * a->rows) : 0;
+    const int64_t ranges = wanted < useful || options->partition_bytes ? wanted : useful;
+    return ranges < 1 ? 1 : ranges < MOST_RANGES ? ranges : MOST_RANGES;
 }
 
-/* The entries of row i of A that lie in bin b are *from to the result - 1. */
-static int64_t bin_end(const sp_csr *a, int64_t i, int64_t from, int64_t last_column)
+/* The entries of row i of A that lie in a range are *from to the result - 1. */
+static int64_t range_end(const sp_csr *a, int64_t i, int64_t from, int64_t last_column)
 {
     while (from < a->row_offsets[i + 1] && a->col_indices[from] < last_column) from++;
     return from;
@@ -131,8 +132,8 @@ static sp_status copy_values(sp_context *context, const sp_csr *a, spmm_state *s
     for (int64_t i = 0; i < a->rows; i++) {
         if (sp_stops(&watch)) continue;
         const char *from = (const char *)a->values + (size_t)a->row_offsets[i] * size;
-        for (int64_t b = 0; b < state->bins; b++) {
-            const int64_t *at = state->offsets + b * a->rows + i;
+        for (int64_t r = 0; r < state->ranges; r++) {
+            const int64_t *at = state->offsets + r * a->rows + i;
             const size_t bytes = (size_t)(at[1] - at[0]) * size;
             memcpy((char *)state->values + (size_t)at[0] * size, from, bytes);
             from += bytes;
@@ -141,12 +142,12 @@ static sp_status copy_values(sp_context *context, const sp_csr *a, spmm_state *s
     return sp_watched(&watch);
 }
 
-static sp_status bin_columns(sp_context *context, const sp_csr *a, spmm_state *state)
+static sp_status cut_columns(sp_context *context, const sp_csr *a, spmm_state *state)
 {
-    const int64_t bins = state->bins, rows = a->rows, range = (a->cols + bins - 1) / bins;
+    const int64_t ranges = state->ranges, rows = a->rows, each = (a->cols + ranges - 1) / ranges;
     sp_watch watch = {context, false};
     sp_status status;
-    TRY(sp_alloc(context, bins * rows + 1, sizeof *state->offsets, (void **)&state->offsets));
+    TRY(sp_alloc(context, ranges * rows + 1, sizeof *state->offsets, (void **)&state->offsets));
     TRY(sp_alloc(context, a->nnz, sizeof *state->cols, (void **)&state->cols));
     if (a->values) TRY(sp_alloc(context, a->nnz, sp_value_size(a->value_type), &state->values));
     int64_t *offsets = state->offsets;
@@ -155,20 +156,20 @@ static sp_status bin_columns(sp_context *context, const sp_csr *a, spmm_state *s
     for (int64_t i = 0; i < rows; i++) {
         if (sp_stops(&watch)) continue;
         int64_t k = a->row_offsets[i];
-        for (int64_t b = 0; b < bins; b++) {
-            const int64_t end = bin_end(a, i, k, (b + 1) * range);
-            offsets[b * rows + i + 1] = end - k;
+        for (int64_t r = 0; r < ranges; r++) {
+            const int64_t end = range_end(a, i, k, (r + 1) * each);
+            offsets[r * rows + i + 1] = end - k;
             k = end;
         }
     }
     TRY(sp_watched(&watch));
-    for (int64_t at = 0; at < bins * rows; at++) offsets[at + 1] += offsets[at];
+    for (int64_t at = 0; at < ranges * rows; at++) offsets[at + 1] += offsets[at];
 #pragma omp parallel for schedule(dynamic, 256) num_threads(sp_threads_for(context, a->nnz))
     for (int64_t i = 0; i < rows; i++) {
         if (sp_stops(&watch)) continue;
         const int32_t *from = a->col_indices + a->row_offsets[i];
-        for (int64_t b = 0; b < bins; b++) {
-            const int64_t *at = offsets + b * rows + i;
+        for (int64_t r = 0; r < ranges; r++) {
+            const int64_t *at = offsets + r * rows + i;
             memcpy(state->cols + at[0], from, (size_t)(at[1] - at[0]) * sizeof *from);
             from += at[1] - at[0];
         }
@@ -209,9 +210,9 @@ static double far_share(const sp_csr *a)
 static sp_spmm_algorithm choose_algorithm(const sp_csr *a, int64_t width, const sp_spmm_options *options)
 {
     const double cache = (double)own_cache(), bytes = (double)a->cols * (double)width * sizeof(float);
-    const int64_t bins = choose_bins(a, width, options);
+    const int64_t ranges = choose_ranges(a, width, options);
     const bool large = bytes >= (a->nnz / 96 >= a->rows ? 12 : 20) * cache;
-    const bool helps = bins > 1 && (double)(tile_bytes(a, width) / bins) <= 32 * cache;
+    const bool helps = ranges > 1 && (double)(tile_bytes(a, width) / ranges) <= 32 * cache;
     return large && helps && far_share(a) >= 0.7 ? SP_SPMM_BIDIRECTIONAL : SP_SPMM_ROW_SPLIT;
 }
 
@@ -221,18 +222,18 @@ sp_status sp_cpu_spmm_prepare(sp_context *context, const sp_csr *a, int64_t widt
     spmm_state *made;
     sp_status status = sp_calloc(context, 1, sizeof *made, (void **)&made);
     if (status != SP_OK) return status;
-    made->bins = 1;
+    made->ranges = 1;
     made->algorithm = options->algorithm ? options->algorithm : choose_algorithm(a, width, options);
-    if (made->algorithm == SP_SPMM_BIDIRECTIONAL) made->bins = choose_bins(a, width, options);
-    if (made->bins > 1) TRY(bin_columns(context, a, made));
+    if (made->algorithm == SP_SPMM_BIDIRECTIONAL) made->ranges = choose_ranges(a, width, options);
+    if (made->ranges > 1) TRY(cut_columns(context, a, made));
     TRY(cut_chunks(context, a, made));
     if (made->algorithm == SP_SPMM_BLOCK_PARTITION) TRY(sort_chunks(context, a, made));
     info->algorithm = made->algorithm;
-    info->partitions = made->algorithm == SP_SPMM_BIDIRECTIONAL ? made->bins : made->chunks;
+    info->partitions = made->algorithm == SP_SPMM_BIDIRECTIONAL ? made->ranges : made->chunks;
     info->metadata_bytes = (made->chunks + 1) * (int64_t)sizeof *made->first +
                            (made->order ? a->rows : 0) * (int64_t)sizeof *made->order;
-    if (made->bins > 1)
-        info->metadata_bytes += (made->bins * a->rows + 1) * (int64_t)sizeof *made->offsets +
+    if (made->ranges > 1)
+        info->metadata_bytes += (made->ranges * a->rows + 1) * (int64_t)sizeof *made->offsets +
                                 a->nnz * (int64_t)sizeof *made->cols +
                                 (a->values ? a->nnz * (int64_t)sp_value_size(a->value_type) : 0);
     *state = made;
@@ -244,7 +245,7 @@ done:
 sp_status sp_cpu_spmm_refresh(sp_context *context, const sp_csr *a, void *state)
 {
     spmm_state *s = state;
-    if (s->bins == 1) return SP_OK;
+    if (s->ranges == 1) return SP_OK;
     if (!s->values) { /* A was a pattern so far */
         const sp_status status = sp_alloc(context, a->nnz, sp_value_size(a->value_type), &s->values);
         if (status != SP_OK) return status;
@@ -304,30 +305,30 @@ static void pack(const sp_dense *x, int64_t from, int threads, sp_dense *packed)
                (const char *)x->values + (size_t)(j * x->stride + from) * size, bytes);
 }
 
-/* All rows of a tile, bin by bin, before the next tile. What is reduced so far waits in Y, if `partial` is NULL. */
-static sp_status run_bins(sp_context *context, const spmm_state *state, const tile_job *whole,
+/* All rows of a tile, range by range, before the next tile. What is reduced so far waits in Y, if `partial` is NULL. */
+static sp_status run_ranges(sp_context *context, const spmm_state *state, const tile_job *whole,
                           tile_reduction reduction, int64_t columns, sp_dense *packed, int threads)
 {
     const sp_dense *y = whole->y;
     const int64_t width = y->cols, tiles = (width + columns - 1) / columns;
     sp_watch watch = {context, false};
-    for (int64_t pass = 0; pass < tiles * state->bins && !sp_stops(&watch); pass++) {
-        const int64_t t = pass / state->bins, bin = pass % state->bins;
+    for (int64_t pass = 0; pass < tiles * state->ranges && !sp_stops(&watch); pass++) {
+        const int64_t t = pass / state->ranges, range = pass % state->ranges;
         const int64_t from = width * t / tiles, to = width * (t + 1) / tiles;
         tile_rows *const loop = sp_tile_find(whole->x->type, reduction, to - from);
         tile_job job = *whole;
-        job.offsets = state->offsets + bin * y->rows;
+        job.offsets = state->offsets + range * y->rows;
         job.cols = state->cols;
         job.weights = state->values;
-        job.resume = bin > 0;
-        job.keep = bin < state->bins - 1;
+        job.resume = range > 0;
+        job.keep = range < state->ranges - 1;
         if (!job.partial) {
             job.partial = (char *)y->values + (size_t)from * sp_dense_size(y->type);
             job.partial_stride = y->stride;
         }
         if (packed->values) {
             packed->cols = to - from;
-            if (bin == 0) pack(whole->x, from, threads, packed);
+            if (range == 0) pack(whole->x, from, threads, packed);
             job.x = packed;
             job.x_column = from;
         }
@@ -343,7 +344,7 @@ static sp_status run_bins(sp_context *context, const spmm_state *state, const ti
     return sp_watched(&watch);
 }
 
-static sp_status multiply_bins(sp_context *context, const spmm_state *plan, tile_job *job, tile_reduction reduction,
+static sp_status multiply_ranges(sp_context *context, const spmm_state *plan, tile_job *job, tile_reduction reduction,
                                int threads)
 {
     const sp_dense *x = job->x, *y = job->y;
@@ -355,7 +356,7 @@ static sp_status multiply_bins(sp_context *context, const spmm_state *plan, tile
         TRY(sp_alloc(context, y->rows * columns, size, &job->partial));
     job->partial_stride = columns;
     if (columns < x->cols) TRY(sp_dense_create(context, x->rows, columns, x->type, SP_HOST, &packed));
-    status = run_bins(context, plan, job, reduction, columns, &packed, threads);
+    status = run_ranges(context, plan, job, reduction, columns, &packed, threads);
 done:
     sp_free(context, job->partial);
     sp_dense_free(context, &packed);
@@ -375,8 +376,7 @@ sp_status sp_cpu_spmm(sp_context *context, const sp_csr *a, const sp_spmm_option
                       const sp_dense *x, double beta, sp_dense *y, int64_t *argument)
 {
     const spmm_state *plan = state;
-    const bool extreme = options->reduce == SP_REDUCE_MAX || options->reduce == SP_REDUCE_MIN;
-    const tile_reduction reduction = argument ? TILE_ARGUMENT : extreme ? TILE_EXTREME : TILE_SUM;
+    const tile_reduction reduction = argument ? TILE_ARGUMENT : spmm_is_extreme(options) ? TILE_EXTREME : TILE_SUM;
     const int threads = sp_threads_for(context, (a->nnz + a->rows) * (y->cols / 8 + 1));
     tile_job job = {.offsets = a->row_offsets,
                     .whole_offsets = a->row_offsets,
@@ -393,6 +393,6 @@ sp_status sp_cpu_spmm(sp_context *context, const sp_csr *a, const sp_spmm_option
                     .limit = a->nnz,
                     .streams = can_stream(x, y, beta)};
     if (y->cols == 0) return SP_OK;
-    if (plan->bins > 1 && !argument) return multiply_bins(context, plan, &job, reduction, threads);
+    if (plan->ranges > 1 && !argument) return multiply_ranges(context, plan, &job, reduction, threads);
     return run_chunks(context, plan, &job, reduction, sp_tile_width(x->type, reduction), threads);
 }

@@ -28,8 +28,8 @@ typedef struct tile_job {
     int64_t limit;        /* entries of A: nothing is fetched ahead of it */
     bool streams;         /* Y, of the sums' type, is written in whole lines past the caches, and not added to; such
                            * stores pass others, up to a fence of the thread's */
-    /* Where the columns are binned, the arrays above are those of a bin, and what is reduced so far comes from, or
-     * stays in, `partial` (rows x the tile's width, of type S) for the other bins. */
+    /* Where A is cut into ranges of columns, the arrays above are those of a range, and what is reduced so far comes
+     * from, or stays in, `partial` (rows x the tile's width, of type S) for the other ranges. */
     const int64_t *whole_offsets; /* A's own: a mean divides by all entries of the row */
     void *partial;
     int64_t partial_stride;

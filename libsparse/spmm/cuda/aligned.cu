@@ -159,7 +159,7 @@ sp_status cuda_spmm_aligned(sp_context *context, const sp_csr *a, const sp_spmm_
     device_array<uint4> passing;
     uint4 *room = NULL;
     *done = false;
-    if (!needs_copy(a, x, y, cuda_spmm_is_extreme(options), plan)) return SP_OK;
+    if (!needs_copy(a, x, y, spmm_is_extreme(options), plan)) return SP_OK;
     const sp_status status = make_room(context, a, x, y, plan, &passing, &room);
     if (status == SP_ERROR_DEVICE_MEMORY) return SP_OK;
     if (status != SP_OK) return status;

@@ -76,9 +76,9 @@ sp_status cuda_spmm_describe(sp_context *context, const sp_csr *a, const sp_spmm
     if (x->type == SP_DENSE_F32 && cuda_spmm_at_lines(x) && most == 128 && some_near) most = 96;
     if (state->algorithm == SP_SPMM_BIDIRECTIONAL) most = TILE_COLUMNS;
     const int64_t places = state->parts ? state->parts->places : a->rows;
-    if (cuda_spmm_takes_pairs(x, y, cuda_spmm_is_extreme(options), state->algorithm, most))
+    if (cuda_spmm_takes_pairs(x, y, spmm_is_extreme(options), state->algorithm, most))
         *shape = {16 / (int)sp_dense_size(x->type), 8, 2, true};
-    else *shape = choose_shape(x, y, cuda_spmm_is_extreme(options), a->nnz < 8 * places, most);
+    else *shape = choose_shape(x, y, spmm_is_extreme(options), a->nnz < 8 * places, most);
     *product = {};
     product->offsets = a->row_offsets;
     product->cols = a->col_indices;

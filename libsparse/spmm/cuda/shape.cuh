@@ -3,15 +3,11 @@
 #define SPARSE_CUDA_SPMM_SHAPE_CUH
 
 #include "spmm/cuda/spmm.cuh"
+#include "spmm/plan.h"
 
 /* Columns of the narrowest tile of X, 128 bytes in f32: a whole line of the caches. */
 static const int64_t TILE_COLUMNS = 32;
 enum { LINE = 128, WORD = 16 /* bytes, of the caches and of the longest load */ };
-
-static inline bool cuda_spmm_is_extreme(const sp_spmm_options *options)
-{
-    return options->reduce == SP_REDUCE_MAX || options->reduce == SP_REDUCE_MIN;
-}
 
 /* Whether rows begin at lines of the caches. */
 bool cuda_spmm_at_lines(const sp_dense *matrix);

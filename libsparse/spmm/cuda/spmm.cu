@@ -138,7 +138,7 @@ static void report_choice(const spmm_state *state, sp_spmm_info *info)
 static sp_status prepare(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options,
                          spmm_state *state, sp_spmm_info *info)
 {
-    const bool extreme = options->reduce == SP_REDUCE_MAX || options->reduce == SP_REDUCE_MIN;
+    const bool extreme = spmm_is_extreme(options);
     int cache = 0;
     row_lengths lengths = {};
     CUDA_CHECK(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, cuda_state_of(context)->device));
@@ -287,7 +287,7 @@ sp_status sp_cuda_spmm(sp_context *context, const sp_csr *a, const sp_spmm_optio
     CHECK(cuda_spmm_aligned(context, a, options, plan, alpha, x, beta, y, &done));
     if (done) return SP_OK;
     CHECK(cuda_spmm_describe(context, a, options, plan, alpha, x, beta, y, argument, &shape, &product));
-    return cuda_spmm_launch(context, x->type, cuda_spmm_is_extreme(options), plan, shape, product);
+    return cuda_spmm_launch(context, x->type, spmm_is_extreme(options), plan, shape, product);
 }
 
 /* ---- places of entries ------------------------------------------------------------------------------------ */

@@ -361,7 +361,7 @@ sp_status cuda_spmm_stream(sp_context *context, const sp_csr *a, const sp_spmm_o
     job.y = y;
     job.argument = argument;
     job.beta = beta;
-    job.extreme = options->reduce == SP_REDUCE_MAX || options->reduce == SP_REDUCE_MIN;
+    job.extreme = spmm_is_extreme(options);
     CHECK(cuda_spmm_describe(context, a, options, state, alpha, &there_x, beta, &there_y, argument, &job.shape,
                              &job.product));
     job.product.keep = SPMM_PASSES;
