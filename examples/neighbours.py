@@ -1,4 +1,4 @@
-"""Each row's nearest neighbours by cosine, of a sparse matrix of scipy's: libsparse by ctypes, without a binding.
+"""The nearest neighbours, by cosine, of each row of a scipy matrix: calls libsparse by ctypes, without a binding.
 
     LD_LIBRARY_PATH=/usr/local/lib python3 neighbours.py      compares with scipy and says how long both took
 
@@ -42,16 +42,16 @@ class Context:
 
 
 def lend(a):
-    """The arrays of a sorted matrix, in place; offsets are copied where they have 32 bits."""
+    """A struct for the arrays of a sorted scipy matrix, without copying them (except offsets of 32 bits)."""
     offsets, columns = a.indptr.astype(numpy.int64, copy=False), a.indices.astype(numpy.int32, copy=False)
     lent = Csr(*a.shape, a.nnz, offsets.ctypes.data, columns.ctypes.data, a.data.ctypes.data,
                {"float32": 0, "float64": 1}[a.dtype.name], SP_HOST)
-    lent.arrays = offsets, columns, a.data  # live as long as the struct
+    lent.arrays = offsets, columns, a.data  # keeps the arrays alive as long as the struct
     return lent
 
 
 def take(context, made):
-    """A matrix of the library's, wherever it lies, as one of scipy's."""
+    """Converts a matrix of the library, in either space, to one of scipy, and frees it."""
     host = Csr()
     context.call(lib.sp_csr_copy, ctypes.byref(made), SP_HOST, ctypes.byref(host))
 

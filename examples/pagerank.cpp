@@ -1,5 +1,5 @@
-// PageRank: r becomes d·Pᵀ·r + (1 - d) / n, P the graph with rows that sum to 1, until it moves no more. A product
-// with one vector is an SpMM of one column, whose plan is made once for all of them.
+// PageRank: repeats r = d·Pᵀ·r + (1 - d) / n until r no longer changes. P is the graph, with rows scaled to sum 1. A
+// product with a vector is a sparse-dense product of one column; one plan serves all iterations.
 //
 //   c++ pagerank.cpp -o pagerank $(pkg-config --cflags --libs libsparse)
 //   ./pagerank graph.txt            an edge FROM TO a line, nodes are numbered from 0
@@ -18,7 +18,7 @@
 using context_handle = std::unique_ptr<sp_context, void (*)(sp_context *)>;
 using plan_handle = std::unique_ptr<sp_spmm_plan, void (*)(sp_spmm_plan *)>;
 
-// The arrays of a matrix go back to the context that made them.
+// A matrix whose arrays are released at the end of its scope.
 struct matrix : sp_csr {
     explicit matrix(sp_context *c) : sp_csr(), context(c) {}
     matrix(const matrix &) = delete;
@@ -63,7 +63,7 @@ static std::vector<double> pagerank(sp_context *context, sp_csr &graph, double d
     const plan_handle plan(made, sp_spmm_plan_free);
     double moved = 1;
     for (*iterations = 0; moved > 1e-10 && *iterations < 200; ++*iterations) {
-        double lost = 0; // of nodes without an edge out
+        double lost = 0; // the rank of nodes without outgoing edges
         for (std::size_t i = 0; i < n; i++) lost += out[i] > 0 ? 0 : rank[i];
         const sp_dense x = {graph.rows, 1, 1, rank.data(), SP_DENSE_F64, SP_HOST};
         sp_dense y = {graph.rows, 1, 1, next.data(), SP_DENSE_F64, SP_HOST};

@@ -1,5 +1,5 @@
-/* Triangles of an undirected graph, each once: the sum of (L·L) ∘ L, where L is the lower triangle of its pattern
- * (Azad, Buluc and Gilbert 2015). Entries of L·L where the mask L has none are never formed.
+/* Counts the triangles of an undirected graph: the sum of (L·L) ∘ L, where L is the lower triangle of its pattern
+ * (Azad, Buluc and Gilbert 2015). L is also the mask, so only entries of L·L at the places of L are formed.
  *
  *   cc triangles.c -o triangles $(pkg-config --cflags --libs libsparse)
  *   ./triangles graph.txt           an edge FROM TO a line, nodes are numbered from 0
@@ -13,7 +13,7 @@
         if (status) goto done; \
     } while (0)
 
-/* The pattern of the edges in a file. */
+/* Reads the edges in a file as a pattern. */
 static sp_status read_edges(sp_context *context, const char *path, sp_csr *graph)
 {
     FILE *file = fopen(path, "r");
@@ -50,7 +50,7 @@ static sp_status count_triangles(sp_context *context, const sp_csr *graph, doubl
     double *sums = NULL, total = 0;
     sp_status status;
     TRY(sp_csr_transpose(context, graph, &reverse));
-    TRY(sp_csr_add(context, 1, graph, 1, &reverse, &both)); /* from here on where the context computes */
+    TRY(sp_csr_add(context, 1, graph, 1, &reverse, &both)); /* lies where the context computes */
     TRY(sp_csr_select(context, &both, SP_SELECT_LOWER, -1, &lower));
     const sp_spgemm_options options = {.semiring = SP_PLUS_PAIR, .mask = &lower};
     TRY(sp_spgemm(context, &lower, &lower, &options, &wedges, NULL));
