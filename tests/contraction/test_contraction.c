@@ -326,10 +326,7 @@ TEST(interrupt_flag_ends_a_contraction)
 TEST(working_memory_is_small_beside_graph_and_quotient)
 {
     test_heap heap = {.fail_at = -1};
-    sp_allocator allocator = test_allocator(&heap);
-    sp_context *host = test_context(0, 1), *context;
-    const sp_context_options options = {.device = "cpu", .threads = 1, .allocator = &allocator};
-    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    sp_context *host = test_context(0, 1), *context = test_heap_context(&heap, 0, 1);
     test_random random = test_seed(9);
     subject s = make_subject(host, &random, 100000, 20, 10000, SCATTERED, SP_F64, TEST_POSITIVE);
     sp_contract_info info;

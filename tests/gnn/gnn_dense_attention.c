@@ -444,11 +444,8 @@ TEST(engines_free_what_they_took_when_memory_runs_out)
     bool made = false;
     for (int64_t fail_at = 0; !made; fail_at++) {
         test_heap heap = {.fail_at = -1};
-        const sp_allocator allocator = test_allocator(&heap);
-        sp_context *context;
+        sp_context *context = test_heap_context(&heap, _i, 0);
         gnn_engine *engine;
-        const sp_context_options options = {.device = _i ? "cuda" : "cpu", .allocator = &allocator};
-        ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
         const int64_t before = heap.live_blocks;
         heap.fail_at = heap.allocations + fail_at;
         const sp_status status = gnn_engine_create(context, 1, &engine);

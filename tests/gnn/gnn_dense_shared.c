@@ -174,7 +174,4 @@ loss_case make_loss_case(subject *s, int64_t rows, int64_t cols, bool picked, do
     return c;
 }
 
-void free_loss_case(loss_case *c)
-{
-    free_all(c->logits, c->node, c->label, c->target, c->split);
-}
+void free_loss_case(loss_case *c) { free_all(c->logits, c->node, c->label, c->target, c->split); }

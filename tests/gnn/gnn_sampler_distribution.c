@@ -289,8 +289,7 @@ HOST_TEST(clusters_give_the_graph_between_their_nodes, 1)
         }
         for (int64_t i = 0; i < m->batch_size; i++)
             for (int64_t j = 0; j < m->batch_size; j++)
-                ck_assert((find_entry(&a, m->batch[i], m->batch[j]) >= 0) ==
-                          (find_entry(&m->block[0], i, j) >= 0));
+                ck_assert((find_entry(&a, m->batch[i], m->batch[j]) >= 0) == (find_entry(&m->block[0], i, j) >= 0));
         ck_assert_int_eq(m->edges, 2 * m->block[1].nnz);
     }
     ck_assert(seen[0] == 10 && seen[1] == 10 && seen[5] == 10);

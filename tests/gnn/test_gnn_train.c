@@ -536,10 +536,7 @@ static sp_status whole_life(sp_context *context, const gnn_data *data, const gnn
 TEST(failing_allocations_leak_nothing)
 {
     test_heap heap = {.fail_at = -1};
-    sp_allocator allocator = test_allocator(&heap);
-    sp_context *context;
-    const sp_context_options how = {.device = "cpu", .threads = 1, .allocator = &allocator};
-    ck_assert_int_eq(sp_context_create(&how, &context), SP_OK);
+    sp_context *context = test_heap_context(&heap, 0, 1);
     gnn_data data = make_data(host, true, false);
     for (int sampled = 0; sampled < 2; sampled++) {
         gnn_trainer_options options = usual(sampled ? GNN_SAGE : GNN_GAT);
@@ -566,11 +563,8 @@ TEST(failing_allocations_leak_nothing)
 TEST(data_that_cannot_be_renumbered_for_want_of_memory_stay_as_they_are)
 {
     test_heap heap = {.fail_at = -1};
-    sp_allocator allocator = test_allocator(&heap);
-    sp_context *context;
-    const sp_context_options how = {.device = "cpu", .threads = 1, .allocator = &allocator};
+    sp_context *context = test_heap_context(&heap, 0, 1);
     sp_status status = SP_ERROR_HOST_MEMORY;
-    ck_assert_int_eq(sp_context_create(&how, &context), SP_OK);
     gnn_data given = make_mixed(context, true, false);
     for (int64_t n = 0; status != SP_OK; n++) {
         gnn_data data = make_mixed(context, true, false);

@@ -39,10 +39,7 @@ static void exhaust(const void *data, size_t count, const io_read_options *optio
                     bool fail_all)
 {
     test_heap heap = {.fail_at = -1};
-    const sp_allocator allocator = test_allocator(&heap);
-    const sp_context_options settings = {.device = "cpu", .threads = threads, .allocator = &allocator};
-    sp_context *context;
-    ck_assert_int_eq(sp_context_create(&settings, &context), SP_OK);
+    sp_context *context = test_heap_context(&heap, 0, threads);
     int64_t blocks = heap.live_blocks, bytes_before = heap.live_bytes;
     for (int64_t n = 0;; n++) {
         ck_assert_int_lt(n, 2000);
@@ -67,8 +64,7 @@ static void exhaust(const void *data, size_t count, const io_read_options *optio
         ck_assert_int_eq(heap.live_blocks, blocks);
         ck_assert_int_eq(heap.live_bytes, bytes_before);
     }
-    sp_context_destroy(context);
-    ck_assert_int_eq(heap.live_blocks, 0);
+    test_end_heap(context, &heap);
 }
 
 TEST(readers_survive_every_failed_allocation)
@@ -107,8 +103,7 @@ TEST(writers_survive_a_failed_allocation)
     ck_assert_int_eq(io_write_native_clusters(context, path_of("out"), &clusters, NULL, false, NULL),
                      SP_ERROR_HOST_MEMORY);
     ck_assert_int_eq(files_in_folder(), 0);
-    sp_context_destroy(context);
-    ck_assert_int_eq(heap.live_blocks, 0);
+    test_end_heap(context, &heap);
 }
 
 static const struct {
@@ -127,10 +122,7 @@ static const struct {
 TEST(label_readers_survive_every_failed_allocation)
 {
     test_heap heap = {.fail_at = -1};
-    const sp_allocator allocator = test_allocator(&heap);
-    const sp_context_options settings = {.device = "cpu", .threads = 1, .allocator = &allocator};
-    sp_context *context;
-    ck_assert_int_eq(sp_context_create(&settings, &context), SP_OK);
+    sp_context *context = test_heap_context(&heap, 0, 1);
     io_graph graph = read_text(context, label_samples[_i].graph, automatic);
     const char *text = label_samples[_i].labels;
     const int64_t blocks = heap.live_blocks;
@@ -152,8 +144,7 @@ TEST(label_readers_survive_every_failed_allocation)
         ck_assert_int_eq(heap.live_blocks, blocks);
     }
     io_graph_free(context, &graph);
-    sp_context_destroy(context);
-    ck_assert_int_eq(heap.live_blocks, 0);
+    test_end_heap(context, &heap);
 }
 
 CONTEXT_TEST(zeros_of_binary_matrices_are_no_arcs, 0, 1)
@@ -186,13 +177,10 @@ TEST(graph_writers_survive_every_failed_allocation)
 {
     static const io_format formats[] = {IO_MTX, IO_ABC, IO_NATIVE, IO_METIS, IO_CSR};
     test_heap heap = {.fail_at = -1};
-    const sp_allocator allocator = test_allocator(&heap);
-    const sp_context_options settings = {.device = "cpu", .threads = 1, .allocator = &allocator};
+    sp_context *context = test_heap_context(&heap, 0, 1);
     int64_t offsets[] = {0, 1, 2};
     int32_t columns[] = {1, 0};
     const sp_csr m = {.rows = 2, .cols = 2, .nnz = 2, .row_offsets = offsets, .col_indices = columns};
-    sp_context *context;
-    ck_assert_int_eq(sp_context_create(&settings, &context), SP_OK);
     const int64_t blocks = heap.live_blocks;
     for (size_t f = 0; f < COUNT(formats); f++) {
         const io_write_options options = {.format = formats[f]};
@@ -209,8 +197,7 @@ TEST(graph_writers_survive_every_failed_allocation)
         ck_assert_int_eq(remove(path_of("out")), 0);
     }
     heap.fail_at = -1;
-    sp_context_destroy(context);
-    ck_assert_int_eq(heap.live_blocks, 0);
+    test_end_heap(context, &heap);
 }
 
 TEST(binary_readers_survive_every_failed_allocation)

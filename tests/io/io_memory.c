@@ -245,11 +245,8 @@ TEST(label_readers_take_no_more_memory_than_promised)
     snprintf(graph_text, sizeof graph_text, "%%%%MatrixMarket matrix coordinate pattern general\n%lld %lld 0\n",
              (long long)nodes, (long long)nodes);
     test_heap heap = {.fail_at = -1};
-    const sp_allocator allocator = test_allocator(&heap);
-    const sp_context_options settings = {.device = "cpu", .threads = 1, .allocator = &allocator};
+    sp_context *context = test_heap_context(&heap, 0, 1);
     const io_label_options options = {.base = 1, .format = overlapping ? IO_LABELS_CLUSTERS : IO_LABELS_LIST};
-    sp_context *context;
-    ck_assert_int_eq(sp_context_create(&settings, &context), SP_OK);
     io_graph graph = read_text(context, graph_text, automatic);
     io_source *source;
     io_labelling labelling;

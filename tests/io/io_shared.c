@@ -87,60 +87,6 @@ void expect_error(const char *text, io_read_options options, const char *beginni
     expect_failure(text, strlen(text), options, beginning);
 }
 
-char folder[64];
-
-const char *path_of(const char *name)
-{
-    static char paths[4][400];
-    static int next;
-    next = (next + 1) % 4;
-    snprintf(paths[next], sizeof paths[next], "%s/%s", folder, name);
-    return paths[next];
-}
-
-void write_file(const char *path, const void *data, size_t count)
-{
-    FILE *file = fopen(path, "wb");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_uint_eq(fwrite(data, 1, count, file), count);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
-const char *contents(const char *path)
-{
-    static char text[1 << 16];
-    FILE *file = fopen(path, "rb");
-    ck_assert_msg(file != NULL, "%s: %s", path, strerror(errno));
-    size_t count = fread(text, 1, sizeof text - 1, file);
-    text[count] = '\0';
-    fclose(file);
-    return text;
-}
-
-int files_in_folder(void)
-{
-    int count = 0;
-    DIR *listing = opendir(folder);
-    for (struct dirent *entry; (entry = readdir(listing));) count += entry->d_name[0] != '.';
-    closedir(listing);
-    return count;
-}
-
-void make_folder(void)
-{
-    strcpy(folder, "/tmp/test_io.XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-}
-
-void remove_folder(void)
-{
-    DIR *listing = opendir(folder);
-    for (struct dirent *entry; (entry = readdir(listing));)
-        if (entry->d_name[0] != '.') remove(path_of(entry->d_name));
-    closedir(listing);
-    rmdir(folder);
-}
-
 size_t gzip(const void *data, size_t count, void *into, size_t room)
 {
     z_stream stream = {0};

@@ -2,8 +2,8 @@
 #ifndef TESTS_IO_SHARED_H
 #define TESTS_IO_SHARED_H
 
+#include "files.h"
 #include "internal.h"
-#include "support.h"
 
 static const io_read_options automatic = {.format = IO_AUTO};
 
@@ -26,16 +26,6 @@ typedef struct binary {
     char data[400];
     size_t count;
 } binary;
-
-extern char folder[64];
-
-const char *path_of(const char *name);
-void write_file(const char *path, const void *data, size_t count);
-/* What a file holds, in a static buffer. */
-const char *contents(const char *path);
-int files_in_folder(void);
-void make_folder(void);
-void remove_folder(void);
 
 #define SYMMETRIC(kind, size) "%%MatrixMarket matrix coordinate " kind "\n" size "\n"
 

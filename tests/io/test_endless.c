@@ -183,11 +183,8 @@ static const struct {
 static void expect_refusal(size_t reader, const char *what, bool names_line)
 {
     test_heap heap = {.fail_at = -1};
-    sp_allocator allocator = test_allocator(&heap);
-    const sp_context_options settings = {.device = "cpu", .threads = 2, .allocator = &allocator};
-    sp_context *context;
+    sp_context *context = test_heap_context(&heap, 0, 2);
     char place[120];
-    ck_assert_int_eq(sp_context_create(&settings, &context), SP_OK);
     const sp_status status = readers[reader].read(context);
     const char *error = sp_last_error(context);
     test_expect(status != SP_OK && status != SP_ERROR_HOST_MEMORY, "%s: %s: %s", readers[reader].name, what,

@@ -102,10 +102,7 @@ static sample make_sample(test_random *random, sample_options o)
     return s;
 }
 
-static void free_sample(sample *s)
-{
-    free_all(s->sizes, s->weights, s->edge, s->text);
-}
+static void free_sample(sample *s) { free_all(s->sizes, s->weights, s->edge, s->text); }
 
 /* ---- reading -------------------------------------------------------------------------------------------- */
 
@@ -226,11 +223,8 @@ TEST(weights_of_nodes_take_no_more_memory_than_promised)
     for (int i = 0; i < NODES; i++, count += 2) memcpy(text + count, "1\n", 2);
     for (int threads = 1; threads <= 4; threads += 3) {
         test_heap heap = {.fail_at = -1};
-        sp_allocator allocator = test_allocator(&heap);
-        const sp_context_options settings = {.device = "cpu", .threads = threads, .allocator = &allocator};
-        sp_context *context;
+        sp_context *context = test_heap_context(&heap, 0, threads);
         io_graph graph;
-        ck_assert_int_eq(sp_context_create(&settings, &context), SP_OK);
         ck_ok(context, io_read_memory(context, "in", text, count, &metis, 0, &graph));
         const double most = 4.5 * (double)count + (48 << 20);
         test_expect((double)heap.peak_bytes <= most, "%.2f times %zu bytes", (double)heap.peak_bytes / (double)count,

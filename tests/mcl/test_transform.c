@@ -342,10 +342,7 @@ static const char *const brutal_specs[] = {"gq(0.5),mul(2)", "#knn(3)",   "#knnj
 static void exhaust(const char *spec, bool fail_all)
 {
     test_heap heap = {.fail_at = -1};
-    const sp_allocator allocator = test_allocator(&heap);
-    const sp_context_options options = {.device = "cpu", .threads = 1, .allocator = &allocator};
-    sp_context *context;
-    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    sp_context *context = test_heap_context(&heap, 0, 1);
     mcl_transform *transform = parse(context, spec);
     const int64_t blocks = heap.live_blocks;
     sp_status status = SP_ERROR_HOST_MEMORY;
@@ -365,8 +362,7 @@ static void exhaust(const char *spec, bool fail_all)
         ck_assert_msg(n < 2000, "%s: no success after %d failed allocations", spec, (int)n);
     }
     mcl_transform_free(context, transform);
-    sp_context_destroy(context);
-    ck_assert_int_eq(heap.live_blocks, 0);
+    test_end_heap(context, &heap);
 }
 
 TEST(failed_allocations_leak_nothing)

@@ -123,8 +123,7 @@ static bool attempt_on_device(const trial *t, sp_context *context, subject *s, f
         test_expect(reached && status == (what == ALLOCATIONS ? SP_ERROR_DEVICE_MEMORY : SP_ERROR_DEVICE),
                     "%s, %d, %lld: %s (%s)", t->name, what, (long long)fail_at, sp_status_string(status),
                     sp_last_error(context));
-        test_expect(is_untouched(t, out), "%s, %d, %lld: the output was touched", t->name, what,
-                    (long long)fail_at);
+        test_expect(is_untouched(t, out), "%s, %d, %lld: the output was touched", t->name, what, (long long)fail_at);
     }
     test_expect(llabs(runtime.live - live) <= KEPT_BLOCKS, "%s, %d, %lld: %lld blocks of device memory leaked",
                 t->name, what, (long long)fail_at, (long long)(runtime.live - live));
@@ -163,10 +162,7 @@ static void exhaust_device(const trial *t, sp_context *context, const test_heap 
 TEST(any_call_of_the_runtime_may_fail)
 {
     test_heap heap = {.fail_at = -1};
-    const sp_allocator allocator = test_allocator(&heap);
-    const sp_context_options options = {.device = "cuda", .threads = 2, .allocator = &allocator};
-    sp_context *context;
-    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    sp_context *context = test_heap_context(&heap, 1, 2);
     for (int there = 0; there < 2; there++) {
         subject s = open_subject(context, context);
         sp_csr *all[] = {&s.square, &s.negative, &s.wide, &s.mask, &s.stochastic};
@@ -181,8 +177,7 @@ TEST(any_call_of_the_runtime_may_fail)
         }
         close_subject(context, &s);
     }
-    sp_context_destroy(context);
-    ck_assert_int_eq(heap.live_blocks, 0);
+    test_end_heap(context, &heap);
     ck_assert_int_eq(runtime.live, 0);
 }
 
@@ -206,8 +201,7 @@ TEST(any_call_of_a_product_out_of_core_may_fail)
     for (int64_t i = 0; i < ROWS * COLS; i++) ((float *)s.dense.values)[i] = (float)(i % 7);
     exhaust_device(&t, context, &heap, &s);
     close_subject(context, &s);
-    sp_context_destroy(context);
-    ck_assert_int_eq(heap.live_blocks, 0);
+    test_end_heap(context, &heap);
     ck_assert_int_eq(runtime.live, 0);
 }
 #else

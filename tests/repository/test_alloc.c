@@ -29,8 +29,7 @@ static bool attempt(const trial *t, sp_context *context, test_heap *heap, subjec
     } else {
         test_expect(status == SP_ERROR_HOST_MEMORY, "%s, allocation %lld: %s", t->name, (long long)fail_at,
                     sp_status_string(status));
-        test_expect(is_untouched(t, out), "%s, allocation %lld: the output was touched", t->name,
-                    (long long)fail_at);
+        test_expect(is_untouched(t, out), "%s, allocation %lld: the output was touched", t->name, (long long)fail_at);
         test_expect(strstr(sp_last_error(context), "memory") != NULL, "%s: the sentence is \"%s\"", t->name,
                     sp_last_error(context));
     }
@@ -45,10 +44,7 @@ static bool attempt(const trial *t, sp_context *context, test_heap *heap, subjec
 static void exhaust(const trial *t, int threads, bool fail_all)
 {
     test_heap heap = {.fail_at = -1};
-    const sp_allocator allocator = test_allocator(&heap);
-    const sp_context_options options = {.device = "cpu", .threads = threads, .allocator = &allocator};
-    sp_context *host = test_context(0, 1), *context;
-    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    sp_context *host = test_context(0, 1), *context = test_heap_context(&heap, 0, threads);
     subject s = open_subject(host, context);
     int64_t n = 0;
     while (!attempt(t, context, &heap, &s, n, fail_all)) {
@@ -57,8 +53,7 @@ static void exhaust(const trial *t, int threads, bool fail_all)
     }
     test_expect(n > 0, "%s: allocates nothing through the context", t->name);
     close_subject(host, &s);
-    sp_context_destroy(context);
-    ck_assert_int_eq(heap.live_blocks, 0);
+    test_end_heap(context, &heap);
     sp_context_destroy(host);
 }
 
@@ -111,15 +106,11 @@ TEST(interrupts_at_any_allocation_leak_nothing)
 {
     volatile int flag = 0;
     test_heap heap = {.fail_at = -1, .flag = &flag, .raise_at = -1};
-    const sp_allocator allocator = test_allocator(&heap);
-    const sp_context_options options = {.device = "cpu", .threads = 2, .allocator = &allocator, .interrupt = &flag};
-    sp_context *host = test_context(0, 1), *context;
-    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    sp_context *host = test_context(0, 1), *context = test_heap_context(&heap, 0, 2);
     subject s = open_subject(host, context);
     for (int64_t n = -1; !interrupt_at(&trials[_i], context, &heap, &s, n) && n < 2000; n++) {}
     close_subject(host, &s);
-    sp_context_destroy(context);
-    ck_assert_int_eq(heap.live_blocks, 0);
+    test_end_heap(context, &heap);
     sp_context_destroy(host);
 }
 
@@ -127,18 +118,15 @@ TEST(interrupts_at_any_allocation_leak_nothing)
  * all loops but the last moves follow: with the work before a flag is set, no call goes on to its end after it. */
 TEST(merges_end_soon_after_an_interrupt)
 {
-    enum { COUNT = 300000, NODES = 3000 };
+    enum { TRIPLES = 300000, NODES = 3000 };
     volatile int flag = 0;
     test_heap heap = {.fail_at = -1, .flag = &flag, .raise_at = -1};
-    const sp_allocator allocator = test_allocator(&heap);
-    const sp_context_options options = {.device = "cpu", .threads = 2, .allocator = &allocator, .interrupt = &flag};
-    sp_context *context;
-    int32_t *rows = malloc(COUNT * sizeof *rows), *cols = malloc(COUNT * sizeof *cols);
-    float *values = malloc(COUNT * sizeof *values);
+    sp_context *context = test_heap_context(&heap, 0, 2);
+    int32_t *rows = malloc(TRIPLES * sizeof *rows), *cols = malloc(TRIPLES * sizeof *cols);
+    float *values = malloc(TRIPLES * sizeof *values);
     test_random random = test_seed(9);
-    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
     for (int order = 0; order < 4; order++) { /* anywhere; all in one row; ascending by rows; by columns */
-        for (int k = 0; k < COUNT; k++) {
+        for (int k = 0; k < TRIPLES; k++) {
             const int32_t any = (int32_t)test_below(&random, NODES), other = (int32_t)test_below(&random, NODES);
             rows[k] = order == 1 ? 7 : order == 2 ? k / 100 : order == 3 ? k % 100 : any;
             cols[k] = order == 2 ? k % 100 : order == 3 ? k / 100 : other;
@@ -150,7 +138,7 @@ TEST(merges_end_soon_after_an_interrupt)
             heap.allocations = 0;
             heap.raise_at = n;
             flag = n < 0;
-            const sp_status status = sp_csr_from_coo(context, NODES, NODES, COUNT, rows, cols, values, SP_F32,
+            const sp_status status = sp_csr_from_coo(context, NODES, NODES, TRIPLES, rows, cols, values, SP_F32,
                                                      SP_COMBINE_SUM, false, &m);
             const bool reached = heap.allocations > n;
             interrupted += status == SP_ERROR_INTERRUPTED;
@@ -181,10 +169,7 @@ TEST(context_creation_survives_a_failed_allocation)
 TEST(products_on_any_device_leak_no_host_memory)
 {
     test_heap heap = {.fail_at = -1};
-    const sp_allocator allocator = test_allocator(&heap);
-    const sp_context_options options = {.device = _i ? "cuda" : "cpu", .threads = 2, .allocator = &allocator};
-    sp_context *host = test_context(0, 1), *context;
-    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    sp_context *host = test_context(0, 1), *context = test_heap_context(&heap, _i, 2);
     subject s = open_subject(host, context);
     for (int i = 0; i < TRIALS; i++) {
         if (strncmp(trials[i].name, "sp_spgemm", 9) != 0 && strncmp(trials[i].name, "sp_contract", 11) != 0) continue;
@@ -193,8 +178,7 @@ TEST(products_on_any_device_leak_no_host_memory)
         for (int64_t n = 0; !attempt(&trials[i], context, &heap, &s, n, false) && n < 200; n++) {}
     }
     close_subject(host, &s);
-    sp_context_destroy(context);
-    ck_assert_int_eq(heap.live_blocks, 0);
+    test_end_heap(context, &heap);
     sp_context_destroy(host);
 }
 

@@ -57,10 +57,7 @@ sp_spgemm_options product_options(const product *p)
 
 const sp_csr *product_b(const product *p) { return p->b_is_a ? &p->a : &p->b; }
 
-void product_free(sp_context *host, product *p)
-{
-    test_free(host, &p->a, &p->b, &p->mask);
-}
+void product_free(sp_context *host, product *p) { test_free(host, &p->a, &p->b, &p->mask); }
 
 double product_value(test_random *random)
 {

@@ -344,3 +344,19 @@ sp_allocator test_allocator(test_heap *heap)
 {
     return (sp_allocator){heap_allocate, heap_release, heap, heap_resize};
 }
+
+sp_context *test_heap_context(test_heap *heap, int device, int threads)
+{
+    const sp_allocator allocator = test_allocator(heap);
+    const sp_context_options options = {.device = device ? "cuda" : "cpu", .threads = threads,
+                                        .allocator = &allocator, .interrupt = heap->flag};
+    sp_context *context;
+    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    return context;
+}
+
+void test_end_heap(sp_context *context, const test_heap *heap)
+{
+    sp_context_destroy(context);
+    ck_assert_int_eq(heap->live_blocks, 0);
+}

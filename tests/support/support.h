@@ -159,5 +159,9 @@ typedef struct test_heap {
 
 /* An allocator on `heap`, for sp_context_options; safe for threads. */
 sp_allocator test_allocator(test_heap *heap);
+/* A context with that allocator, interrupted by the heap's flag, if there is one. */
+sp_context *test_heap_context(test_heap *heap, int device, int threads);
+/* Ends it: nothing is left on the heap. */
+void test_end_heap(sp_context *context, const test_heap *heap);
 
 #endif

@@ -73,8 +73,7 @@ TEST(grow_keeps_contents_with_any_allocator)
         ck_assert_int_eq(sp_grow(context, 3, INT64_MAX, sizeof *numbers, (void **)&numbers), SP_ERROR_OVERFLOW);
         ck_assert_int_eq(numbers[2], 9);
         sp_free(context, numbers);
-        sp_context_destroy(context);
-        ck_assert_int_eq(heap.live_blocks, 0);
+        test_end_heap(context, &heap);
     }
 }
 

@@ -245,8 +245,7 @@ TEST(blocks_of_a_product_survive_failed_allocations)
     }
     ck_assert_int_gt(info.batches, 2);
     sp_csr_free(context, &a);
-    sp_context_destroy(context);
-    ck_assert_int_eq(heap.live_blocks, 0);
+    test_end_heap(context, &heap);
 }
 
 const test_entry select_tests[] = {

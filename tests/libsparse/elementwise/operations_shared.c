@@ -13,10 +13,7 @@ dense dense_create(int64_t rows, int64_t cols)
     return d;
 }
 
-void dense_free(dense *d)
-{
-    free_all(d->number, d->there);
-}
+void dense_free(dense *d) { free_all(d->number, d->there); }
 
 dense dense_of(const sp_csr *m)
 {

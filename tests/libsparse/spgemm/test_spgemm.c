@@ -199,12 +199,9 @@ HOST_TEST(working_memory_is_small_beside_operand_and_product, 1)
         const int64_t matrices = 8 * (a.rows + 1) * 2 + 12 * (a.nnz + expected.nnz);
         for (int t = 0; t < 3; t++) {
             test_heap heap = {.fail_at = -1};
-            sp_allocator allocator = test_allocator(&heap);
-            const sp_context_options options = {.device = "cpu", .threads = threads[t], .allocator = &allocator};
-            sp_context *context;
+            sp_context *context = test_heap_context(&heap, 0, threads[t]);
             sp_spgemm_info info;
             sp_csr c;
-            ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
             heap.peak_bytes = heap.live_bytes;
             ck_ok(context, sp_spgemm(context, &a, &a, NULL, &c, &info));
             const int64_t more = heap.peak_bytes - heap.live_bytes;

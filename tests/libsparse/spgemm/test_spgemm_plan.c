@@ -259,10 +259,7 @@ CONTEXT_TEST(plans_put_c_where_the_options_say, _i, 1)
 TEST(plans_give_back_their_memory)
 {
     test_heap heap = {.fail_at = -1};
-    const sp_allocator allocator = test_allocator(&heap);
-    const sp_context_options options = {.device = _i ? "cuda" : "cpu", .threads = 2, .allocator = &allocator};
-    sp_context *host = test_context(0, 1), *context;
-    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    sp_context *host = test_context(0, 1), *context = test_heap_context(&heap, _i, 2);
     test_random random = test_seed(5);
     for (int semiring = SP_PLUS_TIMES; semiring <= SP_OR_AND; semiring++) {
         product p = {.a = product_matrix(host, &random, 500, 400, 10, SP_F32, TEST_SIGNED),
@@ -288,8 +285,7 @@ TEST(plans_give_back_their_memory)
         ck_assert_int_eq(heap.live_bytes, bytes);
         product_free(host, &p);
     }
-    sp_context_destroy(context);
-    ck_assert_int_eq(heap.live_blocks, 0);
+    test_end_heap(context, &heap);
     sp_context_destroy(host);
 }
 

@@ -177,8 +177,7 @@ TEST(arguments_out_of_core_are_the_first_of_equals)
             ck_ok(used, sp_spmm_execute_argument(plan, &x, &y[i], arguments[i]));
             sp_spmm_plan_free(plan);
         }
-        test_expect(memcmp(arguments[0], arguments[1], bytes) == 0, "seed %llu: arguments",
-                    (unsigned long long)seed);
+        test_expect(memcmp(arguments[0], arguments[1], bytes) == 0, "seed %llu: arguments", (unsigned long long)seed);
         test_expect(memcmp(y[0].values, y[1].values, bytes_of(&y[0])) == 0, "seed %llu: values",
                     (unsigned long long)seed);
         for (int i = 0; i < 2; i++) free(y[i].values), free(arguments[i]);
@@ -249,8 +248,7 @@ TEST(ranges_of_x_are_summed_where_no_tile_fits)
         const int64_t stride = cases[c].width + cases[c].gap;
         scenario s = {.alpha = 1.25, .beta = cases[c].beta, .seed = (uint64_t)kind + 1};
         sp_spmm_plan *plan;
-        s.a = large_sparse(host, &random, cases[c].rows, cases[c].cols,
-                           cases[c].x == SP_DENSE_F64 ? SP_F64 : SP_F32);
+        s.a = large_sparse(host, &random, cases[c].rows, cases[c].cols, cases[c].x == SP_DENSE_F64 ? SP_F64 : SP_F32);
         s.x = random_dense(&random, cases[c].cols, cases[c].width, stride, cases[c].x, TEST_SIGNED);
         s.y = random_dense(&random, cases[c].rows, cases[c].width, stride, cases[c].y, TEST_SIGNED);
         answer expected = reference(&(problem){&s.a, &s.x, options.reduce, false});

@@ -390,9 +390,7 @@ TEST(failed_allocations_leave_nothing)
     sp_dense x = random_dense(&random, 60, 40, 40, SP_DENSE_F32, TEST_SIGNED);
     sp_dense y = make_dense(60, 40, 40, SP_DENSE_F32);
     test_heap heap = {.fail_at = -1};
-    const sp_allocator allocator = test_allocator(&heap);
-    const sp_context_options options = {.device = "cpu", .threads = 2, .allocator = &allocator};
-    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    context = test_heap_context(&heap, 0, 2);
     const int64_t before = heap.live_blocks;
     for (int64_t n = 0;; n++) {
         heap.allocations = 0;

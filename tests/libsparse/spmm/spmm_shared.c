@@ -190,10 +190,7 @@ answer reference(const problem *p)
     return r;
 }
 
-void free_answer(answer *r)
-{
-    free_all(r->value, r->size, r->argument, r->count);
-}
+void free_answer(answer *r) { free_all(r->value, r->size, r->argument, r->count); }
 
 double tolerance(sp_dense_type type)
 {

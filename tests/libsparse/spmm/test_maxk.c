@@ -78,10 +78,7 @@ static kept_rows make_kept(int64_t rows, int64_t cols, int64_t k)
     return kept;
 }
 
-static void free_kept(kept_rows *kept)
-{
-    free_all(kept->values, kept->columns);
-}
+static void free_kept(kept_rows *kept) { free_all(kept->values, kept->columns); }
 
 static kept_rows read_kept(sp_context *context, const sp_cbsr *matrix)
 {
@@ -683,10 +680,7 @@ static sp_status use_everything(sp_context *context)
 TEST(failed_allocations_leave_nothing)
 {
     test_heap heap = {.fail_at = -1};
-    const sp_allocator allocator = test_allocator(&heap);
-    const sp_context_options options = {.device = "cpu", .threads = 2, .allocator = &allocator};
-    sp_context *context;
-    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    sp_context *context = test_heap_context(&heap, 0, 2);
     const int64_t before = heap.live_blocks;
     for (int64_t n = 0;; n++) {
         heap.allocations = 0;
