@@ -114,7 +114,7 @@ sp_status sp_accumulate_rows(void *worker, int64_t first, int64_t end, int64_t *
             listed = products < cols ? products : cols;
             room = job->complement ? rows * listed : job->mask->row_offsets[row + rows] - job->mask->row_offsets[row];
         }
-        if (status == SP_OK) status = sp_row_buffer_reserve(out, room + listed);
+        if (status == SP_OK) status = sp_row_buffer_reserve(out, room + listed + TAKEN_AHEAD);
         if (status != SP_OK) return status;
         const int64_t before = out->count;
         if (rows > 1) {

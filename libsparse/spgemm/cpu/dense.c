@@ -21,39 +21,10 @@ KERNEL void put_known_dense(accumulator *w, int op, int type, int32_t column, do
     w->sums[column] = add(op, w->sums[column], value);
 }
 
-KERNEL int64_t take_word(uint64_t word, int64_t base, int32_t *columns, int64_t count)
-{
-    for (; word; word &= word - 1) columns[count++] = (int32_t)(base + __builtin_ctzll(word));
-    return count;
-}
-
 /* Lists the columns that a row touched, by ascending number, and unmarks them. */
 int64_t sp_take_columns(accumulator *w, range columns_of_row, int32_t *columns)
 {
-    int64_t count = 0;
-    for (int64_t i = columns_of_row.low / 64; i <= columns_of_row.high / 64; i++) {
-        if (!w->bits[i]) continue;
-        count = take_word(w->bits[i], i * 64, columns, count);
-        w->bits[i] = 0;
-    }
-    return count;
-}
-
-/* The same for a row of few products against the columns, by way of the summary. */
-static int64_t take_sparse_columns(accumulator *w, int32_t *columns)
-{
-    const int64_t cols = w->job->b->cols;
-    int64_t count = 0;
-    for (int64_t s = 0; s < (cols + 4095) / 4096; s++) {
-        if (!w->summary[s]) continue;
-        for (uint64_t words = w->summary[s]; words; words &= words - 1) {
-            const int64_t i = s * 64 + __builtin_ctzll(words);
-            count = take_word(w->bits[i], i * 64, columns, count);
-            w->bits[i] = 0;
-        }
-        w->summary[s] = 0;
-    }
-    return count;
+    return take_touched(w->bits, columns_of_row.low / 64, columns_of_row.high / 64 + 1, columns);
 }
 
 /* The same where only the columns of `wanted` can have been touched. */
@@ -94,7 +65,7 @@ void sp_row_dense(accumulator *w, int64_t row, int64_t products, const int32_t *
     EACH_KIND(job->kind, WALK)
 #undef WALK
     const int64_t count = wanted ? take_wanted(w, mask, mask_count, columns)
-                        : sparse ? take_sparse_columns(w, columns)
+                        : sparse ? take_touched_words(w->bits, w->summary, job->b->cols, columns)
                                  : sp_take_columns(w, row_range(job, row), columns);
 #define TAKE(op, type, filtered) \
     if (type != NO_VALUES) take_sums(w, columns, count, op, type, out->values, out->count)

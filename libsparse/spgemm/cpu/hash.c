@@ -1,18 +1,9 @@
 /* A table of at least twice as many slots as products, its entries sorted afterwards (Nagasaka et al. 2018). */
 #include "spgemm/cpu/kernels.h"
 
-KERNEL uint32_t find_slot(const accumulator *w, int32_t column)
-{
-    const uint32_t mask = (uint32_t)(((uint64_t)1 << w->bits_of_table) - 1);
-    const int32_t *keys = w->keys;
-    uint32_t at = hash_column(column, w->bits_of_table);
-    while (keys[at] != column && keys[at] != -1) at = (at + 1) & mask;
-    return at;
-}
-
 KERNEL void put_hash(accumulator *w, int op, int type, int32_t column, double value)
 {
-    const uint32_t at = find_slot(w, column);
+    const uint32_t at = table_slot(w->keys, w->bits_of_table, column);
     if (w->keys[at] == -1) {
         w->keys[at] = column;
         w->list[0][w->listed++] = pack_entry(column, at);
@@ -25,7 +16,7 @@ KERNEL void put_hash(accumulator *w, int op, int type, int32_t column, double va
 KERNEL void put_known_hash(accumulator *w, int op, int type, int32_t column, double value)
 {
     (void)type;
-    const uint32_t at = find_slot(w, column);
+    const uint32_t at = table_slot(w->keys, w->bits_of_table, column);
     w->slots[at] = add(op, w->slots[at], value);
 }
 
@@ -33,7 +24,7 @@ static void clear_table(accumulator *w, int64_t entries)
 {
     w->bits_of_table = table_bits(entries);
     w->listed = 0;
-    memset(w->keys, 0xff, ((size_t)1 << w->bits_of_table) * sizeof *w->keys);
+    clear_keys(w->keys, w->bits_of_table);
 }
 
 void sp_row_hash(accumulator *w, int64_t row, int64_t entries, const int32_t *mask, int64_t mask_count,
@@ -59,7 +50,7 @@ void sp_values_hash(accumulator *w, int64_t row, int kind, const int32_t *column
 {
     clear_table(w, count);
     for (int64_t i = 0; i < count; i++) {
-        const uint32_t at = find_slot(w, columns[i]);
+        const uint32_t at = table_slot(w->keys, w->bits_of_table, columns[i]);
         w->keys[at] = columns[i];
         w->list[0][i] = at;
     }

@@ -8,6 +8,7 @@
 
 #include "base/search.h"
 #include "core/table.h"
+#include "core/touched.h"
 #include "spgemm/cpu/accumulator.h"
 
 /* Shorter rows than one product per so many columns are hashed: dense ones look through a word per 4,096 columns. */
