@@ -199,7 +199,7 @@ done:
     return status;
 }
 
-/* Adds up the scores of so many losses. */
+/* Adds up the scores of `losses` losses. */
 static sp_status read_scores(gnn_trainer *t, int64_t losses, gnn_score total[GNN_SPLITS])
 {
     gnn_score *read;

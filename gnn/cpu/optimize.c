@@ -1,12 +1,12 @@
 /* One step of Adam (Kingma and Ba 2015), AdamW (Loshchilov and Hutter 2019) or gradient descent with momentum over
- * all parameters on the CPU: one pass, every number by itself, in the order of operations of PyTorch's optimizers. */
+ * all parameters on the CPU: one pass, each number by itself, in the order of operations of PyTorch's optimizers. */
 #include <math.h>
 
 #include "backend.h"
 
 enum { PIECE = 4096 };
 
-/* What is the same for all parameters of a step. */
+/* The same for all parameters of a step. */
 typedef struct step_job {
     gnn_method method;
     gnn_range decay;

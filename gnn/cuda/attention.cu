@@ -1,8 +1,8 @@
 /* Attention of GAT on CUDA: scores of nodes and of edges, with their gradients.
  *
- * Scores of nodes: H is read once, a group of lanes a node and head; the gradient goes over H once for both of its
- * parts. Scores of edges: a group of lanes a row of A; the sums over its columns run over the rows of the transpose.
- * Every sum has one order, so that results have the same bits in every run.
+ * Scores of nodes: a group of lanes a node and head; H is read once, and once for both parts of the gradient. Scores
+ * of edges: a group of lanes a row of A; sums over columns of A run over rows of the transpose. Every sum has one
+ * order, so results have the same bits in every run.
  */
 #include "each.cuh"
 
@@ -39,7 +39,7 @@ sp_status gnn_cuda_head_scores(gnn_engine *engine, const sp_dense *h, int heads,
     return (narrow ? launch_heads<double, 8> : launch_heads<double, 32>)(engine, h, heads, vector, scores);
 }
 
-/* Sums of ds(i, head) · H(i, k) over rows; on the way dH(i, k) += ds(i, head) · vector[k]. */
+/* Sums of ds(i, head) · H(i, k) over rows, and in the same pass dH(i, k) += ds(i, head) · vector[k]. */
 template <typename T, int V> struct heads_backward_op {
     struct local {
         pack<T, V> vector;

@@ -1,8 +1,8 @@
 /* What the CUDA files of this module share: the engine's state, checked calls, launches, packs of numbers, activation
  * and dropout. each.cuh goes over matrices number by number and row by row, hopper.cuh has instructions of Hopper.
  *
- * Nothing here waits or allocates: all work space is made with the engine. Launches follow one another on the
- * context's stream, so that one work space serves them all.
+ * Nothing here waits or allocates: the work space is made with the engine. Launches are queued on the context's
+ * stream, so one work space serves them all.
  */
 #ifndef GNN_CUDA_BACKEND_CUH
 #define GNN_CUDA_BACKEND_CUH
@@ -25,17 +25,17 @@ struct gnn_cuda_state {
     cudaStream_t stream;
     double *partial;   /* work space of reductions: `blocks` blocks of PARTIALS numbers */
     unsigned *tickets; /* `blocks` counters, 0 between launches: see is_last_block */
-    int64_t blocks;    /* that fill the device */
-    int64_t captured_from; /* the engine's step when a capture began */
-    bool overlaps;     /* kernels may begin while the one before them ends: see launch_early */
+    int64_t blocks;    /* blocks that fill the device */
+    int64_t captured_from; /* the engine's step at the begin of a capture */
+    bool overlaps;     /* kernels may begin while the kernel before them ends: see launch_early */
     cublas *blas;
-    /* Of multiply_split.cu: parts of C, an image of B, what that is scaled by; NULL where it is of no use. */
+    /* For multiply_split.cu: parts of C, an image of B and its scales. NULL on devices without its instructions. */
     float *split_partial, *split_backs;
     void *split_image;
 };
 
-/* What a block leaves behind at most: sums of a tile of columns, the scores of all splits, or for each of
- * NARROW_BLOCKS blocks a multiprocessor 17 sums of 64 columns (dense.cu). */
+/* Numbers that a block stores for others, at most: sums of a tile of columns, the scores of all splits, or for each
+ * of NARROW_BLOCKS blocks a multiprocessor 17 sums of 64 columns (dense.cu). */
 enum { NARROW_BLOCKS = 2, PARTIALS = 17 * 64 * NARROW_BLOCKS / BLOCKS_PER_PROCESSOR };
 
 static inline gnn_cuda_state *state_of(const gnn_engine *engine) { return (gnn_cuda_state *)engine->state; }
@@ -59,7 +59,7 @@ static inline sp_status launch_grid(gnn_engine *engine, bool early, void (*kerne
                        "cudaLaunchKernelEx");
 }
 
-/* Launches so many blocks, 2^31 - 1 at most; none where there is no work. */
+/* Launches `blocks` blocks, at most 2^31 - 1; does nothing for 0. */
 template <typename... P, typename... A>
 static inline sp_status launch_blocks(gnn_engine *engine, bool early, void (*kernel)(P...), int64_t blocks,
                                       int threads, size_t shared, const A &...arguments)
@@ -96,7 +96,7 @@ sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool tra
                                   const gnn_product *product, double beta, const gnn_pointwise *how, const void *bias,
                                   sp_dense *c);
 
-/* C, or two of the same A, of few columns (multiply_narrow.cu); A may be of bf16. */
+/* One C of few columns, or two with the same A (multiply_narrow.cu); A may be bf16. */
 bool gnn_cuda_narrow_wins(const gnn_engine *engine, bool transpose_a, bool transpose_b, const sp_dense *a, int count,
                           const gnn_product_with *product);
 sp_status gnn_cuda_multiply_narrow(gnn_engine *engine, bool transpose_a, double alpha, const sp_dense *a, int count,
@@ -107,12 +107,12 @@ sp_status gnn_cuda_multiply_tiles(gnn_engine *engine, const gnn_tiles *tiles, co
 
 /* ---- device: packs of numbers, groups of lanes ------------------------------------------------------------ */
 
-/* V neighbouring numbers of a row, loaded and stored at once. */
+/* V neighbouring numbers of a row, loaded or stored by one instruction. */
 template <typename T, int V> struct alignas(V * sizeof(T)) pack {
     T part[V];
 };
 
-/* A matrix as kernels see it. */
+/* A dense matrix in a kernel. */
 template <typename T> struct dense_view {
     T *values;
     int64_t stride;
@@ -142,8 +142,8 @@ static inline bool is_aligned(const sp_dense *matrix)
 
 struct nothing {};
 
-/* Calls body(number, width) where the first is of the matrices' type and the second says how many numbers to load at
- * once: 16 bytes where rows are aligned. */
+/* Calls body(number, width): number has the matrices' type, width is how many numbers are loaded at once, 16 bytes if
+ * rows are aligned. */
 template <int N> using width_of = std::integral_constant<int, N>;
 template <typename Body> static inline sp_status by_type(sp_dense_type type, bool aligned, const Body &body)
 {
@@ -161,8 +161,8 @@ static __device__ __forceinline__ void follow()
 static __device__ __forceinline__ float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 static __device__ __forceinline__ double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
 
-/* Lane j of a group gets the group's sum of sums[j], with LANES - 1 shuffles where one after another would take
- * LANES · log LANES: half of the sums go to the other half of the lanes, and so on. All lanes of the warp. */
+/* Lane j of a group gets the group's sum of sums[j], with LANES - 1 shuffles instead of LANES · log LANES: half of
+ * the sums go to the other half of the lanes, and so on. All lanes of the warp call it. */
 template <int LANES, typename T> static __device__ __forceinline__ T deal_sums(T *sums)
 {
 #pragma unroll
@@ -191,7 +191,7 @@ static inline mask make_mask(const gnn_engine *engine, gnn_activation activation
     return {engine->seed, site, gnn_drop_bound(rate), engine->step_there, rate < 1 ? 1 / (1 - rate) : 0, activation};
 }
 
-/* What the masks of this step are drawn from; threads ask once. */
+/* The random stream of this step's masks; a thread asks once. */
 static __device__ __forceinline__ uint64_t stream_of(const mask &how)
 {
     return how.bound ? gnn_stream(how.seed, *how.step, how.site) : 0;
@@ -205,8 +205,8 @@ static __device__ __forceinline__ bool dropped(const mask &how, uint64_t stream,
 static __device__ __forceinline__ float exp_minus_1(float x) { return expm1f(x); }
 static __device__ __forceinline__ double exp_minus_1(double x) { return expm1(x); }
 
-/* dropout(activation(x)) of number `index` of a matrix; ELU: it may be that. NaN stays NaN: a diverged model must not
- * look like one that has nothing to say. */
+/* dropout(activation(x)) of number `index` of a matrix. ELU: the activation may be ELU. NaN stays NaN, so that a
+ * diverged model is noticed. */
 template <bool ELU, typename T>
 static __device__ __forceinline__ T finished(const mask &how, uint64_t stream, int64_t index, T x)
 {
@@ -215,7 +215,7 @@ static __device__ __forceinline__ T finished(const mask &how, uint64_t stream, i
     return !how.bound ? x : dropped(how, stream, index) ? 0 : x * (T)how.scale;
 }
 
-/* Given y = finished(x), the derivative times `gradient`: of ReLU 0 where y is 0. */
+/* The derivative at y = finished(x), times `gradient`. For ReLU it is 0 where y is 0. */
 template <typename T>
 static __device__ __forceinline__ T derived(const mask &how, uint64_t stream, int64_t index, T y, T gradient)
 {

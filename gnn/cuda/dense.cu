@@ -1,17 +1,16 @@
-/* Dense layers in one pass on CUDA: Y = forward(Σ A·B + bias), which multiply_split.cu does as it stores, and narrow
- * products of hidden numbers, done here: C = Y·W as Y = forward(Y + bias) is made, and the way back from them,
- * dX = (Σ G·Wᵀ) ∘ derivative with its column sums and dW = Xᵀ·G.
+/* Dense layers in one pass on CUDA. multiply_split.cu forms Y = forward(Σ A·B + bias) as it stores. Narrow products
+ * of hidden numbers are formed here: C = Y·W together with Y = forward(Y + bias), and back dX = (Σ G·Wᵀ) ∘ derivative
+ * with its column sums and dW = Xᵀ·G.
  *
- * Of a last layer G and W have as few columns as there are classes, and X and dX (nodes x hidden) are what takes
- * time: each is read or written once, 8 bytes a number, instead of seven times by one operation after another. LANES
- * lanes take V columns each of a row of a part of the rows, all of a warp or, of 32 columns at most, a quarter: W's
- * numbers of these columns lie in registers, and so do the sums of dW and of dX's columns; G's numbers of a row, one
- * a lane, are told around. A second launch adds up the parts, always in the same order. All other shapes are done
- * step by step.
+ * G and W of a last layer have one column a class. X and dX (nodes x hidden) take the time: each is read or written
+ * once, 8 bytes a number, instead of seven times step by step. A block takes a part of the rows; LANES lanes, a warp
+ * or up to 32 columns a quarter of it, take V columns each of a row. W's numbers of these columns, the sums of dW and
+ * of dX's columns lie in registers; G's numbers of a row, one a lane, are broadcast by shuffles. A second launch adds
+ * up the parts, always in the same order. All other shapes go step by step.
  */
 #include "backend.cuh"
 
-/* What the products have in columns together, at most, and a block's warps. */
+/* Columns of the products together, at most, and a block's warps. */
 enum { FEW = 16, WARPS = THREADS / 32 };
 
 template <typename T> struct narrow_term {
@@ -27,11 +26,11 @@ template <typename T> struct narrow_job {
     mask how;
     int64_t rows, cols;
     unsigned col_tiles, parts;
-    T *partial; /* part by part: cols sums of dX, then those of each column of the dW */
+    T *partial; /* for each part: cols sums of dX, then those of each column of dW */
     T *sums;    /* or NULL */
 };
 
-/* Column j of the products' columns put beside each other, or nothing. */
+/* Finds the term of column j of the products side by side; false if there is no such column. */
 template <typename Job, typename Term>
 static __device__ __forceinline__ bool find_column(const Job &job, int *j, const Term **term)
 {
@@ -43,7 +42,7 @@ static __device__ __forceinline__ bool find_column(const Job &job, int *j, const
     return *j < (*term)->cols;
 }
 
-/* V rows, from `row` on, of the W put beside each other: w[j] is of column j, 0 where there is none. */
+/* V rows of [W_1 W_2] from `row` on: w[j] is column j, or 0. */
 template <typename Job, typename T, int COUNT, int V>
 static __device__ __forceinline__ void fetch_rows(const Job &job, int64_t row, T (&w)[COUNT][V])
 {
@@ -57,7 +56,7 @@ static __device__ __forceinline__ void fetch_rows(const Job &job, int64_t row, T
     }
 }
 
-/* A block's sums of the same columns by its groups of lanes are added up, and are the part's. */
+/* Adds up the sums of the block's groups of lanes and stores them for the part. */
 template <typename T, int V, int LANES>
 static __device__ __forceinline__ void store_sums(T (&own)[V], T (*shared)[LANES * V], T *to, int64_t cols_left)
 {
@@ -82,7 +81,7 @@ static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 2 : 1)
 {
     follow();
     constexpr int AHEAD = V == 4 ? 4 : 8, GROUPS = THREADS / LANES;
-    static_assert(COUNT <= LANES, "a number of G a lane");
+    static_assert(COUNT <= LANES, "one number of G a lane");
     __shared__ T shared[WARPS][LANES * V];
     const unsigned part = blockIdx.x / job.col_tiles, col_tile = blockIdx.x - part * job.col_tiles;
     const int64_t first_col = (int64_t)col_tile * LANES * V, col = first_col + threadIdx.x % LANES * V;
@@ -132,7 +131,7 @@ static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 2 : 1)
         if (j < count) store_sums<T, V, LANES>(w_sums[j], shared, to + (1 + j) * job.cols, job.cols - first_col);
 }
 
-/* The parts of 8 columns of the sums of dX (row 0) or of column j of the dW (row 1 + j). */
+/* Adds up the parts of 8 columns: of the sums of dX (row 0) or of column j of dW (row 1 + j). */
 template <typename T>
 static __global__ void __launch_bounds__(THREADS) add_narrow(const __grid_constant__ narrow_job<T> job)
 {
@@ -169,7 +168,7 @@ static sp_status launch_narrow(gnn_engine *engine, narrow_job<T> job)
     return launch_early(engine, add_narrow<T>, rows * ceil_div(job.cols, 8), THREADS, 0, job);
 }
 
-/* Packs of 16 bytes, or of 8 where there are many columns, whose sums fill the registers. */
+/* Packs of 16 bytes, or of 8 bytes for many columns, whose sums fill the registers. */
 template <typename T>
 static sp_status go_back(gnn_engine *engine, int count, const gnn_product_gradient *product, const mask &how,
                          const sp_dense *x, sp_dense *x_gradient, void *sums)
@@ -283,7 +282,7 @@ static sp_status finish_multiply(gnn_engine *engine, const mask &how, const void
                                               : finish_narrow<T, WHOLE>(engine, job, cols <= FEW / 2);
 }
 
-/* Of more columns than lanes hold, or rows or a bias that are not aligned, one after another. */
+/* More columns than lanes hold, or rows or a bias that are not aligned, go step by step. */
 sp_status gnn_cuda_finish_multiply(gnn_engine *engine, const gnn_pointwise *how, const void *bias, sp_dense *y,
                                    int count, const gnn_product_with *product)
 {
@@ -297,7 +296,7 @@ sp_status gnn_cuda_finish_multiply(gnn_engine *engine, const gnn_pointwise *how,
                                                                                        product, (int)cols);
 }
 
-/* ELU's exponential once for each of a thread's 64 numbers would not fit the instruction cache. */
+/* ELU's exponential for each of a thread's 64 numbers would not fit the instruction cache. */
 sp_status gnn_cuda_dense(gnn_engine *engine, int count, const gnn_product *product, const gnn_pointwise *how,
                          const void *bias, sp_dense *y)
 {

@@ -1,5 +1,5 @@
-/* Kernels over matrices number by number, over the rows of a sparse matrix, and sums over rows that have the same bits
- * in every run. What is done with the numbers is the argument. */
+/* Kernels that apply an operation to all numbers of a matrix, to the rows of a sparse matrix, or in sums over rows.
+ * Sums have the same bits in every run. */
 #ifndef GNN_CUDA_EACH_CUH
 #define GNN_CUDA_EACH_CUH
 
@@ -7,14 +7,14 @@
 
 /* ---- number by number ------------------------------------------------------------------------------------ */
 
-/* A block takes a tile of rows and columns: 2^shift lanes across, ROWS rows a thread. */
+/* A block takes a tile of rows and columns, 2^shift lanes wide, ROWS rows a thread. */
 struct each_tiling {
     int64_t rows, packs; /* packs a row */
     unsigned col_tiles;
     int shift;
 };
 
-/* `op` gives the types `input` and `local`, and for a pack begin(col) once a thread, load(row, col), and
+/* `op` has the types `input` and `local`; begin(col) is called once a thread, then for each pack load(row, col) and
  * store(row, col, input, local). All loads of a thread come before its stores. */
 template <typename T, int V, int ROWS, typename Op>
 static __global__ void __launch_bounds__(THREADS) each_pack(const each_tiling tiling, const Op op)
@@ -35,7 +35,8 @@ static __global__ void __launch_bounds__(THREADS) each_pack(const each_tiling ti
         if (row + u * down < tiling.rows) op.store(row + u * down, col, in[u], local);
 }
 
-/* 4 rows a thread keep 64 KB in flight a multiprocessor; where that leaves some without a block, 1 row. */
+/* 4 rows a thread keep 64 KB in flight a multiprocessor. Small matrices use 1 row a thread, so that every
+ * multiprocessor has a block. */
 template <typename T, int V, typename Op>
 static sp_status launch_each(gnn_engine *engine, int64_t rows, int64_t cols, const Op &op)
 {
@@ -52,11 +53,11 @@ static sp_status launch_each(gnn_engine *engine, int64_t rows, int64_t cols, con
 
 /* ---- rows of a sparse matrix ------------------------------------------------------------------------------ */
 
-/* Rows of more entries a lane are taken by the whole block. */
+/* The whole block takes rows with more entries a lane. */
 enum { LONG_ROW = 64 };
 
-/* A group of LANES a row, then the block's long rows one after another: `work` gives sum(row, begin, end, step) over
- * its entries from begin on in steps, and finish(row, sum). */
+/* A group of LANES lanes takes a row; then the block takes its long rows one after another. `work` has sum(row,
+ * begin, end, step) over entries begin, begin + step, ..., and finish(row, sum). */
 template <int LANES, typename Work>
 static __global__ void __launch_bounds__(THREADS)
     each_sparse_row(int64_t rows, const int64_t *offsets, const Work work)
@@ -104,7 +105,7 @@ struct sum_tiling {
     int shift;
 };
 
-/* The block's threads of each column together: sums[v] of the first row of threads hold the totals. */
+/* Adds the sums of the block's threads with the same column; the first row of threads gets the totals. */
 template <int V> static __device__ void add_down(double (&sums)[V], int across, double (*shared)[V])
 {
 #pragma unroll
@@ -121,9 +122,8 @@ template <int V> static __device__ void add_down(double (&sums)[V], int across, 
     __syncthreads();
 }
 
-/* sums[col] = Σ over rows of what `op` adds: begin(col) once a thread, load(row, col), and add(row, col, input,
- * local, sums). Four rows a thread are in flight. The last block of a tile of columns adds up its parts, in their
- * order. */
+/* sums[col] = Σ over rows by `op`: begin(col) once a thread, load(row, col), and add(row, col, input, local, sums).
+ * Four rows a thread are in flight. The last block of a tile of columns adds up its parts in their order. */
 template <typename T, int V, typename Op>
 static __global__ void __launch_bounds__(THREADS)
     sum_rows(const sum_tiling tiling, const Op op, double *partial, unsigned *tickets, T *totals)
@@ -170,8 +170,8 @@ static __global__ void __launch_bounds__(THREADS)
         for (int v = 0; v < V; v++) totals[col + v] = (T)sums[v];
 }
 
-/* Tiles 128 bytes wide (32 numbers where they are loaded one by one), parts so that the device is full. Parts depend
- * on the shape and the device alone. */
+/* Tiles are 128 bytes wide (32 numbers if they are loaded one by one), and parts fill the device. Parts depend on the
+ * shape and the device alone. */
 template <typename T, int V, typename Op>
 static sp_status launch_sums(gnn_engine *engine, int64_t rows, int64_t cols, const Op &op, T *totals)
 {

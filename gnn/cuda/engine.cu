@@ -38,7 +38,7 @@ static sp_status wait_for_work(gnn_engine *engine)
 
 /* ---- captured work --------------------------------------------------------------------------------------- */
 
-/* An instantiated CUDA graph, and by how many steps the engine goes on when it runs. */
+/* An instantiated CUDA graph, and the number of steps of the engine in it. */
 struct captured {
     cudaGraphExec_t work;
     int64_t steps;
@@ -68,7 +68,7 @@ static sp_status instantiate(gnn_engine *engine, cudaGraph_t recorded, int64_t s
     return SP_OK;
 }
 
-/* What was captured has not been done: the engine's step is again what it was. */
+/* Captured work has not been done, so the engine's step is set back. */
 static sp_status capture_end(gnn_engine *engine, void **graph)
 {
     gnn_cuda_state *state = state_of(engine);
@@ -123,8 +123,8 @@ static void close_engine(gnn_engine *engine)
     engine->state = NULL;
 }
 
-/* Kernels overlap from Hopper on, where this build has code for it: what the driver makes of older PTX would not
- * wait. Graphs have such edges from CUDA 12.3 on. */
+/* Kernels overlap on Hopper and later, with machine code of this build: code that the driver makes of older PTX would
+ * not wait. Graphs have such edges from CUDA 12.3 on. */
 static sp_status see_overlap(gnn_engine *engine)
 {
     gnn_cuda_state *state = state_of(engine);

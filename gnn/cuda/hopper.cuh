@@ -13,7 +13,7 @@
 #define HAS_COPIES
 #endif
 
-/* A barrier in shared memory: its phase ends when `count` threads have arrived, and what they announced is there. */
+/* A barrier in shared memory: a phase ends when `count` threads have arrived and the announced bytes have too. */
 static __device__ __forceinline__ void make_barrier(uint64_t *barrier, int count)
 {
 #ifdef HAS_COPIES
@@ -31,7 +31,7 @@ static __device__ __forceinline__ void arrive(uint64_t *barrier)
 #endif
 }
 
-/* Arrives, and announces so many bytes. */
+/* Arrives, and announces `bytes` bytes. */
 static __device__ __forceinline__ void announce(uint64_t *barrier, unsigned bytes)
 {
 #ifdef HAS_COPIES
@@ -42,7 +42,7 @@ static __device__ __forceinline__ void announce(uint64_t *barrier, unsigned byte
 #endif
 }
 
-/* Until the phase of this parity has ended; that before the first counts as one of parity 1. */
+/* Waits until the phase of this parity has ended. The phase before the first has parity 1. */
 static __device__ __forceinline__ void await(uint64_t *barrier, unsigned parity)
 {
 #ifdef HAS_COPIES
@@ -58,7 +58,7 @@ static __device__ __forceinline__ void await(uint64_t *barrier, unsigned parity)
 #endif
 }
 
-/* Copies bytes, a multiple of 16 from and to places that are, which were announced at the barrier. */
+/* Copies bytes that were announced at the barrier. Count and addresses are multiples of 16. */
 static __device__ __forceinline__ void fetch(void *to, const void *from, unsigned bytes, uint64_t *barrier)
 {
 #ifdef HAS_COPIES
@@ -75,7 +75,7 @@ static __device__ __forceinline__ void fetch(void *to, const void *from, unsigne
 #define HOPPER
 #endif
 
-/* Registers from here on, in all threads of a warpgroup: more, or fewer. */
+/* Raise or lower the number of registers of all threads of a warpgroup. */
 template <int COUNT> static __device__ __forceinline__ void take_registers()
 {
 #ifdef HOPPER
@@ -89,7 +89,7 @@ template <int COUNT> static __device__ __forceinline__ void leave_registers()
 #endif
 }
 
-/* Before the first product whose registers other instructions have touched. */
+/* Comes before the first product after other instructions have used its registers. */
 static __device__ __forceinline__ void begin_products()
 {
 #ifdef HOPPER
@@ -111,7 +111,7 @@ static __device__ __forceinline__ void wait_products()
 #endif
 }
 
-/* The tensor cores still read or write the register up to here. */
+/* Tells the compiler that the tensor cores use the register up to here. */
 static __device__ __forceinline__ void hold(float &x)
 {
 #ifdef HOPPER
@@ -132,10 +132,10 @@ static __device__ __forceinline__ uint64_t describe(const __half *b)
     return place >> 4 | inner << 16 | outer << 32 | swizzle_128 << 62;
 }
 
-/* sums = a · b, or sums += a · b (`keep`), 64 x COLS x 8 a warpgroup, in the background; COLS are 2 for each of a
- * thread's sums. Warp w of the group holds rows 16w to 16w + 15. With g = lane / 4 and t = lane % 4: a holds (g, t),
- * (g + 8, t), (g, t + 4), (g + 8, t + 4) of its rows; sums[4j ..] are (g, 8j + 2t), (g, 8j + 2t + 1), (g + 8, 8j +
- * 2t), (g + 8, 8j + 2t + 1). */
+/* sums = a · b, or with `keep` sums += a · b, 64 x COLS x 16 a warpgroup, in the background; COLS is twice a thread's
+ * number of sums. Warp w of the group holds rows 16w to 16w + 15. With g = lane / 4 and t = lane % 4, and pairs of
+ * the 16 inner numbers: a holds the pairs (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4) of its rows; sums[4j ..] are
+ * (g, 8j + 2t), (g, 8j + 2t + 1), (g + 8, 8j + 2t), (g + 8, 8j + 2t + 1). */
 static __device__ __forceinline__ void multiply_add(float (&sums)[8], const uint32_t (&a)[4], uint64_t b,
                                                     bool keep)
 {

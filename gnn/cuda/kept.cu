@@ -1,6 +1,6 @@
-/* The product S·Wᵀ on CUDA, of which only the entries that MaxK kept are formed: a thread an entry. Threads of a row
- * share its numbers of S, and W, rows of as many numbers as there are classes, stays in the first cache; 5 bytes an
- * entry are read or written beside. Both S and W are meant to be narrow. */
+/* The product S·Wᵀ on CUDA at the entries that MaxK kept, a thread an entry. Threads of a row share its numbers of S.
+ * W, a number a class in each row, stays in the first-level cache. Beside that 5 bytes an entry are read or written.
+ * S and W should be narrow. */
 #include "backend.cuh"
 
 template <typename T, typename C> struct kept_job {

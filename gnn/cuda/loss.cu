@@ -1,11 +1,11 @@
-/* Losses over the nodes of each split, with their gradients, and probabilities, on CUDA: one launch, 2 or 32 lanes a
- * row, so that a few columns take one round of the blocks.
+/* Losses over the nodes of each split, with their gradients, and probabilities, on CUDA: one launch, 2 lanes a row up
+ * to 16 columns, else 32.
  *
- * Softmax: the row's largest logit is taken off before exponentials are formed, so that none overflows; the loss is
- * log Σ exp(x_k - most) - (x_label - most), its gradient softmax(x) - e_label. Sigmoid: the loss is
- * max(x, 0) - x·t + log(1 + exp(-|x|)), its gradient sigmoid(x) - t. A row is read from memory once and then from the
- * first-level cache; the gradient is written once. Scores are kept in shared memory a group of lanes, added up within
- * the block, and those of all blocks by the last one to end, always in the same order.
+ * Softmax: the row's largest logit is subtracted first, so that no exponential overflows; the loss is log Σ exp(x_k -
+ * most) - (x_label - most), its gradient softmax(x) - e_label. Sigmoid: the loss is max(x, 0) - x·t + log(1 +
+ * exp(-|x|)), its gradient sigmoid(x) - t. A row is read from memory once, then from the first-level cache. The
+ * gradient is written once. Each group of lanes keeps scores in shared memory. They are added up within the block,
+ * and over all blocks by the last one, always in the same order.
  */
 #include "backend.cuh"
 
@@ -17,7 +17,7 @@ struct loss_job {
     double weight; /* of a node in the mean: 1 / count */
     gnn_score *partial, *score;
     unsigned *ticket;
-    const float *bias; /* of a few classes: the logits lack it; or NULL */
+    const float *bias; /* of a few classes: not yet in the logits; or NULL */
 };
 
 static __device__ __forceinline__ float exponential(float x) { return expf(x); }
@@ -25,7 +25,7 @@ static __device__ __forceinline__ double exponential(double x) { return exp(x); 
 static __device__ __forceinline__ float magnitude(float x) { return fabsf(x); }
 static __device__ __forceinline__ double magnitude(double x) { return fabs(x); }
 
-/* The largest of the row, and the lowest of its places. */
+/* The largest number of the row and its first place. */
 template <typename T> struct leader {
     T value;
     int64_t place;
@@ -46,7 +46,7 @@ static __device__ __forceinline__ leader<T> find_leader(const T *x, int64_t cols
     return best;
 }
 
-/* The group's row: its score in lane 0; `gradient` (or NULL) is that of its loss times `weight`. */
+/* The score of the group's row, valid in lane 0. `gradient` (or NULL): that of its loss times `weight`. */
 template <typename T, int LANES>
 static __device__ __forceinline__ gnn_score softmax_node(const T *x, int64_t cols, int32_t label, double weight,
                                                          T *gradient, int lane)
@@ -91,7 +91,7 @@ static __device__ __forceinline__ void add_score(gnn_score *to, const gnn_score 
     to->actual += one.actual;
 }
 
-/* scores[0] is the sum over `count` of them (a power of two), split by split. */
+/* Makes scores[0] the sum over `count` scores (a power of two), for each split. */
 static __device__ __forceinline__ void add_groups(gnn_score (*scores)[GNN_SPLITS], int count)
 {
     for (int half = count / 2; half > 0; half /= 2) {
@@ -155,18 +155,18 @@ static sp_status launch_scores(gnn_engine *engine, const loss_job &job, const sp
 
 /* ---- a few classes --------------------------------------------------------------------------------------- */
 
-/* Softmax, a thread a row, which it keeps in registers; the columns of the gradient are added up as well. What blocks
- * leave behind, number by number: the loss of each split, its nodes and its right ones, sums of columns. */
+/* Softmax, a thread a row, which it keeps in registers; the columns of the gradient are added up as well. Blocks
+ * store: the loss of each split, its nodes, its right nodes, sums of columns. */
 enum { FEW_CLASSES = 16, LOSS = 0, NODES = GNN_SPLITS, RIGHT = 2 * GNN_SPLITS, COLUMNS = 3 * GNN_SPLITS };
 
 /* A thread's sums. */
 template <int MOST> struct few_sums {
     double loss[GNN_SPLITS];
-    int counts[2 * GNN_SPLITS]; /* of nodes, then of right ones */
+    int counts[2 * GNN_SPLITS]; /* nodes, then right nodes */
     float columns[MOST];
 };
 
-/* A row's gradient in place of its logits. */
+/* Replaces a row's logits by its gradient. */
 template <int MOST>
 static __device__ __forceinline__ void score_few_row(const loss_job &job, int64_t node, float (&x)[MOST],
                                                      few_sums<MOST> &sums)
@@ -203,7 +203,7 @@ static __device__ __forceinline__ void score_few_row(const loss_job &job, int64_
     }
 }
 
-/* The warp's sums, in lane k that of sums[k]. */
+/* Lane k gets the warp's sum of sums[k]. */
 template <int COUNT, typename T> static __device__ __forceinline__ T warp_sums(T (&sums)[COUNT])
 {
     T sum = deal_sums<COUNT>(sums);
@@ -289,7 +289,7 @@ static __global__ void __launch_bounds__(few_block<MOST>::THREADS)
     if (sums && k < job.cols) sums[k] = (float)shared[COLUMNS + k][0];
 }
 
-/* A block a multiprocessor, so that few parts are left to add up, by a warp a number at once. */
+/* A block a multiprocessor, so that few parts remain to add up, a warp a number. */
 template <int MOST>
 static sp_status launch_few(gnn_engine *engine, const loss_job &job, const sp_dense *logits, sp_dense *gradient,
                             void *sums)

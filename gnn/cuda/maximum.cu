@@ -1,7 +1,7 @@
 /* The gradient of the maximum over neighbours on CUDA: dX(j, k) = Σ of dY(i, k) over the rows i whose maximum in
- * column k came from j. A group of lanes takes a row j of the transpose and 16 or 32 columns at a time, 8 bytes an
- * entry and column and dY's where they match; the block together takes rows of more than LONG entries. Spreading dY's
- * numbers to where they belong would touch fewer bytes, with atomic additions in no fixed order.
+ * column k came from j. A group of lanes takes a row j of the transpose and 16 or 32 columns at a time: 8 bytes an
+ * entry and column, and dY where they match. The whole block takes rows of more than LONG entries. Scattering dY
+ * would touch fewer bytes, but by atomic additions without a fixed order.
  */
 #include "backend.cuh"
 
@@ -15,7 +15,7 @@ template <typename T> struct maximum_job {
     dense_view<T> x_gradient;
 };
 
-/* Column k of one row: its entries from begin on in steps. */
+/* The sum of column k over entries begin, begin + step, ... of one row. */
 template <typename T>
 static __device__ __forceinline__ double add_matches(const maximum_job<T> &job, int64_t k, int64_t begin, int64_t end,
                                                      int step)
@@ -71,8 +71,8 @@ static sp_status launch_maximum(gnn_engine *engine, const sp_csr *transpose, con
                                 view_of<T>(x_gradient)};
     const bool narrow = job.width <= 16;
     if (job.width == 0) return SP_OK;
-    return launch(engine, narrow ? send_back<T, 16> : send_back<T, 32>, ceil_div(job.rows, THREADS / (narrow ? 16 : 32)),
-                  job);
+    return launch(engine, narrow ? send_back<T, 16> : send_back<T, 32>,
+                  ceil_div(job.rows, THREADS / (narrow ? 16 : 32)), job);
 }
 
 sp_status gnn_cuda_maximum_backward(gnn_engine *engine, const sp_csr *transpose, const int64_t *places,

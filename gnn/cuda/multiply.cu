@@ -1,10 +1,10 @@
-/* C = alpha · op(A) · op(B) + beta · C on CUDA: cuBLAS, in f32 (no TF32) or f64, or multiply_split.cu, or a kernel of
- * its own where the inner dimension is short. cuBLAS counts by columns, so it is asked for Cᵀ = op(B)ᵀ · op(A)ᵀ, for
- * which the rows of C, B and A are columns as they lie.
+/* C = alpha · op(A) · op(B) + beta · C on CUDA. An inner dimension of up to THIN has a kernel here, a C of few
+ * columns multiply_narrow.cu, large products of f32 on Hopper multiply_split.cu, all others cuBLAS in f32 (no TF32)
+ * or f64. cuBLAS stores by columns, so it computes Cᵀ = op(B)ᵀ · op(A)ᵀ.
  *
  * The library is loaded at run time and its few functions are declared here: neither the build nor the other tools
- * need cuBLAS. Its work space is the engine's, so that products can be captured and take the same way in every run.
- * Emulated f32 (BF16x9, from cuBLAS 12.9) runs on Blackwell only.
+ * need cuBLAS. The engine gives it a work space, so that products can be captured and use the same kernel in every
+ * run. Emulated f32 (BF16x9, from cuBLAS 12.9) runs on Blackwell only.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #include "each.cuh"
 
-/* What NVIDIA recommends for Hopper; earlier devices do with less. */
+/* NVIDIA's recommendation for Hopper; earlier devices need less. */
 enum { WORKSPACE = 32 << 20 };
 
 /* As in cublas_api.h of 11.4 and later. */
@@ -35,7 +35,7 @@ struct cublas {
 
 /* ---- loading --------------------------------------------------------------------------------------------- */
 
-/* Where the loader looks, then beside the toolkit. The library stays loaded until the process ends. */
+/* Searches the loader's path, then beside the toolkit. The library stays loaded until the process ends. */
 static void *load_library()
 {
     static const char *const folders[] = {"", "/lib64/", "/targets/x86_64-linux/lib/", "/lib/"};
@@ -88,7 +88,7 @@ void gnn_cuda_close_blas(gnn_engine *engine)
     state_of(engine)->blas = NULL;
 }
 
-/* Setting a stream takes the work space away, so that comes after it. */
+/* Setting a stream resets the work space, so the work space is set afterwards. */
 sp_status gnn_cuda_open_blas(gnn_engine *engine)
 {
     gnn_cuda_state *state = state_of(engine);
@@ -110,8 +110,8 @@ sp_status gnn_cuda_open_blas(gnn_engine *engine)
 
 /* ---- thin products --------------------------------------------------------------------------------------- */
 
-/* C = alpha · A · op(B) + beta · C with an inner dimension of INNER at most (G·Wᵀ of the last layer's classes): C is
- * what takes time, 16 bytes a thread and row. A thread keeps its columns of op(B). */
+/* C = alpha · A · op(B) + beta · C with an inner dimension of at most INNER (G·Wᵀ of the last layer's classes). C
+ * takes the time, 16 bytes a thread and row. A thread keeps its columns of op(B). */
 template <typename T, int V, int INNER> struct thin_op {
     struct local {
         T b[INNER][V];

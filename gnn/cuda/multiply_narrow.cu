@@ -1,19 +1,19 @@
-/* C = alpha · op(A)·B + beta · C in f32 where C has 16 columns at most: A, of f32 or bf16, is what takes time, and
- * is read once, also for two C of as many columns. It is multiplied on tensor cores as three products of TF32
- * numbers (11 bits): every number is the sum of two of them, as in multiply_split.cu, which has f16 ones; but those
- * of bf16 are one, and two products do.
+/* C = alpha · op(A)·B + beta · C in f32 for a C of at most 16 columns. A, of f32 or bf16, takes the time and is read
+ * once, also for two C of equal width. It is multiplied on tensor cores as three products of TF32 numbers (11 bits):
+ * each number is the sum of two of them, as in multiply_split.cu with f16 numbers. A bf16 number is one TF32 number,
+ * so two products suffice.
  *
- * A·B: a warp has A's rows copied to shared memory, ROWS at a time in STAGES buffers, 135 KB together. Of each row
- * eight others multiply a share of the inner dimension each, for which they keep B split in registers; their shares
- * are added up through shared memory. Aᵀ·B: a warp takes WIDE of A's columns and a block a part of the rows, which go
- * straight to the registers, and no warp waits for another; what blocks have summed is added up by a second launch,
- * always in the same order. Sums of a share, or of some rows, are formed by tensor cores, which cut off, and those by
- * f32 additions.
+ * A·B: one warp copies A's rows to shared memory, ROWS at a time in STAGES buffers, 135 KB together. Eight warps
+ * multiply a share of the inner dimension each, for which they keep B split in registers; the shares are added up
+ * through shared memory. Aᵀ·B: a warp takes WIDE of A's columns and a block a part of the rows, which are loaded into
+ * registers; no warp waits for another. A second launch adds up the parts, always in the same order. Tensor cores,
+ * which truncate, form the sums of a share or of some rows; f32 operations add these up.
  *
- * H200, 89,250 rows of 500 columns, which are read in 0.040 ms: times 16 takes 0.052 ms where multiply_split.cu
- * takes 0.058 and 0.003 for its split of B, and 0.033 in bf16; their transpose times 16 takes some 0.042 where that
- * takes 0.066. More stages are slower: 192 KB on their way to each multiprocessor are read in 0.054 ms where 96 to
- * 128 KB are in 0.043, whatever the order of the rows.
+ * H200, 89,250 rows of 500 columns, which are read in 0.040 ms: a product with 16 columns takes 0.052 ms
+ * (multiply_split.cu 0.058 and 0.003 for its split of B), in bf16 0.033; the transpose times 16 columns takes 0.042
+ * (multiply_split.cu 0.066). More stages are slower: with 192 KB in flight to each multiprocessor A is read in 0.054
+ * ms, with 96 to 128 KB in 0.043. Left out (SPARSE_WITHOUT=narrow), multiply_split.cu takes its work, with f16 halves
+ * instead of TF32 ones and the same accuracy.
  */
 #include <cuda_bf16.h>
 
@@ -23,7 +23,7 @@
 /* Columns of C, 8 for each tile. */
 enum { WARPS = THREADS / 32, TILE = 8, MOST_COLS = 2 * TILE };
 
-/* One of TERMS products with the same A. A·B has the first `rows` rows of A only, Aᵀ·B is with those. */
+/* One of TERMS products with the same A: the first `rows` rows of A count. */
 struct narrow_term {
     const float *b;
     float *c;
@@ -57,14 +57,14 @@ static __device__ __forceinline__ void multiply_add(float (&sums)[4], const uint
 #endif
 }
 
-/* `first` is rounded to 11 bits; `second` has no more than 13, of which the tensor core drops the last two. */
+/* `first` is rounded to 11 bits. `second` has at most 13 bits; the tensor core drops the last two. */
 static __device__ __forceinline__ void split(float x, uint32_t *first, uint32_t *second)
 {
     *first = (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
     *second = __float_as_uint(x - __uint_as_float(*first));
 }
 
-/* 8 inner numbers of 16 rows and 8 columns. EXACT: A's have no more than 11 bits. */
+/* Adds the products of 8 inner numbers, 16 rows and 8 columns. EXACT: A's numbers have at most 11 bits. */
 template <bool EXACT>
 static __device__ __forceinline__ void add_products(float (&sums)[4], const float (&x)[4], const uint32_t (&b1)[2],
                                                     const uint32_t (&b2)[2])
@@ -90,18 +90,18 @@ static __device__ __forceinline__ float4 four_of(const __nv_bfloat16 *a) { retur
 
 /* ---- A·B ------------------------------------------------------------------------------------------------- */
 
-/* A warp's share of A's columns is 16 · SHARE; a stage holds so many rows that all are of the same size, 4 of them
- * 135 KB with 512 columns. EACH tiles are a C's. */
+/* A warp's share of A's columns is 16 · SHARE. Stages have the same size in all forms; 4 of them with 512 columns
+ * take 135 KB. Each C has EACH tiles. */
 template <typename A, int SHARE, int TERMS, int EACH> struct across {
     static constexpr int COLS = 16 * SHARE * WARPS, ROWS = 64 / (int)sizeof(A), STAGES = 16 / SHARE;
-    /* From row to row: rows that are read side by side, four numbers a thread, lie in all banks; so do four rows of
+    /* The stride of rows: rows that are read together, four numbers a thread, use all banks. So do four rows of
      * shares of C. */
     static constexpr int PITCH = COLS + 16, STAGE = ROWS * PITCH, TILES = TERMS * EACH;
     static constexpr int ACROSS = TILES <= 2 ? 24 : 40, SHARES = WARPS * ROWS * ACROSS;
     static constexpr size_t BYTES = STAGES * STAGE * sizeof(A) + 2 * SHARES * sizeof(float);
 };
 
-/* A warp copies A, chunk after chunk of ROWS rows. */
+/* One warp copies A in chunks of ROWS rows. */
 template <typename shape, typename A>
 static __device__ __forceinline__ void fetch_chunks(const narrow_product &p, A *stages, uint64_t *full,
                                                     uint64_t *empty)
@@ -171,7 +171,7 @@ static __device__ __forceinline__ void multiply_chunks(const narrow_product &p, 
             for (int k = 0; k < SHARE; k++) {
                 float4 upper = four_of(rows + m * shape::PITCH + k * 16);
                 float4 lower = four_of(rows + (m + 8) * shape::PITCH + k * 16);
-                const int left = p.a_cols - own - k * 16; /* what lies beyond may be no number */
+                const int left = p.a_cols - own - k * 16; /* numbers beyond the end may be NaN */
                 if (left < 4) {
                     float *const x[2] = {&upper.x, &lower.x};
 #pragma unroll
@@ -192,7 +192,8 @@ static __device__ __forceinline__ void multiply_chunks(const narrow_product &p, 
         }
         __syncwarp();
         if (threadIdx.x % 32 == 0) arrive(&empty[stage]);
-        asm volatile("bar.sync 1, %0;" ::"r"((int)THREADS) : "memory"); /* shares of two chunks: no other is needed */
+        /* Shares have two buffers, so one barrier is enough. */
+        asm volatile("bar.sync 1, %0;" ::"r"((int)THREADS) : "memory");
         add_shares<shape, EACH>(p, first, to);
     }
 }
@@ -218,16 +219,16 @@ static __global__ void __launch_bounds__(THREADS + 32, 1) multiply_across(const 
 
 /* ---- Aᵀ·B ------------------------------------------------------------------------------------------------ */
 
-/* Threads of a block, columns of a warp, rows of a step. A thread loads BATCH steps at once, when it is done with
- * those before: with checks of every row 0.051 ms, where two times two steps took 0.063 and single ones, four
- * ahead, 0.079, as loads that are waited for one by one run out of the scoreboard's six barriers. */
+/* Threads of a block, columns of a warp, rows of a step. A thread loads BATCH steps at once after it has used those
+ * before: 0.051 ms with checks of every row. Two times two steps took 0.063 ms, single steps four ahead 0.079: loads
+ * that are awaited one by one run out of the scoreboard's six barriers. */
 enum { DOWN_THREADS = 512, WIDE = 32, STEP = 8, BATCH = 4, DOWN_COLS = DOWN_THREADS };
 
-/* A is read past the first-level cache, and leaves the second soonest. */
+/* A bypasses the first-level cache and is the first to leave the second. */
 static __device__ __forceinline__ float4 passing(const float *a) { return __ldcs((const float4 *)a); }
 static __device__ __forceinline__ float4 passing(const __nv_bfloat16 *a) { return widened(__ldcs((const uint2 *)a)); }
 
-/* Adds what a batch gives of a C: `a` has four columns of A in rows t and t + 4 of each step, `b` one of a tile. */
+/* Adds a batch to a C: `a` has four columns of A in rows t and t + 4 of each step, `b` one column of a tile. */
 template <bool EXACT, int EACH>
 static __device__ __forceinline__ void add_batch(const float4 (&a)[BATCH][2], const float (&b)[BATCH][EACH][2],
                                                  float (&sums)[2][EACH][4])
@@ -246,7 +247,7 @@ static __device__ __forceinline__ void add_batch(const float4 (&a)[BATCH][2], co
     }
 }
 
-/* The parts take turns in A's rows, a batch each. */
+/* Parts take batches of A's rows in turns. */
 template <typename A, int TERMS, int EACH>
 static __global__ void __launch_bounds__(DOWN_THREADS, 1) multiply_down(const __grid_constant__ narrow_product p)
 {
@@ -255,7 +256,7 @@ static __global__ void __launch_bounds__(DOWN_THREADS, 1) multiply_down(const __
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     const unsigned part = blockIdx.x % p.parts, col_tile = blockIdx.x / p.parts;
     const int first_col = (int)(col_tile * DOWN_COLS + threadIdx.x / 32 * WIDE), col = first_col + 4 * g;
-    const int one = min(g, p.cols - 1), apart = min(g + 8, p.cols - 1) - one; /* columns of B that are there */
+    const int one = min(g, p.cols - 1), apart = min(g + 8, p.cols - 1) - one; /* existing columns of B */
     const int64_t turn = (int64_t)p.parts * BATCH * STEP;
     float4 a[BATCH][2];
     float b[BATCH][EACH][2];
@@ -263,7 +264,7 @@ static __global__ void __launch_bounds__(DOWN_THREADS, 1) multiply_down(const __
     if (first_col >= p.a_cols) return;
     const int64_t a_step = 4 * p.a_stride;
     const A *const own_a = (const A *)p.a + t * p.a_stride + (col < p.a_cols ? col : 0);
-    /* Checks of every row, and products for its place, are as many instructions as all else. */
+    /* Checks and address products for every row would double the number of instructions. */
     const auto load_rows = [&](int64_t first, int k, bool whole) {
         const narrow_term &term = p.term[k];
         const int64_t b_step = 4 * term.b_stride;
@@ -308,7 +309,7 @@ static __global__ void __launch_bounds__(DOWN_THREADS, 1) multiply_down(const __
     }
 }
 
-/* The parts of 32 numbers of the C, a sixteenth a warp. */
+/* Adds up the parts of 32 numbers of C, a sixteenth of the parts a warp. */
 template <int TERMS>
 static __global__ void __launch_bounds__(DOWN_THREADS) add_narrow_parts(const __grid_constant__ narrow_product p)
 {
@@ -355,17 +356,17 @@ template <typename A, int TERMS> static sp_status launch_down(gnn_engine *engine
                         DOWN_THREADS, 0, p);
 }
 
-/* Rows begin at multiples of 16 bytes, and go on to one. */
+/* Whether rows and their stride are multiples of 16 bytes. */
 static bool starts_at_16(const sp_dense *matrix)
 {
     const int64_t numbers = matrix->type == SP_DENSE_BF16 ? 8 : 4;
     return (uintptr_t)matrix->values % 16 == 0 && matrix->stride % numbers == 0;
 }
 
-/* Columns of A that a row of a stage has room for: of B's numbers a warp keeps those of its share. */
+/* Columns of A at most: a stage must hold a row, and a warp its share of B. */
 static int64_t most_inner(int64_t cols) { return across<float, 8, 1, 1>::COLS / (cols <= TILE ? 1 : 2); }
 
-/* Fewer rows than fill the device twice are over sooner elsewhere. */
+/* Fewer rows than fill the device twice are faster elsewhere. */
 bool gnn_cuda_narrow_wins(const gnn_engine *engine, bool transpose_a, bool transpose_b, const sp_dense *a, int count,
                           const gnn_product_with *product)
 {

@@ -1,42 +1,43 @@
 /* C = alpha · Σ op(A)·op(B) + beta · C, of one product or two, in f32 on Hopper's tensor cores, which multiply f16
- * numbers (11 bits): every number is the sum of two of them, x = x1 + x2, and A·B is A1·B1 + A1·B2 + A2·B1 but for
- * A2·B2, 2^-22 of it. (Markidis et al. 2018; Ootomo and Yokota, "Recovering single precision accuracy from Tensor
- * Cores while surpassing the FP32 theoretical peak performance", 2022.) f16 has few exponents, so numbers are scaled
- * by powers of two first, those of A by row and slab, those of B by tile and slab: what is below 2^-17 of the largest
- * there loses bits, down to 2^-40 of it. Tensor cores cut sums off where f32 additions round; so sums over SLAB terms
- * are formed there and added up, scaled back, by f32 operations, which leaves errors no larger than those of an f32
- * product. What is to be done with C number by number (bias, activation, dropout) is done before it is stored.
+ * numbers (11 bits). Each number is the sum of two of them, x = x1 + x2, and A·B is A1·B1 + A1·B2 + A2·B1 without
+ * A2·B2, which is 2^-22 of it. (Markidis et al. 2018; Ootomo and Yokota, "Recovering single precision accuracy from
+ * Tensor Cores while surpassing the FP32 theoretical peak performance", 2022.) f16 has few exponents, so numbers are
+ * scaled by powers of two first, A by row and slab, B by tile and slab. Numbers below 2^-17 of the largest one there
+ * lose bits, with an error of 2^-40 of the largest. Tensor cores truncate sums where f32 additions round. Therefore
+ * they form sums over SLAB terms only; f32 operations scale these back and add them up, so errors are no larger than
+ * those of an f32 product. Bias, activation and dropout are applied before C is stored.
  *
- * A launch splits B into an image of what is to lie in shared memory, and tiles of TILE x COLS of C are worked on in
- * slabs of SLAB of the inner dimension: one thread of a block copies the image's slabs into STAGES buffers, and two
- * warpgroups multiply, 64 rows each, with A split in their registers. Shared memory gives 128 bytes a cycle, of which
- * wgmma takes 64 for B; so A goes straight from global memory to the registers, a slab ahead. The order of the inner
- * dimension within a slab is free, and such that a thread's numbers of a row of A lie side by side. Blocks stay for
- * all of their tiles, so that the next tile's operands come while C is stored.
+ * A first launch splits B into an image of its layout in shared memory. A block takes tiles of TILE x COLS of C in
+ * slabs of SLAB of the inner dimension: one thread copies the image's slabs into STAGES buffers, and two warpgroups
+ * multiply, 64 rows each, with A split in their registers. Shared memory gives 128 bytes a cycle and wgmma takes 64
+ * of them for B, so A goes from global memory to the registers directly, a slab ahead. The order of the inner
+ * dimension within a slab is free; it is such that a thread's numbers of a row of A are neighbours. Blocks stay for
+ * all of their tiles, so the next tile's operands arrive while C is stored.
  *
- * Where tiles are too few for the device (Xᵀ·G, whose inner dimension is the nodes) the inner dimension is cut into
- * parts, which are summed by another launch, always in the same order; where the image has no room for all of B, into
- * stretches that are worked on one after another.
+ * If tiles are too few for the device (Xᵀ·G, whose inner dimension is the nodes), the inner dimension is cut into
+ * parts, which another launch sums, always in the same order. If the image has no room for all of B, it is cut into
+ * stretches, one after another.
  *
- * An H200 multiplies f16 numbers at 989 TFLOP/s, a third of which is 330, and f32 ones at 67. On other devices cuBLAS
- * is asked.
+ * An H200 multiplies f16 numbers at 989 TFLOP/s, so three products run at 330, and f32 numbers at 67. Other devices
+ * use cuBLAS. Left out (SPARSE_WITHOUT=split), cuBLAS in f32 takes its work, without loss of accuracy; its TF32 mode
+ * would be faster but keeps 11 bits only.
  */
 #include "each.cuh"
 #include "hopper.cuh"
 #include "split.cuh"
 
-/* Less work than that takes no longer elsewhere. */
+/* Smaller products take no longer in cuBLAS. */
 static const double LEAST_WORK = 1 << 22;
 static const int64_t LEAST_INNER = 64;
 
 /* ---- A in halves ------------------------------------------------------------------------------------------ */
 
-/* This thread's numbers of A: 4 of each step of the slab, of its two rows. These are 8 apart, or neighbours where
- * rows of A run along the outer dimension. Rows that are not there are read as the last one. */
+/* This thread's numbers of A: 4 of each step of the slab, in two rows. The rows are 8 apart, or neighbours if rows of
+ * A run along the outer dimension. Rows beyond the end repeat the last one. */
 template <bool INNER, bool WIDE> struct two_rows {
     const float *from[2];
     int64_t stride;
-    int left; /* numbers from the thread's first one on that are there */
+    int left; /* numbers from the thread's first one to the end */
 
     __device__ __forceinline__ void begin(const split_product &p, const walk &at, int row)
     {
@@ -82,8 +83,8 @@ template <bool INNER, bool WIDE> struct two_rows {
     }
 };
 
-/* Numbers that are not `there` are zeros: this is not asked when they are loaded, which would wait for them. Each of
- * the two rows is scaled by a power of two, of which back[] is the inverse. */
+/* Numbers beyond the first `there` become zero here, because a check during loading would wait for them. Each of the
+ * two rows is scaled by a power of two; back[] is its inverse. */
 static __device__ __forceinline__ void split_a(float (&raw)[2 * SLAB / 4], int there, uint32_t (&first)[STEPS][4],
                                                uint32_t (&second)[STEPS][4], float (&back)[2])
 {
@@ -108,7 +109,7 @@ static __device__ __forceinline__ void split_a(float (&raw)[2 * SLAB / 4], int t
     }
 }
 
-/* Begins the products of a slab, small ones first. */
+/* Begins the products of a slab, the small terms first. */
 template <int COLS>
 static __device__ __forceinline__ void begin_slab(float (&sums)[COLS / 2], const uint32_t (&first)[STEPS][4],
                                                   const uint32_t (&second)[STEPS][4], const __half *stage)
@@ -193,7 +194,7 @@ static __device__ __forceinline__ void multiply_slabs(const split_product &p, co
     const uint64_t stream = stream_of(p.how);
     float raw[2 * SLAB / 4], sums[COLS / 2], totals[COLS / 2] = {}, back[2];
     uint32_t first[STEPS][4], second[STEPS][4];
-    walk at, ahead; /* `ahead` is what is loaded: a slab further on, and two once this one is split */
+    walk at, ahead; /* `ahead` is the slab that is loaded: the next one, and after the split the one after it */
     two_rows<INNER_A, WIDE> rows;
     at.enter(p, blockIdx.x);
     ahead = at;
@@ -225,7 +226,7 @@ static __device__ __forceinline__ void multiply_slabs(const split_product &p, co
         rows.load(raw);
         const bool last = at.slab + 1 == at.end;
         if (last) {
-            walk tile; /* made anew, as registers are few */
+            walk tile; /* formed again, as registers are few */
             tile.enter(p, at.item);
             const int64_t i = tile.first_row + row;
             store_sums<COLS>(p, p.c + tile.part * p.part_size, stream, i, i + (INNER_A ? 8 : 1),
@@ -263,8 +264,8 @@ static __global__ void __launch_bounds__(BLOCK, shares<COLS>::BLOCKS)
 
 /* ---- B in halves ----------------------------------------------------------------------------------------- */
 
-/* What a thread has of a slab of B: four columns by a chunk, or where rows of B run along the inner dimension (INNER)
- * two columns by two chunks. `n` is the first column, `chunk` the first chunk. */
+/* A thread's part of a slab of B: four columns by a chunk, or if rows of B run along the inner dimension (INNER) two
+ * columns by two chunks. `n` is the first column, `chunk` the first chunk. */
 template <bool INNER, int COLS> struct slab_part {
     int n, chunk;
     float raw[32];
@@ -274,7 +275,7 @@ template <bool INNER, int COLS> struct slab_part {
         n = INNER ? threadIdx.x / 4 : threadIdx.x % (COLS / 4);
         chunk = INNER ? threadIdx.x % 4 * 2 : threadIdx.x / (COLS / 4);
     }
-    /* From the slab's first number on; zeros beyond `left` of the inner dimension and `cols_left` columns. */
+    /* Loads from the slab's first number on, zeros beyond `left` of the inner dimension and `cols_left` columns. */
     template <bool WIDE>
     __device__ __forceinline__ void load(const float *from, int64_t stride, int left, int64_t cols_left)
     {
@@ -301,7 +302,7 @@ template <bool INNER, int COLS> struct slab_part {
                     if (v >= across) raw[e * 4 + v] = 0;
             }
     }
-    /* Both halves of all numbers times `scale`, to their places in the image. */
+    /* Stores both halves of all numbers, times `scale`, in the image. */
     __device__ __forceinline__ void split_to(__half *made, float scale)
     {
         using place = layout<COLS>;
@@ -325,7 +326,7 @@ template <bool INNER, int COLS> struct slab_part {
     }
 };
 
-/* A block's slab of the image. It is scaled so that its largest number is between 2^14 and 2^15. */
+/* A block makes a slab of the image, scaled so that its largest number lies between 2^14 and 2^15. */
 template <bool INNER, bool WIDE, int COLS>
 static __global__ void __launch_bounds__(2 * COLS)
     split_b(const __grid_constant__ split_product p, __half *image, float *backs)
@@ -364,7 +365,7 @@ static __global__ void __launch_bounds__(2 * COLS)
     if (threadIdx.x == 0) backs[blockIdx.x] = inverse(scale);
 }
 
-/* C = alpha · Σ parts + beta · C, and then what happens to its numbers. */
+/* C = alpha · Σ parts + beta · C, then bias, activation and dropout. */
 struct add_parts_op {
     using local = uint64_t;
     using input = float;
@@ -400,7 +401,8 @@ template <bool INNER_A, bool WIDE, int COLS> static sp_status launch(gnn_engine 
     return launch_early(engine, kernel, p.items < room ? p.items : room, BLOCK, bytes, p);
 }
 
-/* Which of A and B have rows along the inner dimension, and which may be read four (Aᵀ: two) numbers at a time. */
+/* Whether A and B have rows along the inner dimension, and whether they may be read four (Aᵀ: two) numbers at a time.
+ */
 struct split_shape {
     bool inner_a, inner_b, wide_a, wide_b;
 };
@@ -415,20 +417,20 @@ template <int COLS> static sp_status launch_kind(gnn_engine *engine, const split
     return (shape.wide_a ? launch<false, true, COLS> : launch<false, false, COLS>)(engine, p);
 }
 
-/* B's image has so many slabs of a tile, in 48 MB: a second-level cache, so that it is read from there. A longer
- * inner dimension is worked on a stretch after another. */
+/* Slabs of a tile in B's image: 48 MB, which a second-level cache holds. A longer inner dimension is cut into
+ * stretches. */
 enum { IMAGE_TILES = 1536, IMAGE_TILE = 128 * SLAB * 2 };
 static_assert(layout<128>::STAGE == IMAGE_TILE, "the widest tile");
 
 static int64_t image_room(int cols) { return (int64_t)IMAGE_TILES * 128 / cols; }
 
-/* Columns of a tile; 128 unless many would be empty. */
+/* Columns of a tile: 128, or fewer if many would be empty. */
 static int tile_cols(int64_t cols)
 {
     return cols <= 16 ? 16 : 10 * cols >= 7 * (ceil_div(cols, 128) * 128) ? 128 : 64;
 }
 
-/* Whether rows begin at multiples of so many numbers. */
+/* Whether rows begin at multiples of `numbers` numbers. */
 static bool starts_at(const sp_dense *matrix, unsigned numbers)
 {
     return ((uint64_t)(uintptr_t)matrix->values / sizeof(float) | (uint64_t)matrix->stride) % numbers == 0;
@@ -446,7 +448,7 @@ bool gnn_cuda_split_wins(const gnn_engine *engine, bool transpose_a, bool transp
             (transpose_a && 2 * ceil_div(c->rows, TILE) * tiles <= state->processors));
 }
 
-/* Of tiles that are as many as blocks have rounds, so that the last is full: 2.6 of 128 rows take as long as 3. */
+/* Rows of a tile such that the last round of blocks is full: 2.6 rounds of 128 rows would take as long as 3. */
 static int64_t rows_of_tile(int64_t rows, int64_t col_tiles, int64_t blocks)
 {
     const int64_t rounds = ceil_div(ceil_div(rows, TILE) * col_tiles, blocks), tiles = rounds * blocks / col_tiles;
@@ -507,8 +509,8 @@ sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool tra
                                  add_parts_op{state->split_partial, parts, p, view_of<float>(c)});
 }
 
-/* For Hopper, where this build has code for it: what the driver makes of older PTX lacks the instructions, and would
- * do nothing. Parts fill the device once at most, so that their tiles need no more. */
+/* Only on Hopper with machine code of this build: code that the driver makes of older PTX lacks the instructions.
+ * Parts fill the device at most once, which bounds their memory. */
 sp_status gnn_cuda_open_split(gnn_engine *engine)
 {
     gnn_cuda_state *state = state_of(engine);

@@ -1,11 +1,11 @@
 /* One step of Adam (Kingma and Ba 2015), AdamW (Loshchilov and Hutter 2019) or gradient descent with momentum over
- * all parameters on CUDA: one launch, every number by itself, in the order of operations of PyTorch's optimizers. The
- * rate and the number of steps are read on the device, so that captured steps go on by themselves; the last block to
- * end counts the step. 28 bytes a parameter for Adam in f32.
+ * all parameters on CUDA: one launch, each number by itself, in the order of operations of PyTorch's optimizers. The
+ * rate and the number of steps are read on the device, so that captured steps advance; the last block counts the
+ * step. 28 bytes a parameter for Adam in f32.
  */
 #include "backend.cuh"
 
-/* What is the same for all parameters of a step. */
+/* The same for all parameters of a step. */
 struct step_job {
     gnn_method method;
     gnn_range decay;

@@ -1,11 +1,10 @@
-/* What happens to matrices number by number on CUDA: Y = dropout(activation(X + bias)) and its gradient, copies,
- * sums, sums of columns, rows gathered. Each is one pass at the speed of memory, 16 bytes a thread and row where rows
- * are aligned.
+/* Operations number by number on CUDA: Y = dropout(activation(X + bias)) and its gradient, copies, sums, sums of
+ * columns, gathered rows. Each is one pass at the speed of memory, 16 bytes a thread and row if rows are aligned.
  *
- * Dropout masks are functions of the place and are not kept. The step that they depend on is read on the device, so
- * that captured work draws new ones. A mask takes some 20 integer instructions a number, which at 4.5 TB/s is about
- * what fits beside the loads and stores. Y tells what the gradient needs to know of X: for ReLU it is 0 where X was
- * negative or dropped; ELU is exp(x) - 1 below 0, so that its derivative exp(x) is Y / scale + 1.
+ * Dropout masks are functions of the place and are not stored. Their step is read on the device, so captured work
+ * draws new ones. A mask takes some 20 integer instructions a number, about as many as fit beside loads and stores at
+ * 4.5 TB/s. The gradient needs only Y: for ReLU it is 0 where X was negative or dropped; ELU is exp(x) - 1 below 0,
+ * so its derivative exp(x) is Y / scale + 1.
  */
 #include <cuda_bf16.h>
 
@@ -47,7 +46,7 @@ template <typename T, int V> struct forward_op {
     }
 };
 
-/* Goes over all numbers, and adds up columns where that is asked for. */
+/* Applies the derivative to all numbers, and adds up columns if asked to. */
 template <typename T, int V> struct backward_op {
     struct local {
         uint64_t stream;
@@ -108,7 +107,7 @@ sp_status gnn_cuda_backward(gnn_engine *engine, const gnn_pointwise *how, const 
     });
 }
 
-/* The array as a matrix of rows of 16 bytes, as far as it goes, and the rest as one of rows of a number. */
+/* The array is treated as a matrix with rows of 16 bytes, and its rest as one with rows of one number. */
 template <typename T>
 static sp_status drop(gnn_engine *engine, const mask &how, int64_t count, const T *x, T *y)
 {

@@ -1,17 +1,17 @@
-/* The steps of sampling on a CUDA device (sample.h says what each does, sample.c in which order). All minibatches of
- * a bulk together: a launch has a row of blocks for each.
+/* The steps of sampling on a CUDA device (sample.h describes each, sample.c their order): marks and lists here,
+ * counts and draws in sample_draw.cu, the blocks in sample_finish.cu. A launch works on all minibatches of a bulk,
+ * with a row of blocks for each.
  *
- * Node-wise, P = Q·A is rows of A: 8, 16 or 32 lanes take a row, draw places in it and read just these columns; P is
- * never formed. New nodes are found without a sort: a bit for each node and minibatch is set, and the bits are
- * counted and listed, ascending. Columns become places by a table of 4 bytes a node and minibatch, and are sorted
- * within rows in registers. Rows of more than 32 entries are taken by warps, and sorted by blocks in shared memory.
+ * Node-wise, P = Q·A consists of rows of A: 8, 16 or 32 lanes take a row, draw places in it and read these columns
+ * only; P is never formed. New nodes are found without a sort: a bit for each node and minibatch is set, and the bits
+ * are counted and listed, ascending. A table of 4 bytes a node and minibatch turns columns into places, which are
+ * sorted within rows in registers. Warps take rows of more than 32 entries, and blocks sort these in shared memory.
  *
- * Bytes an entry, from wherever they come: 32 for its column in A, 4 written and read again; a bit in a table of
- * n / 8 bytes a minibatch, mostly in the first-level cache; 32 for its place; 4 for its column in the block: 76
- * (values: 44 more). Of these 64 are sectors of random reads, which the second-level cache serves as far as the
- * graph or the table, 4n bytes a minibatch, fit it. Beside them 50 bytes a row and, for each layer, n / 4 bytes a
- * minibatch. A bulk costs some 15 launches a layer and, for sizes that the host must know, one wait, two where rows
- * may be long. */
+ * Bytes an entry: 32 for its column in A, 4 written and read again; a bit in a table of n / 8 bytes a minibatch,
+ * mostly in the first-level cache; 32 for its place; 4 for its column in the block: 76 (44 more for a value). 64 of
+ * them are sectors of random reads, from the second-level cache if the graph and the table of 4n bytes a minibatch
+ * fit it. Beside them 50 bytes a row and, for each layer, n / 4 bytes a minibatch. A bulk costs some 15 launches a
+ * layer and one wait for sizes, two if rows may be long. */
 #include <cub/block/block_reduce.cuh>
 #include <cub/block/block_scan.cuh>
 #include <cub/device/device_radix_sort.cuh>
@@ -29,7 +29,7 @@ sp_status gnn_cuda_sample_to_host(const gnn_sampler *s, int64_t count, const int
     return SP_OK;
 }
 
-/* The lists' firsts, from the host. */
+/* Copies `first` to the device. */
 static sp_status send_firsts(const gnn_sampler *s, const gnn_lists *lists)
 {
     gnn_engine *engine = s->engine;
@@ -132,7 +132,7 @@ static __device__ __forceinline__ uint32_t bits_at(const graph &g, bool fresh, i
     return fresh ? g.drawn[at] & ~g.known[at] : g.known[at];
 }
 
-/* Bits of each chunk of words. */
+/* Counts the bits of each chunk of words. */
 static __global__ void __launch_bounds__(THREADS) count_bits(graph g, bool fresh, int64_t *counts)
 {
     typedef cub::BlockReduce<int, THREADS> reduction;
@@ -144,7 +144,7 @@ static __global__ void __launch_bounds__(THREADS) count_bits(graph g, bool fresh
     if (threadIdx.x == 0) counts[(int64_t)blockIdx.y * gridDim.x + blockIdx.x] = count;
 }
 
-/* first[m] = how many bits the chunks before list m have. */
+/* first[m] = the number of bits in the chunks before list m. */
 static __global__ void find_firsts(int64_t lists, int64_t chunks, const int64_t *ends, int64_t *first)
 {
     for (int64_t m = threadIdx.x; m <= lists; m += blockDim.x) first[m] = m ? ends[m * chunks - 1] : 0;

@@ -1,5 +1,5 @@
-/* What the files of sampling on a CUDA device share: arrays, sizes, launches with a row of blocks for each minibatch of
- * a bulk, and what kernels see of the graph and of a minibatch's list. */
+/* What the files of sampling on a CUDA device share: arrays, launches with a row of blocks for each minibatch of a
+ * bulk, and views of the graph and of a minibatch's list for kernels. */
 #ifndef GNN_CUDA_SAMPLE_CUH
 #define GNN_CUDA_SAMPLE_CUH
 
@@ -39,8 +39,8 @@ static inline int64_t longest_list(const gnn_lists *lists)
     return longest;
 }
 
-/* Launches so many threads for each node of the longest list, a row of blocks for each list; nothing where all lists
- * are empty. */
+/* Launches `threads` threads for each node of the longest list, and a row of blocks for each list. Does nothing if
+ * all lists are empty. */
 template <typename... P, typename... A>
 static inline sp_status launch_lists(const gnn_sampler *s, void (*kernel)(P...), const gnn_lists *lists, int threads,
                                      const A &...arguments)
@@ -49,7 +49,7 @@ static inline sp_status launch_lists(const gnn_sampler *s, void (*kernel)(P...),
     return grid.x == 0 ? SP_OK : launch_grid(s->engine, false, kernel, grid, THREADS, 0, arguments...);
 }
 
-/* The longest row that node-wise draws can give, or more than 32; and the lanes for such rows. */
+/* The longest row that node-wise draws can give, or 33 for any above 32; and the lanes for such rows. */
 static inline int64_t widest_row(const gnn_sampler *s, int64_t fanout)
 {
     return fanout > 32 ? 33 : fanout + (s->own != NULL);
@@ -71,7 +71,7 @@ sp_status gnn_cuda_sample_finish(const gnn_sampler *s, const gnn_lists *rows, co
 sp_status gnn_cuda_sample_scan(const gnn_sampler *s, int64_t count, int64_t *sums);
 sp_status gnn_cuda_sample_to_host(const gnn_sampler *s, int64_t count, const int64_t *from, int64_t *to);
 
-/* ---- what kernels see --------------------------------------------------------------------------------- */
+/* ---- views --------------------------------------------------------------------------------- */
 
 struct graph {
     int64_t nodes, words;
@@ -86,7 +86,7 @@ static inline graph graph_of(const gnn_sampler *s)
     return {s->a.rows, s->words, s->a.row_offsets, s->a.col_indices, s->own, s->place, s->known, s->drawn};
 }
 
-/* A list of this block's minibatch. */
+/* The list of this block's minibatch. */
 struct node_list {
     const int32_t *nodes;
     int64_t first, count;
@@ -100,7 +100,7 @@ static __device__ __forceinline__ node_list list_at(const int64_t *first, const 
 
 static __device__ __forceinline__ int64_t thread_number() { return (int64_t)blockIdx.x * THREADS + threadIdx.x; }
 
-/* A row of the matrix as node-wise sampling sees it: its entries but for its own are the others. */
+/* A row of the matrix for node-wise sampling: `others` are its entries without the diagonal one, `own`. */
 struct row_view {
     int64_t begin;
     int32_t length, others, own;

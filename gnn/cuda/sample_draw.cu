@@ -1,5 +1,5 @@
-/* Sampling on a CUDA device: how many entries rows give, draws of neighbours, and the choice of nodes for all rows of a
- * minibatch. */
+/* Sampling on a CUDA device: how many entries rows get, draws of neighbours, and the choice of nodes for all rows of
+ * a minibatch. */
 #include <cub/block/block_scan.cuh>
 
 #include "sample.cuh"
@@ -18,7 +18,7 @@ static __global__ void __launch_bounds__(THREADS)
     if (r < rows) offsets[r + 1] = row_view(g, nodes[r]).drawn(fanout);
 }
 
-/* Entries of known columns, a warp a row. */
+/* Counts the entries of known columns, a warp a row. */
 static __global__ void __launch_bounds__(THREADS)
     count_known(graph g, const int64_t *first, const int32_t *nodes, int64_t *offsets)
 {
@@ -74,7 +74,7 @@ struct draw_job {
     {
         return gnn_random(seed, pass, site, (number + blockIdx.y) * g.nodes + node);
     }
-    /* The entry that stands at `place` of the row becomes entry `to`. */
+    /* Stores the entry at `place` of the row as entry `to`. */
     __device__ __forceinline__ void put(const row_view &row, int32_t place, int64_t to) const
     {
         const int32_t col = __ldg(g.cols + row.begin + place);
@@ -82,13 +82,13 @@ struct draw_job {
         if (at) at[to] = place;
         uint32_t *word = g.drawn + blockIdx.y * g.words + col / 32;
         const uint32_t bit = 1u << col % 32;
-        if (!(*word & bit)) atomicOr(word, bit); /* an old copy of the word only costs a needless atomic */
+        if (!(*word & bit)) atomicOr(word, bit); /* an outdated copy only costs an atomic too many */
     }
 };
 
 /* Floyd's algorithm (Bentley and Floyd 1987), WIDTH lanes a row: draw t is one of the first others - fanout + t + 1
- * places, or the last of these if an earlier draw has it. All are made at once; only where two agree are they gone
- * through one by one. */
+ * places, or the last of these if an earlier draw has it. All draws are made at once; if two agree, they are resolved
+ * one by one. */
 template <int WIDTH> static __global__ void __launch_bounds__(THREADS) draw_short(draw_job job)
 {
     const node_list list = list_at(job.first, job.nodes);
@@ -97,7 +97,7 @@ template <int WIDTH> static __global__ void __launch_bounds__(THREADS) draw_shor
     const unsigned mates = WIDTH == 32 ? FULL_WARP : ((1u << WIDTH % 32) - 1) << threadIdx.x % 32 / WIDTH * WIDTH;
     const unsigned earlier = mates & ((1u << threadIdx.x % 32) - 1);
     const bool there = r < list.count;
-    const int fanout = (int)job.fanout; /* below WIDTH + 1, or no row is longer */
+    const int fanout = (int)job.fanout; /* at most WIDTH, or no row is longer */
     const int32_t node = there ? list.nodes[r] : 0;
     const row_view row(job.g, node);
     const bool part = there && row.others > job.fanout;
@@ -116,7 +116,7 @@ template <int WIDTH> static __global__ void __launch_bounds__(THREADS) draw_shor
     job.put(row, place, __ldg(job.offsets + list.first + r) + lane);
 }
 
-/* The same by a warp a row, with the draws in global memory: each is compared with all before it, 32 at a time. */
+/* The same, a warp a row, with the draws in global memory: each is compared with all before it, 32 at a time. */
 static __global__ void __launch_bounds__(THREADS) draw_long(draw_job job)
 {
     const node_list list = list_at(job.first, job.nodes);
@@ -148,7 +148,7 @@ static __global__ void __launch_bounds__(THREADS) draw_long(draw_job job)
     if (row.own >= 0 && lane == 0) job.put(row, row.own, to + fanout);
 }
 
-/* Entries of known columns, a warp a row. */
+/* Lists the entries of known columns, a warp a row. */
 static __global__ void __launch_bounds__(THREADS) extract_known(draw_job job)
 {
     const node_list list = list_at(job.first, job.nodes);
@@ -231,9 +231,8 @@ static __global__ void __launch_bounds__(THREADS)
     keys[entry] = key;
 }
 
-/* thresholds[m] = the key of row m that `fanout` keys are below, or infinity: digit by digit from the highest, by
- * counts of the keys that agree so far. A block a row. Keys are at most infinity, of which there may be any
- * number. */
+/* thresholds[m] = the key of row m with `fanout` smaller keys, or infinity. A block a row finds it digit by digit
+ * from the highest, by counting the keys that agree so far. Any number of keys may be infinite. */
 static __global__ void __launch_bounds__(SELECT_THREADS)
     select_keys(const int64_t *offsets, const uint64_t *keys, int64_t fanout, double *thresholds)
 {
@@ -314,7 +313,7 @@ static __global__ void __launch_bounds__(THREADS)
     const int64_t j = thread_number(), old = first[blockIdx.y + 1] - first[blockIdx.y];
     if (j >= list.count) return;
     double own = 1;
-    if (j >= old) { /* a candidate: it is there */
+    if (j >= old) { /* a candidate of P */
         const int64_t entry = lower_bound_i32(c.cols, c.offsets[blockIdx.y], c.offsets[blockIdx.y + 1], list.nodes[j]);
         own = 1 / gnn_chance(thresholds[blockIdx.y] * c.weight(entry));
     }

@@ -1,6 +1,6 @@
-/* Sampling on a CUDA device: what was drawn becomes the blocks of each minibatch. Columns are the places of nodes in the
- * minibatch's list, ascending within a row, with their values: 8, 16 or 32 lanes take a row and sort it in registers,
- * blocks take longer rows and sort them in shared memory. */
+/* Sampling on a CUDA device: turns the drawn entries into the blocks of each minibatch. Columns are places in the
+ * minibatch's list, ascending within a row. 8, 16 or 32 lanes take a row and sort it in registers; blocks take longer
+ * rows and sort them in shared memory. */
 #include "sample.cuh"
 
 /* Entries that a block sorts in shared memory, 32 KB. */
@@ -20,11 +20,11 @@ template <typename V> struct finish_job {
     int64_t fanout;
     bool node_wise;
     const gnn_target *targets;
-    int64_t *long_rows;               /* stacked rows of more than the lanes' entries */
+    int64_t *long_rows;               /* stacked rows with more entries than lanes */
     unsigned long long *long_count;
-    uint64_t *keys;                   /* for rows beyond SORTED_IN_SHARED; as many as entries */
+    uint64_t *keys;                   /* for rows of more than SORTED_IN_SHARED entries */
 
-    /* Entry `entry` of all that were drawn, times what its column and its row's sample call for. */
+    /* The value of drawn entry `entry`, times the factors of its column and of its row's sample. */
     __device__ __forceinline__ double value(int64_t list, const row_view &row, int64_t entry, int32_t place) const
     {
         const int32_t where = at[entry];
@@ -36,14 +36,14 @@ template <typename V> struct finish_job {
     }
 };
 
-/* Σ over the lanes that a row has, in the CPU's order: lane i holds what falls to strand i. */
+/* Σ over the lanes of a row, in the CPU's order: lane i holds the i-th partial sum. */
 template <int WIDTH> static __device__ __forceinline__ double sum_lanes(double value)
 {
     for (int step = WIDTH / 2; step > 0; step /= 2) value += __shfl_xor_sync(FULL_WARP, value, step, WIDTH);
     return value;
 }
 
-/* Ascending over WIDTH lanes (a bitonic network). */
+/* Sorts keys over WIDTH lanes, ascending (a bitonic network). */
 template <int WIDTH> static __device__ __forceinline__ uint64_t sort_lanes(uint64_t key)
 {
     const int lane = threadIdx.x % WIDTH;
@@ -58,7 +58,7 @@ template <int WIDTH> static __device__ __forceinline__ uint64_t sort_lanes(uint6
     return key;
 }
 
-/* WIDTH lanes a row: columns to places, sorted, with their values; longer rows are put on a list. */
+/* WIDTH lanes a row: columns become places, sorted, with their values. Longer rows are put on a list. */
 template <int WIDTH, typename V> static __global__ void __launch_bounds__(THREADS) finish_short(finish_job<V> job)
 {
     const node_list list = list_at(job.first, job.nodes);
@@ -97,8 +97,8 @@ template <int WIDTH, typename V> static __global__ void __launch_bounds__(THREAD
     if (lane < length) ((V *)target.values)[to + lane] = (V)value;
 }
 
-/* Ascending over a block, any number of keys: steps that compare with keys beyond the end are left out, as if
- * these were infinite, which is right where every comparison has its smaller key first. */
+/* Sorts any number of keys over a block, ascending. Comparisons with keys beyond the end are left out, as if these
+ * were infinite: every comparison puts the smaller key first. */
 static __device__ void sort_block(uint64_t *keys, int64_t count)
 {
     for (int64_t size = 2; size / 2 < count; size *= 2)
@@ -132,7 +132,7 @@ template <typename V> static __global__ void __launch_bounds__(THREADS) finish_l
         const int64_t to = begin - job.offsets[job.first[m]];
         const gnn_target target = job.targets[m];
         uint64_t *keys = length <= SORTED_IN_SHARED ? shared : job.keys + begin;
-        __syncthreads(); /* the row before is done with the keys */
+        __syncthreads(); /* all threads have used the keys of the row before */
         for (int64_t t = threadIdx.x; t < length; t += THREADS)
             keys[t] = (uint64_t)job.g.place[m * job.g.nodes + job.cols[begin + t]] << 32 | (uint64_t)t;
         sort_block(keys, length);
@@ -180,8 +180,8 @@ static sp_status finish_blocks(const gnn_sampler *s, const gnn_lists *rows, cons
                                columns->first_there, drawn->scale,   s->sums,
                                fanout,         node_wise,            there.data,
                                long_rows.data, long_count.data,      keys.data};
-    CHECK(launch_lists(s, lanes == 8 ? finish_short<8, V> : lanes == 16 ? finish_short<16, V> : finish_short<32, V>, rows,
-                       lanes, job));
+    const auto kernel = lanes == 8 ? finish_short<8, V> : lanes == 16 ? finish_short<16, V> : finish_short<32, V>;
+    CHECK(launch_lists(s, kernel, rows, lanes, job));
     if (widest <= 32) return SP_OK;
     return launch(engine, finish_long<V>, count < 1024 ? count : 1024, job, rows->count);
 }

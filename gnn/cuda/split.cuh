@@ -9,11 +9,11 @@
 
 enum { TILE = 128, SLAB = 64, STEPS = SLAB / 16 };
 
-/* Threads of the warpgroup of which one fetches B, and a block's. */
+/* Threads of the warpgroup that fetches B (by one of them), and of a block. */
 enum { FETCHERS = 128, BLOCK = 3 * 128 };
 
-/* Of B in shared memory: a slab of a column is 128 bytes, chunk c of column n (16 bytes) the one at c ^ n % 8 there,
- * so that eight columns' chunks c lie in all the banks (the 128-byte swizzle of wgmma). A second half has the second
+/* The layout of B in shared memory: a slab of a column is 128 bytes; chunk c of column n (16 bytes) lies at c ^ n %
+ * 8, so that chunks c of eight columns use all banks (the 128-byte swizzle of wgmma). A second half has the second
  * parts. */
 template <int COLS> struct layout {
     static constexpr int HALF = COLS * SLAB, STAGE = 2 * HALF, STAGES = COLS == 128 ? 6 : 4, ALIGNED = 1024;
@@ -21,13 +21,13 @@ template <int COLS> struct layout {
 
     static __device__ __forceinline__ int place(int n, int c) { return n * SLAB + (c ^ n % 8) * 8; }
 
-    /* Which column of the tile that is: those that are loaded together are written side by side but a quarter apart,
-     * so that threads write to different banks, and a thread finds four that are neighbours in its sums. */
+    /* The tile's column at place n. Columns that are loaded together are stored a quarter apart, so that threads
+     * write to different banks and four neighbours lie in one thread's sums. */
     static __device__ __forceinline__ int column(int n) { return n % (COLS / 4) * 4 + n / (COLS / 4); }
 };
 
-/* Blocks of a multiprocessor, and registers of the two kinds of threads: of narrow tiles two blocks, which keep
- * enough of A on its way. */
+/* Blocks of a multiprocessor, and registers of the two kinds of threads. Narrow tiles have two blocks, to keep enough
+ * loads of A in flight. */
 template <int COLS> struct shares {
     static constexpr int BLOCKS = COLS == 16 ? 2 : 1;
     static constexpr int FETCHER = 32, MULTIPLIER = COLS == 16 ? 104 : 232;
@@ -40,26 +40,26 @@ struct split_term {
 
 struct split_product {
     split_term term[2];
-    const __half *image; /* of B, as it is to lie in shared memory: of a slab column tile by column tile; */
-    const float *backs;  /* and what it is scaled by, inversely */
+    const __half *image; /* of B in the layout of shared memory, by slabs and within these by column tiles; */
+    const float *backs;  /* and the inverse of its scales */
     float *c;
-    int64_t rows, cols, c_stride, part_size; /* numbers from part to part of C */
+    int64_t rows, cols, c_stride, part_size; /* numbers of a part of C */
     int first_slabs, slabs, part_slabs;      /* of the first term, of both, of a part */
     unsigned row_tiles, col_tiles, items;    /* tiles times parts */
     int tile_rows;                           /* of TILE, an even number */
     float alpha, beta;
     bool fours; /* four numbers of C may be stored at once */
-    mask how;   /* what happens to the numbers of C then, and the bias before it, or NULL */
+    mask how;   /* activation and dropout of C, and the bias before them, or NULL */
     const float *bias;
 };
 
 /* ---- slabs ----------------------------------------------------------------------------------------------- */
 
-/* Number e of chunk c of a slab: with t = e / 2 those of step s are c = 2s at 2t, 2t + 1 and c = 2s + 1 at 2t + 8,
- * 2t + 9, and a thread's four numbers of a step lie side by side. */
+/* The inner index of number e of chunk c of a slab. With t = e / 2, step s has chunk 2s at 2t, 2t + 1 and chunk 2s +
+ * 1 at 2t + 8, 2t + 9, so a thread's four numbers of a step are neighbours. */
 static __device__ __forceinline__ int inner_of(int c, int e) { return c / 2 * 16 + c % 2 * 2 + e / 2 * 4 + e % 2; }
 
-/* Two numbers, each in two halves. */
+/* Splits two numbers into two halves each. */
 static __device__ __forceinline__ void split(float x, float y, uint32_t *first, uint32_t *second)
 {
     const __half2 upper = __floats2half2_rn(x, y);
@@ -69,7 +69,7 @@ static __device__ __forceinline__ void split(float x, float y, uint32_t *first, 
     *second = *(const uint32_t *)&lower;
 }
 
-/* The power of two that brings `most` between 2^to and 2^(to + 1), as far as there is one, and its inverse. */
+/* The power of two that brings `most` between 2^to and 2^(to + 1), limited to finite f32, and its inverse. */
 static __device__ __forceinline__ float scale_to(int to, float most)
 {
     const int field = 2 * 127 + to - (int)(__float_as_uint(most) >> 23);
@@ -97,7 +97,7 @@ struct walk {
         slab = part * p.part_slabs;
         end = min(slab + p.part_slabs, p.slabs);
     }
-    /* Whether it is the slab beside the last one. */
+    /* Goes on; true if the new slab is the neighbour of the old one. */
     __device__ __forceinline__ bool next(const split_product &p)
     {
         if (++slab == end) {
@@ -111,8 +111,8 @@ struct walk {
     {
         return (int64_t)slab * p.col_tiles + col_tile;
     }
-    /* The term that the slab belongs to, its place in the inner dimension, and how much of it is there: nothing after
-     * the last one. */
+    /* The slab's term, its place in the inner dimension, and how many of its numbers exist: none after the last slab.
+     */
     __device__ __forceinline__ const split_term &term(const split_product &p, int64_t *inner, int *left) const
     {
         const bool second = slab >= p.first_slabs;
@@ -123,8 +123,8 @@ struct walk {
     }
 };
 
-/* Four neighbours in a row of which `left` are there; WIDE: rows begin at multiples of 16 bytes and go on to one, and
- * what comes after those that are there is whatever lies there. */
+/* Loads four neighbours of a row, `left` of which exist. WIDE: rows and strides are multiples of 16 bytes, and
+ * numbers beyond the end may have any value. */
 template <bool WIDE> static __device__ __forceinline__ void load_four(const float *from, int left, float *to)
 {
     if (WIDE) {

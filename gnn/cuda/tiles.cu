@@ -1,19 +1,20 @@
 /* Y += diag(r)·T·diag(c)·X on tensor cores, T ones and zeros in tiles of 128 rows and 64 columns (tiles.c).
  *
- * X in f32 is the sum of two f16 numbers, once it is scaled by a power of two so that the largest is below 2^15: 22
- * bits of each number down to 2^-18 of the largest, below that an error of 2^-40 of the largest. Ones are exact, sums
- * are f32 (tensor cores cut them off instead of rounding). A block takes a panel of 128 rows and 64 columns of X, its
- * eight warps 32 rows and 32 columns each; of one tile after another it copies 64 rows of both halves of X into
- * shared memory, three tiles ahead. T's ones come as bits in the order of the registers (a shift, an AND and a
- * multiplication for two numbers), 1 KB a tile. A tile is 2 · 8,192 · 64 multiplications, reads 16 KB of X from the
- * second-level cache, and does as much as up to 8,192 gathers of 256 bytes. H200, 132,600 tiles, 256 columns: 2.7 ms.
+ * X in f32 is scaled by a power of two so that the largest number is below 2^15, and is then the sum of two f16
+ * numbers: 22 bits of each number down to 2^-18 of the largest, below that an error of 2^-40 of the largest. Ones are
+ * exact; sums are f32 (tensor cores truncate instead of rounding). A block takes a panel of 128 rows and 64 columns
+ * of X, its eight warps 32 rows and 32 columns each. For each tile it copies 64 rows of both halves of X into shared
+ * memory, three tiles ahead. T's ones are bits in the order of the registers (a shift, an AND and a multiplication
+ * for two numbers), 1 KB a tile. A tile takes 2 · 8,192 · 64 multiplications, reads 16 KB of X from the second-level
+ * cache, and replaces up to 8,192 gathers of 256 bytes. H200, 132,600 tiles, 256 columns: 2.7 ms. Left out
+ * (SPARSE_WITHOUT=tiles), sparse x dense products gather all entries.
  */
 #include <cuda_fp16.h>
 
 #include "backend.cuh"
 
-/* With 128 columns a block, two of them on a multiprocessor, it takes 2.7 to 4.2 ms; with three stages and four
- * blocks twice as long on 64 columns. */
+/* 128 columns a block, two blocks a multiprocessor: 2.7 to 4.2 ms. Three stages and four blocks: twice as long on 64
+ * columns. */
 enum { TILE_THREADS = 256, COLUMNS = 64, STAGES = 4, RESIDENT = 3 };
 enum { SEGMENTS = COLUMNS / 8, PAIRS = COLUMNS / 32 }; /* of 8 columns a row of X; of 16 columns a warp */
 enum { HALF = GNN_TILE_COLS * COLUMNS * 2, STAGE = 2 * HALF };
@@ -32,7 +33,7 @@ static __global__ void __launch_bounds__(THREADS)
     if (threadIdx.x % 32 == 0) atomicMax(largest, __float_as_uint(most));
 }
 
-/* The power of two by which the largest number comes below 2^15. */
+/* The power of two that brings the largest number below 2^15. */
 static __device__ __forceinline__ float scale_for(unsigned largest)
 {
     const int up = 14 - ((int)(largest >> 23) - 127);
@@ -113,7 +114,7 @@ struct tile_job {
     int64_t stride, rows;
 };
 
-/* Where 8 numbers of a row of X lie in shared memory: shifted from row to row, so that eight rows fill all banks. */
+/* The place of 8 numbers of a row of X in shared memory. Rows are shifted so that eight rows use all banks. */
 static __device__ __forceinline__ unsigned segment_place(int row, int segment)
 {
     return (unsigned)(row * COLUMNS * 2 + (segment ^ (row & 7)) * 16);
@@ -130,7 +131,7 @@ static __device__ __forceinline__ void fetch_rows(const tile_job &job, int32_t c
     }
 }
 
-/* A tile's part of a warp's sums: `ones` are its 32 rows' bits. */
+/* Adds a tile to a warp's sums; `ones` are the bits of its 32 rows. */
 static __device__ __forceinline__ void add_tile(float sums[2][2 * PAIRS][4], const uint32_t ones[2], unsigned from,
                                                 int side)
 {
@@ -199,7 +200,7 @@ static __global__ void __launch_bounds__(TILE_THREADS, RESIDENT) multiply_panels
     uint32_t ones[2] = {__ldg(bits), __ldg(bits + 32)}, next[2] = {0, 0};
     for (int i = 0; i < count; i++) {
         wait_for_copies<STAGES - 2>();
-        __syncthreads(); /* all have their part of tile i, and are done with the one before */
+        __syncthreads(); /* all threads have copied tile i and have used the one before */
         fetch(i + STAGES - 1);
         if (i + 1 < count) {
             next[0] = __ldg(bits + (int64_t)(i + 1) * GNN_TILE_WORDS);
@@ -214,7 +215,7 @@ static __global__ void __launch_bounds__(TILE_THREADS, RESIDENT) multiply_panels
 
 /* ---- the product ----------------------------------------------------------------------------------------- */
 
-/* As many columns as there is room for. */
+/* Y += ... for as many columns as the work space holds. */
 static sp_status multiply_columns(gnn_engine *engine, const gnn_tiles *tiles, const float *r, const float *c,
                                   const sp_dense *x, const sp_dense *y)
 {
@@ -247,7 +248,7 @@ sp_status gnn_cuda_multiply_tiles(gnn_engine *engine, const gnn_tiles *tiles, co
     return SP_OK;
 }
 
-/* Where this build has code with the instructions: what the driver makes of PTX for Turing has not. */
+/* Only with machine code that has the instructions; code made of PTX for Turing lacks them. */
 sp_status gnn_cuda_open_tiles(gnn_engine *engine)
 {
     cudaFuncAttributes code;
