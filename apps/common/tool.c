@@ -174,6 +174,11 @@ int end_answer(const char *tool)
     return EXIT_FAILED;
 }
 
+tool_line open_line(const char *tool, bool quiet)
+{
+    return (tool_line){.tool = tool, .terminal = !quiet && isatty(STDERR_FILENO), .quiet = quiet};
+}
+
 void quiet_line(tool_line *line)
 {
     if (line->progress) fputs("\r\033[K", stderr);
@@ -254,6 +259,16 @@ const char *show_count(int64_t number, char text[COUNT_TEXT])
     return text;
 }
 
+const char *counted(int64_t number, const char *word, char text[COUNTED_TEXT])
+{
+    char digits[COUNT_TEXT];
+    snprintf(text, COUNTED_TEXT, "%s %s%s", show_count(number, digits), word, number == 1 ? "" : "s");
+    return text;
+}
+
+const char *input_name(const char *path) { return strcmp(path, "-") == 0 ? "standard input" : path; }
+const char *output_name(const char *path) { return strcmp(path, "-") == 0 ? "standard output" : path; }
+
 /* ---- files and threads ---------------------------------------------------------------------------------- */
 
 bool ends_with(const char *path, const char *ending)
@@ -310,6 +325,17 @@ int thread_count(const char *path, int64_t wanted)
     const int64_t bytes = file_bytes(path);
     if (wanted == 0) wanted = bytes >= 0 ? 1 + bytes / THREAD_BYTES : most;
     return (int)(wanted < most ? wanted : most);
+}
+
+double square_products(const sp_csr *matrix, int threads)
+{
+    double products = 0;
+#pragma omp parallel for num_threads(threads) reduction(+ : products)
+    for (int64_t e = 0; e < matrix->nnz; e++) {
+        const int32_t row = matrix->col_indices[e];
+        products += (double)(matrix->row_offsets[row + 1] - matrix->row_offsets[row]);
+    }
+    return products;
 }
 
 int64_t peak_host_bytes(void)

@@ -54,6 +54,7 @@ typedef struct tool_line {
     bool terminal, progress; /* stderr is one; a changing line stands there */
     bool quiet;              /* --quiet: neither notices nor a summary */
 } tool_line;
+tool_line open_line(const char *tool, bool quiet);
 void show_line(tool_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void quiet_line(tool_line *line);
 /* How a run ended that did not succeed, or not wholly. */
@@ -70,6 +71,13 @@ void summary_line(tool_line *line, const char *format, ...) __attribute__((forma
 enum { COUNT_TEXT = 32 };
 const char *show_count(int64_t number, char text[COUNT_TEXT]);
 
+/* "1 edge", "2,000 edges". Returns `text`. */
+enum { COUNTED_TEXT = COUNT_TEXT + 8 };
+const char *counted(int64_t number, const char *word, char text[COUNTED_TEXT]);
+
+/* A file's name as the closing line has it: "-" is standard input or output. */
+const char *input_name(const char *path);
+const char *output_name(const char *path);
 /* Whether a file's name has this ending, and something before it. */
 bool ends_with(const char *path, const char *ending);
 /* The size of a plain file; -1 for pipes, standard input and what is not there. */
@@ -96,6 +104,9 @@ bool read_number(const char *text, double *value);
 bool read_integer(const char *text, int64_t *value);
 /* 8G, 500M, 1.5T, 100K or plain bytes, at least one; powers of 1024. */
 bool read_bytes(const char *text, int64_t *bytes);
+
+/* The multiplications of a square of a matrix on the host: for each entry (j, k) the length of row k. */
+double square_products(const sp_csr *matrix, int threads);
 
 /* Peak resident memory of the process. */
 int64_t peak_host_bytes(void);

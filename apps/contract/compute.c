@@ -2,61 +2,32 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/device.h"
 #include "job.h"
 #include "mcl.h"
 
 /* ---- devices ------------------------------------------------------------------------------------------- */
 
-static sp_status open_context(const contract_job *job, const char *device, sp_context **context)
+static device_choice choice_of(const contract_options *o)
 {
-    const sp_context_options options = {.device = device,
-                                        .threads = thread_count(job->options->graph, job->options->threads),
-                                        .memory_budget = (size_t)job->options->memory,
-                                        .interrupt = &interrupt_signal};
-    return sp_context_create(&options, context);
+    return (device_choice){.device = o->device, .input = o->graph, .threads = o->threads, .memory = o->memory};
 }
 
-sp_status contract_open_host(contract_job *job) { return open_context(job, "cpu", &job->host); }
-
-static bool cuda_required(const contract_options *o) { return strncmp(o->device, "cuda", 4) == 0; }
+sp_status contract_open_host(contract_job *job)
+{
+    const device_choice choice = choice_of(job->options);
+    return device_open(&choice, "cpu", &interrupt_signal, &job->host);
+}
 
 /* Opening a CUDA device takes about 0.3 s. In that time a thread of the CPU contracts some 15 million entries, or
  * forms some 10 million products of a clustering. */
 static const double CUDA_ENTRIES = 2e7, CUDA_PRODUCTS = 1e7;
 
-static double count_products(const sp_csr *m)
-{
-    double products = 0;
-    for (int64_t e = 0; e < m->nnz; e++) {
-        const int32_t row = m->col_indices[e];
-        products += (double)(m->row_offsets[row + 1] - m->row_offsets[row]);
-    }
-    return products;
-}
-
 static bool is_large(const contract_job *job)
 {
-    const double threads = sp_context_threads(job->host);
-    if (job->options->repeat == REPEAT_CLUSTER) return count_products(&job->g) > CUDA_PRODUCTS * threads;
+    const int threads = sp_context_threads(job->host);
+    if (job->options->repeat == REPEAT_CLUSTER) return square_products(&job->g, threads) > CUDA_PRODUCTS * threads;
     return (double)job->g.nnz > CUDA_ENTRIES * threads;
-}
-
-static sp_status choose_device(contract_job *job)
-{
-    const contract_options *o = job->options;
-    const bool automatic = strcmp(o->device, "auto") == 0;
-    if (!cuda_required(o) && !(automatic && is_large(job))) return SP_OK;
-    show_line(&job->line, "opening the CUDA device");
-    sp_status status = open_context(job, automatic ? "cuda" : o->device, &job->device);
-    if (status == SP_OK || automatic) return SP_OK;
-    return sp_fail(job->host, status, "--device %s: %s; use --device cpu or auto", o->device,
-                   sp_last_error(NULL));
-}
-
-/* Trouble that the CPU does not have. */
-static bool is_device_trouble(sp_status status)
-{
-    return status == SP_ERROR_DEVICE_MEMORY || status == SP_ERROR_DEVICE || status == SP_ERROR_UNSUPPORTED;
 }
 
 /* METIS graphs have no loops. Those that a labelling makes are found before the work; the writer finds the others. */
@@ -261,14 +232,15 @@ static sp_status compute_on(contract_job *job, sp_context *context)
 
 sp_status contract_compute(contract_job *job)
 {
+    const device_choice choice = choice_of(job->options);
     const double began = wall_seconds();
     sp_status status;
     if (job->labelling.labels) TRY(refuse_loops(job, job->host, &job->g, job->labelling.labels));
-    TRY(choose_device(job));
+    TRY(device_choose(&choice, is_large(job), &interrupt_signal, job->host, &job->line, &job->device));
     show_line(&job->line, "contracting");
     status = compute_on(job, job->device ? job->device : job->host);
-    if (job->device && is_device_trouble(status) && !cuda_required(job->options)) {
-        notice_line(&job->line, "%s; going on with the CPU", sp_last_error(job->host));
+    if (job->device && device_gives_way(choice.device, status)) {
+        notice_line(&job->line, GOING_ON_WITH_CPU, sp_last_error(job->host));
         status = compute_on(job, job->host);
     }
     if (status == SP_OK) status = contract_check_sums(job);

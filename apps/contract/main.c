@@ -5,7 +5,6 @@
  * computation in compute.c, what is written in output.c.
  */
 #include <string.h>
-#include <unistd.h>
 
 #include "job.h"
 
@@ -19,16 +18,6 @@ static int64_t count_edges(const sp_csr *m, int64_t entries, bool undirected)
     for (int64_t i = 0; i < m->rows; i++)
         for (int64_t e = m->row_offsets[i]; e < m->row_offsets[i + 1]; e++) loops += m->col_indices[e] == i;
     return (entries + loops) / 2;
-}
-
-enum { COUNTED_TEXT = COUNT_TEXT + 8 };
-
-/* "1 edge", "2,000 edges". */
-static const char *counted(int64_t number, const char *word, char text[COUNTED_TEXT])
-{
-    char digits[COUNT_TEXT];
-    snprintf(text, COUNTED_TEXT, "%s %s%s", show_count(number, digits), word, number == 1 ? "" : "s");
-    return text;
 }
 
 static void summarize(contract_job *job)
@@ -53,8 +42,8 @@ static void summarize(contract_job *job)
         snprintf(dropped, sizeof dropped, "; left out %s without a label",
                  counted(job->labelling.unlabelled, "node", left));
     summary_line(&job->line, "read %s as %s, %s, %s; wrote %s%s, %s to %s%s",
-                 strcmp(o->graph, "-") == 0 ? "standard input" : o->graph, formats[in->format], nodes, edges, levels,
-                 groups, joined, strcmp(o->out, "-") == 0 ? "standard output" : o->out, dropped);
+                 input_name(o->graph), formats[in->format], nodes, edges, levels,
+                 groups, joined, output_name(o->out), dropped);
 }
 
 /* ---- the whole run -------------------------------------------------------------------------------------- */
@@ -101,9 +90,7 @@ static void close_job(contract_job *job)
 
 static int run(const contract_options *options)
 {
-    const bool terminal = !options->quiet && isatty(STDERR_FILENO);
-    contract_job job = {.options = options,
-                        .line = {.tool = "contract", .terminal = terminal, .quiet = options->quiet}};
+    contract_job job = {.options = options, .line = open_line("contract", options->quiet)};
     int code = EXIT_FAILED;
     sp_status status = contract_open_host(&job);
     if (status == SP_OK) status = run_job(&job);

@@ -2,28 +2,30 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/device.h"
 #include "job.h"
 
 /* ---- devices ------------------------------------------------------------------------------------------- */
 
-static sp_status open_context(const gnn_job *job, const char *device, const volatile int *interrupt,
-                              sp_context **context)
+static device_choice choice_of(const gnn_settings *s)
 {
-    const sp_context_options options = {.device = device,
-                                        .threads = thread_count("-", job->settings->threads),
-                                        .memory_budget = (size_t)job->settings->memory,
-                                        .interrupt = interrupt};
-    return sp_context_create(&options, context);
+    return (device_choice){.device = s->device, .input = "-", .threads = s->threads, .memory = s->memory};
 }
 
-sp_status gnn_open_host(gnn_job *job) { return open_context(job, "cpu", &interrupt_signal, &job->host); }
-
-/* Signals do not interrupt an epoch: what it has begun could not be saved. */
-static sp_status open_compute(gnn_job *job, const char *device)
+sp_status gnn_open_host(gnn_job *job)
 {
+    const device_choice choice = choice_of(job->settings);
+    return device_open(&choice, "cpu", &interrupt_signal, &job->host);
+}
+
+/* Where the model is trained: on the opened device, or on the CPU if that is NULL. */
+static sp_status set_compute(gnn_job *job, sp_context *device)
+{
+    const device_choice choice = choice_of(job->settings);
+    sp_status status = SP_OK;
     sp_context_destroy(job->compute);
-    job->compute = NULL;
-    const sp_status status = open_context(job, device, NULL, &job->compute);
+    job->compute = device;
+    if (!device) status = device_open(&choice, "cpu", NULL, &job->compute);
     if (status == SP_OK) snprintf(job->device_name, sizeof job->device_name, "%s", sp_context_device(job->compute));
     return status;
 }
@@ -44,13 +46,6 @@ static bool is_large(const gnn_job *job)
     return passes * pass > CUDA_OPERATIONS * sp_context_threads(job->host);
 }
 
-/* Trouble that the CPU does not have. */
-static bool is_device_trouble(sp_status status)
-{
-    return status == SP_ERROR_DEVICE_MEMORY || status == SP_ERROR_DEVICE || status == SP_ERROR_UNSUPPORTED ||
-           status == SP_ERROR_NO_DEVICE;
-}
-
 /* The sentence of a failure goes to the context that reports it. */
 static sp_status work_on_compute(gnn_job *job, sp_status (*work)(gnn_job *))
 {
@@ -60,27 +55,24 @@ static sp_status work_on_compute(gnn_job *job, sp_status (*work)(gnn_job *))
     return status;
 }
 
+/* Signals do not interrupt an epoch, since a part of one cannot be saved: NULL stands for the flag. */
 sp_status gnn_on_device(gnn_job *job, sp_status (*work)(gnn_job *))
 {
-    const char *device = job->settings->device;
-    const bool automatic = strcmp(device, "auto") == 0, large = automatic && is_large(job);
-    if (large || (!automatic && strcmp(device, "cpu") != 0)) {
-        show_line(&job->line, "opening the CUDA device");
-        sp_status status = open_compute(job, automatic ? "cuda" : device);
-        if (status != SP_OK && !automatic)
-            return sp_fail(job->host, status, "--device %s: %s; use --device cpu or auto", device,
-                           sp_last_error(NULL));
-        if (status == SP_OK) {
-            status = work_on_compute(job, work);
-            if (!automatic || !is_device_trouble(status)) return status;
-            notice_line(&job->line, "%s; going on with the CPU", sp_last_error(job->host));
-        }
+    const device_choice choice = choice_of(job->settings);
+    sp_context *device;
+    sp_status status = device_choose(&choice, is_large(job), NULL, job->host, &job->line, &device);
+    if (status != SP_OK) return status;
+    if (device) {
+        status = set_compute(job, device);
+        if (status == SP_OK) status = work_on_compute(job, work);
+        if (!device_gives_way(choice.device, status)) return status;
+        notice_line(&job->line, GOING_ON_WITH_CPU, sp_last_error(job->host));
     }
     const char *blas = is_large(job) && !job->line.quiet ? gnn_unknown_blas() : NULL;
     if (blas)
         notice_line(&job->line, "the BLAS of this machine is %s; if that is the reference one, as Debian has it, "
                     "OpenBLAS (libopenblas0) is some 20 times as fast", blas);
-    const sp_status status = open_compute(job, "cpu");
+    status = set_compute(job, NULL);
     return status == SP_OK ? work_on_compute(job, work) : status;
 }
 

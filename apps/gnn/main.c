@@ -27,8 +27,7 @@ static int end_of(gnn_job *job, sp_status status)
 static int run(const gnn_settings *settings, int argc, char **argv)
 {
     gnn_job job = {.settings = settings, .argc = argc, .argv = argv,
-                   .line = {.tool = "gnn", .terminal = !settings->quiet && isatty(STDERR_FILENO),
-                             .quiet = settings->quiet}};
+                   .line = open_line("gnn", settings->quiet)};
     sp_status status = gnn_open_host(&job);
     if (status == SP_OK) status = settings->command == COMMAND_TRAIN ? gnn_train(&job) : gnn_predict(&job);
     const int code = end_of(&job, status);

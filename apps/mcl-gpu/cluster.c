@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/device.h"
 #include "job.h"
 
 enum { MATRIX_DIGITS = 7 }; /* what mcl writes of an f32 */
@@ -184,19 +185,13 @@ static sp_status iterate_on(job *j, sp_context *context, const mcl_options *opti
     return status;
 }
 
-/* Trouble that the CPU does not have. */
-static bool is_device_trouble(sp_status status)
-{
-    return status == SP_ERROR_DEVICE_MEMORY || status == SP_ERROR_DEVICE || status == SP_ERROR_UNSUPPORTED;
-}
-
 /* On the device if there is one; if that fails and it was our choice, once more on the CPU. */
 static sp_status iterate(job *j, const mcl_options *options, report_run *run, sp_csr *limit, sp_context **owner)
 {
     *owner = j->device ? j->device : j->host;
     sp_status status = iterate_on(j, *owner, options, run, limit);
-    if (!j->device || !is_device_trouble(status) || cuda_required(j->settings)) return status;
-    log_warning(&j->log, "mcl-gpu: %s; going on with the CPU", sp_last_error(j->host));
+    if (!j->device || !device_gives_way(j->settings->device, status)) return status;
+    log_warning(&j->log, "mcl-gpu: " GOING_ON_WITH_CPU, sp_last_error(j->host));
     sp_context_destroy(j->device);
     j->device = NULL;
     *owner = j->host;

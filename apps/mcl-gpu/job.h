@@ -52,8 +52,6 @@ void job_begin_opening(const job *j, opening *o);
 sp_status job_choose_device(job *j, opening *o);
 /* Waits for an opening that was not taken, and closes it. */
 void opening_close(opening *o);
-/* Whether CUDA was asked for by name. */
-bool cuda_required(const settings *s);
 
 /* ---- cluster.c: one clustering --------------------------------------------------------------------- */
 

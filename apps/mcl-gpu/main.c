@@ -250,14 +250,13 @@ static void log_summary(job *j)
     if (j->log.quiet) return;
     for (int i = 0; i < j->report.run_count && used < sizeof line; i++) {
         const report_run *run = &j->report.runs[i];
-        const bool to_stdout = strcmp(run->output, "-") == 0;
         used += (size_t)snprintf(line + used, sizeof line - used, "%s%s%s to %s", i > 0 ? ", " : "",
                                  show_count(run->clusters, clusters),
                                  i > 0 ? "" : run->clusters == 1 ? " cluster" : " clusters",
-                                 to_stdout ? "standard output" : run->output);
+                                 output_name(run->output));
     }
     log_line(&j->log, "mcl-gpu: read %s as %s, %s nodes, %s %s; wrote %s",
-             strcmp(j->settings->input, "-") == 0 ? "standard input" : j->settings->input, io_format_name(g->format),
+             input_name(j->settings->input), io_format_name(g->format),
              show_count(j->report.nodes, nodes), show_count(edges, arcs), g->undirected ? "edges" : "arcs", line);
 }
 

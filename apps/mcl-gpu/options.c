@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/device.h"
 #include "common/tool.h"
 
 #define mistake(...) usage_mistake("mcl-gpu", __VA_ARGS__)
@@ -413,7 +414,7 @@ static bool check_inflations(const settings *s)
 
 static bool check_together(const settings *s)
 {
-    bool cuda = strncmp(s->device, "cuda", 4) == 0;
+    const bool cuda = device_is_cuda(s->device);
     if (!s->input) return mistake("no input; name a file, or - for stdin");
     if (s->exact && s->fast) return mistake("--exact and --fast exclude each other");
     if (s->exact && cuda)
