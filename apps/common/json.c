@@ -15,7 +15,8 @@ static int utf8_length(const unsigned char *text)
     return overlong || surrogate || beyond ? 0 : length;
 }
 
-void put_json_text(io_output *out, const char *text)
+/* A quoted string; NULL is null. */
+static void put_quoted(io_output *out, const char *text)
 {
     if (!text) {
         io_output_string(out, "null");
@@ -72,7 +73,7 @@ void json_null(json *j, const char *key)
 void json_text(json *j, const char *key, const char *text)
 {
     put_key(j, key, false);
-    put_json_text(j->out, text);
+    put_quoted(j->out, text);
 }
 
 void json_count(json *j, const char *key, int64_t count)

@@ -26,7 +26,4 @@ void json_null(json *j, const char *key);
 void json_counts(json *j, const char *key, const int64_t *counts, int64_t count);
 void json_numbers(json *j, const char *key, const double *numbers, int64_t count);
 
-/* A quoted string alone; NULL is null. */
-void put_json_text(io_output *out, const char *text);
-
 #endif

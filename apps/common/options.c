@@ -98,7 +98,7 @@ static bool store(const option_row *row, void *field, const char *value)
     case OPTION_NUMBER: return read_number(value, field) && in_range(row, *(double *)field);
     case OPTION_BYTES: return read_bytes(value, field);
     case OPTION_DEVICE: return *(const char **)field = value, is_device(value);
-    case OPTION_REQUEST: *(int *)field = (int)row->low; return true;
+    case OPTION_SET: *(int *)field = (int)row->low; return true;
     case OPTION_OWN:
     case OPTION_HELP:
     case OPTION_VERSION:

@@ -23,7 +23,7 @@ typedef enum option_kind {
     OPTION_BYTES,    /* int64_t from 8G, 500M, ... */
     OPTION_DEVICE,   /* const char *: auto, cpu, cuda or cuda:N */
     OPTION_OWN,      /* nothing is stored: `then` does it */
-    OPTION_REQUEST,  /* int or enum, set to `low` */
+    OPTION_SET,      /* int or enum, set to `low` */
     OPTION_HELP,     /* ends the reading: OPTIONS_HELP or OPTIONS_VERSION is returned */
     OPTION_VERSION,
     OPTION_IGNORED,  /* accepted without effect */
@@ -65,7 +65,7 @@ typedef struct option_list {
 } option_list;
 #define OPTION_LIST(array) {(array), sizeof(array) / sizeof *(array)}
 
-enum { MAX_OPTION_LISTS = 5 };
+enum { MAX_OPTION_LISTS = 8 };
 typedef struct command_line {
     const char *command;   /* "contract", "gnn info": mistakes name it */
     option_list lists[MAX_OPTION_LISTS];

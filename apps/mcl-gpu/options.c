@@ -209,7 +209,7 @@ static const char *const orders[] = {"revsize", "size", "lex", "none", NULL}; /*
 static const char *const scores[] = {"bits", "evalue", "identity", NULL};
 
 #define AT(place) .field = offsetof(settings, place)
-#define ASK(which) OPTION_REQUEST, AT(request), .low = (which)
+#define ASK(which) OPTION_SET, AT(request), .low = (which)
 
 static const option_row options[] = {
     {"Clustering", .kind = OPTION_HEADING},

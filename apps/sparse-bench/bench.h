@@ -1,13 +1,12 @@
-/* sparse-bench: what its parts share. A run of spgemm goes through its cases one by one: make the operands
- * (input.c), time our product (own.c), time the peers' (peers.c), compare (check.c), report
- * (report.c). Those of spmm stand in spmm_bench.h, those of contract in contract_bench.h, those of gnn in
- * gnn_bench.h. */
+/* sparse-bench: what its parts share. A run of spgemm goes through its cases one by one: make the operands (input.c),
+ * time our product (own.c) and those of the peers (peers/peers.c), compare (check.c), report (spgemm_report.c). The
+ * other commands have spmm_bench.h, contract_bench.h and gnn_bench.h. */
 #ifndef BENCH_H
 #define BENCH_H
 
 #include <stdio.h>
 
-#include "common/json.h"
+#include "common/options.h"
 #include "common/tool.h"
 
 /* ---- what is asked for (options.c) --------------------------------------------------------------- */
@@ -27,72 +26,47 @@ typedef struct source {
 
 typedef enum bench_kind { BENCH_SPGEMM, BENCH_SPMM, BENCH_CONTRACT, BENCH_GNN } bench_kind;
 
-enum { PEER_CUSPARSE = 1, PEER_GRAPHBLAS = 2, PEER_CUB = 4, PEER_DEFAULT = 8 };
+/* Bits, as the words of --peers; PEER_DEFAULT: those that fit the device. */
+enum { PEER_DEFAULT = 0, PEER_NONE = 1, PEER_CUSPARSE = 2, PEER_GRAPHBLAS = 4, PEER_CUB = 8 };
 
-enum { MAX_WIDTHS = 32, MAX_GROUPINGS = 12, MAX_MAXK = 8 };
-
-/* So many groups, or so many percent of the nodes. */
-typedef struct grouping {
-    double amount;
-    bool percent;
-} grouping;
-
-/* Who is in which group: drawn at random, runs of nodes, or drawn so that sizes follow a power law. */
-enum { LABELS_RANDOM = 1, LABELS_BLOCKS = 2, LABELS_POWER = 4, LABEL_KINDS = 3 };
-
-/* On the device; or on the host, from where they come and go with each product. */
-typedef enum host_memory { HOST_NONE, HOST_PAGEABLE, HOST_PINNED } host_memory;
-
-/* What is taken apart (spmm_ablation.c). */
-enum { ABLATE_WARPS = 1, ABLATE_PARTITIONS = 2, ABLATE_SIZES = 4 };
-
+/* What all commands ask for. The options of each command begin with it. */
 typedef struct bench_options {
     bench_kind kind;
     source sources[MAX_SOURCES];
     int source_count;
-    source times; /* the right operand of OPERATION_TIMES */
-    bench_operation operation;
-    int64_t seeds[2]; /* of generated matrices, in turn */
-    int seed_count;
+    option_counts seeds;  /* of generated matrices, in turn */
     sp_value_type type;
-    sp_semiring semiring;
-    sp_spgemm_algorithm algorithm;
+    sp_semiring semiring; /* plus-times but in spgemm */
     const char *device;
-    int threads, repeat;
-    double limit; /* seconds after which a candidate is measured no further */
-    int64_t memory;
-    bool aia, plan, check;
-    unsigned peers; /* PEER_DEFAULT: those that fit the device */
+    int64_t threads, repeat, memory;
+    double limit;         /* seconds after which a candidate is measured no further */
+    bool no_check;
+    unsigned peers;
     const char *json;
-    int64_t widths[MAX_WIDTHS]; /* spmm: columns of X; gnn: between the layers */
-    int width_count;
-    bool widths_given;
-    sp_reduce reduce;
-    sp_dense_type features, result; /* spmm: of X and of Y */
-    host_memory host; /* spmm: where X and Y lie */
-    unsigned ablation;
-    grouping groupings[MAX_GROUPINGS]; /* contract */
-    int grouping_count;
-    unsigned labels;
-    int64_t feature_count, class_count; /* gnn, of generated graphs */
-    unsigned models;                    /* a bit a gnn_layer */
-    int64_t maxk[MAX_MAXK];
-    int maxk_count;
-    unsigned orders;                    /* a bit a gnn_order, in which models are trained */
-    bool keep, half, aggregate, sample;
-    const char *export; /* a folder, NULL: nothing is exported */
 } bench_options;
 
-typedef enum bench_request { REQUEST_BENCH, REQUEST_HELP, REQUEST_VERSION, REQUEST_MISTAKE } bench_request;
+typedef struct spgemm_options {
+    bench_options common;
+    bool aat, ata;
+    source times;              /* the right operand of OPERATION_TIMES */
+    bench_operation operation; /* what the three say */
+    sp_spgemm_algorithm algorithm;
+    bool aia, plan;
+} spgemm_options;
 
-bench_request bench_parse(int argc, char **argv, bench_options *options);
+/* The options of one of the commands. */
+typedef union any_options any_options;
+
+/* Reads the command line into the options of its command, whose kind tells which. */
+options_outcome bench_parse(int argc, char **argv, any_options *options);
+/* The help of all commands; after a command its own. */
 void bench_usage(FILE *stream);
+void bench_command_usage(FILE *stream, bench_kind kind);
 const char *kind_name(bench_kind kind);
 const char *semiring_name(sp_semiring semiring);
 const char *algorithm_name(sp_spgemm_algorithm algorithm);
-const char *reduce_name(sp_reduce reduce);
-const char *features_name(sp_dense_type type);
-const char *label_kind_name(unsigned kind); /* of one bit */
+/* The options of a context that computes. */
+sp_context_options compute_options(const bench_options *options, const volatile int *interrupt);
 
 /* ---- the machine (device.c) ---------------------------------------------------------------------- */
 
@@ -207,40 +181,43 @@ sp_status compare_reference(sp_context *context, const sp_csr *a, const sp_csr *
 
 /* ---- what is found out --------------------------------------------------------------------------------- */
 
+/* An algorithm, ours or a peer's, and its figures. */
+typedef struct candidate {
+    char name[40];
+    char word[16], why[200]; /* why there is no time, in a word ("": there is one) and in a sentence; or what differs */
+    timing time;
+    double once_seconds;  /* of what is done once before, such as a plan */
+    double error;         /* the largest, relative to the sum of the terms' sizes; infinite: another pattern; -1: not
+                             compared */
+    int64_t peak_bytes;   /* working memory beyond the operands and the result; 0: not measured */
+    bool unsorted;        /* its columns do not ascend */
+    bool plan;            /* spgemm: the numeric phase alone, its pattern known */
+    double caches;        /* spmm: the size of a variant's partitions, in second-level caches; 0: it has none */
+    sp_spmm_info info;    /* spmm: ours */
+} candidate;
+
+/* A failure becomes a word and a sentence, unless the run was interrupted. */
+sp_status candidate_failed(sp_context *context, sp_status status, candidate *c);
+
 enum { MAX_PEERS = 8, AIA_MODES = 3 };
-
-/* One algorithm of a peer. `word` says in a word why there is no time; "" if there is one. */
-typedef struct peer_result {
-    char name[40], word[16], why[200];
-    timing time;
-    int64_t peak_bytes; /* working memory beyond the operands and C; 0: not measured */
-    bool sorted;        /* its columns ascend */
-    bool differs;       /* the pattern is ours, values are apart by more than the tolerance; `why` says where */
-    bool plan;          /* the numeric phase alone, its pattern known */
-    double setup_seconds; /* of the plan */
-} peer_result;
-
-typedef struct own_result {
-    timing time;
-    sp_spgemm_info info; /* of the sample nearest to the median */
-    char word[16], why[200];
-} own_result;
+extern const sp_aia aia_modes[AIA_MODES];      /* of the hash algorithm's stage that gathers ranges */
+extern const char *const aia_names[AIA_MODES];
 
 typedef struct bench_result {
     const source *from;
     const char *name, *operation;
     int64_t rows, inner, cols, nnz_a, nnz_b, longest_row;
     int64_t bytes; /* of the operands and of C: read once, written once */
-    own_result own, aia[AIA_MODES], plan; /* plan.info: of the symbolic phase */
-    double plan_seconds;                  /* of the symbolic phase */
-    peer_result peers[MAX_PEERS];
+    candidate own, aia[AIA_MODES], plan, peers[MAX_PEERS];
+    sp_spgemm_info info, aia_info[AIA_MODES], plan_info; /* of the samples nearest to the medians; of the symbolic
+                                                            phase */
     int peer_count;
     verdict checked;
 } bench_result;
 
 /* One case: operands on the host, our result's rows for comparison. */
 typedef struct bench_case {
-    const bench_options *options;
+    const spgemm_options *options;
     const volatile int *interrupt;
     sp_context *host;
     sp_csr a, b_own;
@@ -255,7 +232,7 @@ typedef struct bench_case {
 /* Times the product, and what else is asked for, in a context of its own, which ends before the peers begin. */
 sp_status own_measure(bench_case *c);
 
-/* ---- peers (sparse-bench/peers/peers.c; sparse-bench/peers/cusparse.c, sparse-bench/peers/graphblas.c, sparse-bench/peers/cub.c) --------------------------- */
+/* ---- peers (peers/) -------------------------------------------------------------------------------------- */
 
 /* A library that is loaded at run time. Every call returns a status with a sentence in sp_last_error(context). */
 typedef struct peer {
@@ -300,27 +277,13 @@ typedef struct peer_set {
 /* Those that were asked for, by default those that compute where we do. */
 void peers_open(sp_context *context, const bench_options *options, bool cuda, peer_set *set);
 void peers_close(peer_set *set);
-/* A failure in a word. */
-const char *failure_word(sp_status status);
 /* Times and compares them; if none could be compared with, the reference is. */
 sp_status peers_measure(bench_case *c, const peer_set *set);
 
-/* ---- report (report.c) --------------------------------------------------------------------------- */
+/* ---- report (spgemm_report.c) -------------------------------------------------------------------------- */
 
-void report_header(const machine *m, const bench_options *options);
-void report_result(const machine *m, const bench_options *options, const bench_result *r);
-/* A JSON file: report_open begins it with what every one has, up to the first of the options; the caller puts those of
- * its kind, then report_list the others and the beginning of the list of matrices; report_close ends both. */
-sp_status report_open(sp_context *context, const machine *m, const bench_options *options, io_output **out);
-void report_list(io_output *out, const bench_options *options);
-sp_status report_close(io_output *out);
-/* Pieces of it: "key": value, with the comma behind it. */
-void put_text(io_output *out, const char *key, const char *text);
-void put_count(io_output *out, const char *key, int64_t count);
-/* Where a matrix comes from: its family, specification and seed, or its file. */
-void put_source(io_output *out, const source *from);
-void put_timing(io_output *out, const timing *time);
-sp_status report_json(sp_context *context, const machine *m, const bench_options *options,
-                      const bench_result *results, int count);
+void spgemm_report_result(const machine *m, const spgemm_options *options, const bench_result *r);
+sp_status spgemm_report_json(sp_context *context, const machine *m, const spgemm_options *options,
+                             const bench_result *results, int count);
 
 #endif

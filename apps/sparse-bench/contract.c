@@ -10,20 +10,12 @@
 #include "base/random.h"
 #include "contract_bench.h"
 #include "contraction.h"
+#include "report.h"
 
 /* ---- figures ------------------------------------------------------------------------------------------- */
 
-/* A failure becomes a word and a sentence, unless the run was interrupted. */
-static sp_status describe_failure(sp_context *context, sp_status status, contract_figures *figures)
-{
-    if (status == SP_OK || status == SP_ERROR_INTERRUPTED) return status;
-    snprintf(figures->word, sizeof figures->word, "%s", failure_word(status));
-    snprintf(figures->why, sizeof figures->why, "%s", sp_last_error(context));
-    return SP_OK;
-}
-
 /* Another pattern is no result. Sums in fp32 that are off by more than the tolerance are said, and count. */
-static void judge(const contract_case *c, contract_figures *figures)
+static void judge(const contract_case *c, candidate *figures)
 {
     if (figures->error <= contract_tolerance(c->options)) return;
     if (isinf(figures->error)) snprintf(figures->word, sizeof figures->word, "differs");
@@ -40,9 +32,9 @@ static int64_t groups_of(const sp_csr *g, grouping asked)
 }
 
 /* Sizes by a power law: the first of 100 groups has a tenth of the nodes. */
-static int64_t label_of(const bench_options *o, unsigned kind, int64_t node, int64_t nodes, int64_t groups)
+static int64_t label_of(const contract_options *o, unsigned kind, int64_t node, int64_t nodes, int64_t groups)
 {
-    const uint64_t drawn = mix64((uint64_t)o->seeds[0] ^ mix64((uint64_t)node));
+    const uint64_t drawn = mix64((uint64_t)o->common.seeds.number[0] ^ mix64((uint64_t)node));
     if (kind == LABELS_BLOCKS) return node * groups / nodes;
     if (kind == LABELS_RANDOM) return (int64_t)(drawn % (uint64_t)groups);
     return (int64_t)((double)groups * pow((double)(drawn >> 11) * 0x1p-53, 2));
@@ -51,16 +43,16 @@ static int64_t label_of(const bench_options *o, unsigned kind, int64_t node, int
 /* Sᵀ and S of a labelling, with ones of G's type. */
 static sp_status make_labels(contract_case *c, unsigned kind, int64_t groups)
 {
-    const bench_options *o = c->options;
+    const contract_options *o = c->options;
     const int64_t nodes = c->g.rows;
     sp_csr *t = &c->s_transposed;
-    sp_status status = sp_csr_create(c->host, nodes, groups, nodes, o->type, SP_HOST, t);
+    sp_status status = sp_csr_create(c->host, nodes, groups, nodes, o->common.type, SP_HOST, t);
     if (status != SP_OK) return status;
     t->row_offsets[nodes] = nodes;
     for (int64_t i = 0; i < nodes; i++) {
         t->row_offsets[i] = i;
         t->col_indices[i] = (int32_t)label_of(o, kind, i, nodes, groups);
-        if (o->type == SP_F32) ((float *)t->values)[i] = 1;
+        if (o->common.type == SP_F32) ((float *)t->values)[i] = 1;
         else ((double *)t->values)[i] = 1;
     }
     return sp_csr_transpose(c->host, t, &c->s);
@@ -104,38 +96,35 @@ static sp_status products_step(void *user)
     return status;
 }
 
-static sp_status measure_step(contract_case *c, own_run *run, sp_status (*step)(void *), contract_figures *figures)
+static sp_status measure_step(contract_case *c, own_run *run, sp_status (*step)(void *), candidate *figures)
 {
     figures->error = -1;
-    figures->sorted = true;
-    sp_status status = time_steps(c->options, step, NULL, run, &figures->time);
+    sp_status status = time_steps(&c->options->common, step, NULL, run, &figures->time);
     figures->peak_bytes = run->peak_bytes;
     if (status == SP_OK && step == fused_step) c->result->nnz = run->c.nnz;
-    if (status == SP_OK && c->options->check) {
+    if (status == SP_OK && !c->options->common.no_check) {
         const raw_matrix raw = raw_of(&run->c);
         status = contract_compare(c, &raw, figures);
         if (status != SP_OK) sp_fail(run->context, status, "%s", sp_last_error(c->host));
         else judge(c, figures);
     }
     sp_csr_free(run->context, &run->c);
-    return describe_failure(run->context, status, figures);
+    return candidate_failed(run->context, status, figures);
 }
 
 /* What the gathering stage brings to the products (Li et al., Figure 7). */
 static sp_status measure_aia(contract_case *c, own_run *run)
 {
-    static const sp_aia modes[AIA_MODES] = {SP_AIA_UNCACHED, SP_AIA_OFF, SP_AIA_ON};
-    static const char *const names[AIA_MODES] = {"off, uncached loads", "off", "on"};
     sp_status status = SP_OK;
     run->products.algorithm = SP_SPGEMM_HASH;
     for (int i = 0; i < AIA_MODES && status == SP_OK; i++) {
-        contract_figures *figures = &c->result->aia[i];
-        *figures = (contract_figures){.error = -1, .sorted = true};
-        snprintf(figures->name, sizeof figures->name, "%s", names[i]);
-        run->products.aia = modes[i];
+        candidate *figures = &c->result->aia[i];
+        *figures = (candidate){.error = -1};
+        snprintf(figures->name, sizeof figures->name, "%s", aia_names[i]);
+        run->products.aia = aia_modes[i];
         if (sp_context_is_cuda(run->context)) status = measure_step(c, run, products_step, figures);
         else
-            status = describe_failure(run->context, sp_fail(run->context, SP_ERROR_UNSUPPORTED,
+            status = candidate_failed(run->context, sp_fail(run->context, SP_ERROR_UNSUPPORTED,
                                                             "the CPU has no such stage"), figures);
     }
     return status;
@@ -143,13 +132,12 @@ static sp_status measure_aia(contract_case *c, own_run *run)
 
 static sp_status measure_ours(contract_case *c)
 {
-    const bench_options *o = c->options;
-    const sp_context_options options = {.device = o->device, .threads = o->threads,
-                                        .memory_budget = (size_t)o->memory, .interrupt = c->interrupt};
+    const contract_options *o = c->options;
+    const sp_context_options options = compute_options(&o->common, c->interrupt);
     own_run run = {.products = {.engine = CONTRACTION_PRODUCT}};
-    contract_figures *fused = &c->result->own[CONTRACT_FUSED], *products = &c->result->own[CONTRACT_PRODUCTS];
+    candidate *fused = &c->result->own[CONTRACT_FUSED], *products = &c->result->own[CONTRACT_PRODUCTS];
     sp_status status = sp_context_create(&options, &run.context);
-    if (status != SP_OK) return sp_fail(c->host, status, "--device %s: %s", o->device, sp_last_error(NULL));
+    if (status != SP_OK) return sp_fail(c->host, status, "--device %s: %s", o->common.device, sp_last_error(NULL));
     const sp_space space = sp_context_is_cuda(run.context) ? SP_DEVICE : SP_HOST;
     TRY(sp_csr_copy(run.context, &c->g, space, &run.g));
     TRY(sp_csr_copy(run.context, &c->s, space, &run.s));
@@ -193,7 +181,7 @@ static sp_status whole_step(void *user)
     return status == SP_OK ? run->peer->run(run->state, run->algorithm) : status;
 }
 
-static sp_status compare_peer(contract_case *c, const peer_run *run, contract_figures *figures)
+static sp_status compare_peer(contract_case *c, const peer_run *run, candidate *figures)
 {
     raw_matrix raw;
     sp_status status = run->peer->view(run->state, &raw);
@@ -204,22 +192,22 @@ static sp_status compare_peer(contract_case *c, const peer_run *run, contract_fi
 
 static sp_status measure_algorithm(contract_case *c, peer_run *run, sp_status opened, const char *why)
 {
-    contract_figures *figures = &c->result->peers[c->result->peer_count++];
+    timing *from_labels = &c->result->from_labels[c->result->peer_count];
+    candidate *figures = &c->result->peers[c->result->peer_count++];
     sp_status status = opened == SP_OK ? SP_OK : sp_fail(c->host, opened, "%s", why);
     snprintf(figures->name, sizeof figures->name, "%s", run->peer->algorithms[run->algorithm]);
     figures->error = -1;
-    figures->sorted = true;
     if (status == SP_OK) {
-        status = time_steps(c->options, peer_step, NULL, run, &figures->time);
+        status = time_steps(&c->options->common, peer_step, NULL, run, &figures->time);
         if (status == SP_OK) figures->peak_bytes = run->peer->peak(run->state);
         if (status == SP_OK && run->peer->make) {
-            status = time_steps(c->options, whole_step, NULL, run, &figures->whole);
-            figures->makes = status == SP_OK;
+            status = time_steps(&c->options->common, whole_step, NULL, run, from_labels);
+            if (status != SP_OK) from_labels->count = 0;
         }
-        if (status == SP_OK && c->options->check) status = compare_peer(c, run, figures);
+        if (status == SP_OK && !c->options->common.no_check) status = compare_peer(c, run, figures);
         run->peer->drop(run->state);
     }
-    return describe_failure(c->host, status, figures);
+    return candidate_failed(c->host, status, figures);
 }
 
 static sp_status measure_peer(contract_case *c, const struct opened_peer *opened)
@@ -243,16 +231,16 @@ static sp_status measure_peer(contract_case *c, const struct opened_peer *opened
 
 /* ---- the cases ----------------------------------------------------------------------------------------- */
 
-static int64_t entry_bytes(const bench_options *o, const sp_csr *g)
+static int64_t entry_bytes(const contract_options *o, const sp_csr *g)
 {
-    return 4 + (!g->values ? 0 : o->type == SP_F32 ? 4 : 8);
+    return 4 + (!g->values ? 0 : o->common.type == SP_F32 ? 4 : 8);
 }
 
 static sp_status run_case(contract_case *c, const source *from, unsigned labels, grouping asked,
                           const peer_set *peers)
 {
     const sp_csr *g = &c->g;
-    const int64_t groups = groups_of(g, asked), value = c->options->type == SP_F32 ? 4 : 8;
+    const int64_t groups = groups_of(g, asked), value = c->options->common.type == SP_F32 ? 4 : 8;
     contract_result *r = c->result;
     sp_status status;
     *r = (contract_result){.from = from, .name = source_name(from), .nodes = g->rows, .edges = g->nnz,
@@ -268,38 +256,38 @@ done:
     return status;
 }
 
-static bool good(const bench_options *o, const contract_result *r)
+static bool good(const contract_options *o, const contract_result *r)
 {
     for (int i = 0; i < CONTRACT_OWN; i++)
-        if (*r->own[i].word || !r->own[i].sorted || (o->check && !(r->own[i].error <= contract_tolerance(o))))
+        if (*r->own[i].word || r->own[i].unsorted || (!o->common.no_check && !(r->own[i].error <= contract_tolerance(o))))
             return false;
     for (int i = 0; i < AIA_MODES && o->aia; i++)
-        if (!*r->aia[i].word && (*r->aia[i].why || !r->aia[i].sorted)) return false;
+        if (!*r->aia[i].word && (*r->aia[i].why || r->aia[i].unsorted)) return false;
     return true;
 }
 
 /* The machine and the peers, once the first graph is there. */
-static sp_status look_around(sp_context *host, const bench_options *o, machine *m, peer_set *peers)
+static sp_status look_around(sp_context *host, const contract_options *o, machine *m, peer_set *peers)
 {
     bool cuda;
-    const sp_status status = machine_look_around(host, o, m, &cuda);
+    const sp_status status = machine_look_around(host, &o->common, m, &cuda);
     if (status != SP_OK) return status;
-    peers_open(host, o, cuda, peers);
-    contract_report_header(m, o);
+    peers_open(host, &o->common, cuda, peers);
+    print_machine(m, &o->common, "");
     return SP_OK;
 }
 
 static sp_status load_graph(contract_case *c, const source *from)
 {
     sp_csr_free(c->host, &c->g);
-    const sp_status status = input_load(c->host, from, c->options, &c->g);
+    const sp_status status = input_load(c->host, from, &c->options->common, &c->g);
     if (status == SP_OK && c->g.rows != c->g.cols)
         return sp_fail(c->host, SP_ERROR_ARGUMENT, "%s is %lld x %lld, and a graph square", from->name,
                        (long long)c->g.rows, (long long)c->g.cols);
     return status;
 }
 
-sp_status contract_run(sp_context *host, const bench_options *o, const volatile int *interrupt, int *code)
+sp_status contract_run(sp_context *host, const contract_options *o, const volatile int *interrupt, int *code)
 {
     contract_case c = {.options = o, .interrupt = interrupt, .host = host};
     contract_result *results = NULL;
@@ -307,22 +295,23 @@ sp_status contract_run(sp_context *host, const bench_options *o, const volatile 
     machine m;
     int done_cases = 0;
     sp_status status;
-    TRY(sp_calloc(host, (int64_t)o->source_count * LABEL_KINDS * o->grouping_count, sizeof *results, (void **)&results));
-    if (o->json) TRY(io_output_check(host, o->json));
-    for (int i = 0; i < o->source_count; i++) {
-        status = load_graph(&c, &o->sources[i]);
-        if (status == SP_ERROR_ARGUMENT && o->sources[i].spec) *code = EXIT_USAGE;
+    TRY(sp_calloc(host, (int64_t)o->common.source_count * LABEL_KINDS * o->grouping_count, sizeof *results,
+                  (void **)&results));
+    if (o->common.json) TRY(io_output_check(host, o->common.json));
+    for (int i = 0; i < o->common.source_count; i++) {
+        status = load_graph(&c, &o->common.sources[i]);
+        if (status == SP_ERROR_ARGUMENT && o->common.sources[i].spec) *code = EXIT_USAGE;
         if (status != SP_OK) goto done;
         if (i == 0) TRY(look_around(host, o, &m, &peers));
         for (int n = 0; n < LABEL_KINDS * o->grouping_count; n++) {
             const unsigned labels = 1u << n / o->grouping_count;
             if (!(o->labels & labels)) continue;
             c.result = &results[done_cases];
-            TRY(run_case(&c, &o->sources[i], labels, o->groupings[n % o->grouping_count], &peers));
+            TRY(run_case(&c, &o->common.sources[i], labels, o->groupings[n % o->grouping_count], &peers));
             done_cases++;
             contract_report_result(&m, o, c.result);
             if (!good(o, c.result)) *code = EXIT_FAILED;
-            if (o->json) TRY(contract_report_json(host, &m, o, results, done_cases));
+            if (o->common.json) TRY(contract_report_json(host, &m, o, results, done_cases));
         }
     }
 done:

@@ -6,16 +6,25 @@
 
 #include "bench.h"
 
-/* One candidate's figures. `word` says in a word why there are none; "" if there are. */
-typedef struct contract_figures {
-    char name[40], word[16], why[200];
-    timing time;
-    int64_t peak_bytes; /* working memory beyond the operands and C; 0: not measured */
-    bool sorted;        /* columns ascend */
-    bool makes;         /* a peer that is given S and Sᵀ, and can make them: */
-    timing whole;       /* that as well, from the labels */
-    double error; /* the largest, relative to the sum of the terms' sizes; infinite: another pattern; -1: not compared */
-} contract_figures;
+enum { MAX_GROUPINGS = 12 };
+
+/* So many groups, or so many percent of the nodes. */
+typedef struct grouping {
+    double amount;
+    bool percent;
+} grouping;
+
+/* Who is in which group: drawn at random, runs of nodes, or drawn so that sizes follow a power law. */
+enum { LABELS_RANDOM = 1, LABELS_BLOCKS = 2, LABELS_POWER = 4, LABEL_KINDS = 3 };
+
+typedef struct contract_options {
+    bench_options common;
+    grouping groupings[MAX_GROUPINGS];
+    int grouping_count;
+    unsigned labels;
+    bool aia;
+} contract_options;
+const char *label_kind_name(unsigned kind); /* of one bit */
 
 enum { CONTRACT_FUSED, CONTRACT_PRODUCTS, CONTRACT_OWN };
 enum { CONTRACT_PEERS = 6 };
@@ -25,30 +34,30 @@ typedef struct contract_result {
     const char *name, *labels;
     int64_t nodes, edges, groups, nnz; /* nnz: of C */
     int64_t bytes;                     /* G, labels and C, each once */
-    contract_figures own[CONTRACT_OWN], peers[CONTRACT_PEERS];
-    contract_figures aia[AIA_MODES]; /* products by the hash algorithm without the gathering stage and with it */
+    candidate own[CONTRACT_OWN], peers[CONTRACT_PEERS];
+    candidate aia[AIA_MODES];          /* products by the hash algorithm without the gathering stage and with it */
+    timing from_labels[CONTRACT_PEERS]; /* S and its transpose made from the labels as well; count 0: not measured */
     int peer_count;
     bool whole; /* all groups were compared */
 } contract_result;
 
 typedef struct contract_case {
-    const bench_options *options;
+    const contract_options *options;
     const volatile int *interrupt;
     sp_context *host;
     sp_csr g, s, s_transposed; /* on the host; the columns of Sᵀ, an entry a row, are the labels */
     contract_result *result;
 } contract_case;
 
-sp_status contract_run(sp_context *host, const bench_options *options, const volatile int *interrupt, int *code);
+sp_status contract_run(sp_context *host, const contract_options *options, const volatile int *interrupt, int *code);
 
-/* Compares a C of any memory with sums in f64: fills in `sorted` and `error`. */
-sp_status contract_compare(const contract_case *c, const raw_matrix *made, contract_figures *figures);
+/* Compares a C of any memory with sums in f64: fills in `unsorted` and `error`. */
+sp_status contract_compare(const contract_case *c, const raw_matrix *made, candidate *figures);
 /* The error above which sums are wrong. */
-double contract_tolerance(const bench_options *options);
+double contract_tolerance(const contract_options *options);
 
-void contract_report_header(const machine *m, const bench_options *options);
-void contract_report_result(const machine *m, const bench_options *options, const contract_result *r);
-sp_status contract_report_json(sp_context *context, const machine *m, const bench_options *options,
+void contract_report_result(const machine *m, const contract_options *options, const contract_result *r);
+sp_status contract_report_json(sp_context *context, const machine *m, const contract_options *options,
                                const contract_result *results, int count);
 
 #endif

@@ -3,13 +3,14 @@
 #include <math.h>
 #include <omp.h>
 
+#include "base/value.h"
 #include "contract_bench.h"
 
 /* Entries that are compared, if the graph has twice as many: 92 million take two seconds on 16 cores, for each of six
  * candidates. */
 static const int64_t MOST_ENTRIES = 1 << 24;
 
-double contract_tolerance(const bench_options *options) { return options->type == SP_F64 ? 1e-12 : 1e-5; }
+double contract_tolerance(const contract_options *options) { return options->common.type == SP_F64 ? 1e-12 : 1e-5; }
 
 /* A row of C: sums and sums of sizes by column, and which columns there are. */
 typedef struct accumulator {
@@ -17,12 +18,6 @@ typedef struct accumulator {
     int64_t *seen; /* the row + 1 that saw the column last */
     int64_t count;
 } accumulator;
-
-static double weight_of(const sp_csr *g, int64_t k)
-{
-    if (!g->values) return 1;
-    return g->value_type == SP_F32 ? (double)((const float *)g->values)[k] : ((const double *)g->values)[k];
-}
 
 static void sum_row(const contract_case *c, int64_t row, accumulator *sum)
 {
@@ -38,8 +33,8 @@ static void sum_row(const contract_case *c, int64_t row, accumulator *sum)
                 sum->sums[column] = sum->sizes[column] = 0;
                 sum->count++;
             }
-            sum->sums[column] += weight_of(g, k);
-            sum->sizes[column] += fabs(weight_of(g, k));
+            sum->sums[column] += entry_value(g, k);
+            sum->sizes[column] += fabs(entry_value(g, k));
         }
     }
 }
@@ -74,7 +69,7 @@ static row_ranges choose_groups(int64_t groups, int64_t entries)
     return ranges;
 }
 
-sp_status contract_compare(const contract_case *c, const raw_matrix *made, contract_figures *figures)
+sp_status contract_compare(const contract_case *c, const raw_matrix *made, candidate *figures)
 {
     const int64_t groups = c->s.rows;
     const row_ranges ranges = choose_groups(groups, c->g.nnz);
@@ -105,7 +100,7 @@ sp_status contract_compare(const contract_case *c, const raw_matrix *made, contr
     }
     figures->error = largest;
     c->result->whole = ranges.all;
-    figures->sorted = e.sorted;
+    figures->unsorted = !e.sorted;
 done:
     for (int t = 0; sums && t < threads; t++) {
         sp_free(c->host, sums[t].sums);

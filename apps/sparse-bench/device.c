@@ -209,7 +209,7 @@ static sp_status describe(sp_context *context, machine *m)
 
 sp_status machine_look_around(sp_context *host, const bench_options *o, machine *m, bool *cuda)
 {
-    const sp_context_options options = {.device = o->device, .threads = o->threads};
+    const sp_context_options options = {.device = o->device, .threads = (int)o->threads};
     sp_context *context;
     sp_status status = sp_context_create(&options, &context);
     if (status != SP_OK)

@@ -8,16 +8,17 @@
 
 #include "gnn/input.h"
 #include "gnn_bench.h"
+#include "report.h"
 
 /* ---- graphs -------------------------------------------------------------------------------------------- */
 
 /* A folder, a preset of gnn convert, or any generated graph with features and classes as the options say. */
-static sp_status load_data(sp_context *host, const bench_options *o, const source *from,
+static sp_status load_data(sp_context *host, const gnn_options *o, const source *from,
                            const volatile int *interrupt, gnn_data *data)
 {
     const gnn_input_options reading = {.interrupt = interrupt};
     gnn_recipe recipe = {.spec = from->spec, .features = o->feature_count, .classes = o->class_count,
-                         .seed = (uint64_t)o->seeds[0]};
+                         .seed = (uint64_t)o->common.seeds.number[0]};
     gnn_input input;
     memset(data, 0, sizeof *data);
     if (from->spec) gnn_recipe_named(from->spec, &recipe);
@@ -58,9 +59,9 @@ static sp_status measure_epoch(gnn_case *c, gnn_training *t)
     gnn_trainer *trainer = NULL;
     sp_status status = gnn_trainer_create(c->engine, c->data, &options, &trainer);
     for (int i = 0; i < EPOCHS_BEFORE && status == SP_OK; i++) status = epoch_step(trainer);
-    if (status == SP_OK) status = spmm_time(c->options, epoch_step, trainer, &t->epoch.time);
+    if (status == SP_OK) status = spmm_time(&c->options->common, epoch_step, trainer, &t->epoch.time);
     gnn_trainer_free(trainer);
-    return spmm_failure(c->context, status, &t->epoch);
+    return candidate_failed(c->context, status, &t->epoch);
 }
 
 typedef struct forward_run {
@@ -100,8 +101,8 @@ static sp_status measure_forward(gnn_case *c, gnn_training *t)
     sp_status status = gnn_operator(c->host, &c->data->graph, t->layer, SP_F32, &matrix);
     if (status != SP_OK) return status;
     status = prepare_forward(c, t, &matrix, &run);
-    if (status == SP_OK) status = spmm_time(c->options, forward_step, &run, &t->forward.time);
-    status = spmm_failure(c->context, status, &t->forward);
+    if (status == SP_OK) status = spmm_time(&c->options->common, forward_step, &run, &t->forward.time);
+    status = candidate_failed(c->context, status, &t->forward);
     gnn_block_free(run.block[0]);
     gnn_model_free(run.model);
     sp_dense_free(c->context, &run.x.dense);
@@ -126,13 +127,13 @@ enum { WITH_RELU = 1, WITH_MAXK = 2 };
  * anyway. */
 static sp_status measure_models(gnn_case *c, unsigned kinds)
 {
-    const bench_options *o = c->options;
+    const gnn_options *o = c->options;
     sp_status status = SP_OK;
     for (int layer = 0; layer <= GNN_GAT; layer++) {
         if (!(o->models >> layer & 1)) continue;
-        for (int w = 0; w < o->width_count; w++) {
+        for (int w = 0; w < o->widths.count; w++) {
             const bool relu = kinds & WITH_RELU;
-            gnn_training t = {.layer = (gnn_layer)layer, .hidden = o->widths[w]};
+            gnn_training t = {.layer = (gnn_layer)layer, .hidden = o->widths.number[w]};
             if (relu) TRY(measure_training(c, t));
             t.keep = relu && o->keep && layer != GNN_GAT;
             if (t.keep) TRY(measure_training(c, t));
@@ -140,8 +141,8 @@ static sp_status measure_models(gnn_case *c, unsigned kinds)
             t.half = relu && o->half && (layer == GNN_GCN || layer == GNN_SAGE || layer == GNN_GIN);
             if (t.half) TRY(measure_training(c, t));
             t.half = false;
-            for (int m = 0; kinds & WITH_MAXK && m < o->maxk_count && layer != GNN_GAT && layer != GNN_SAGE_MAX; m++) {
-                t.maxk = o->maxk[m];
+            for (int m = 0; kinds & WITH_MAXK && m < o->maxk.count && layer != GNN_GAT && layer != GNN_SAGE_MAX; m++) {
+                t.maxk = o->maxk.number[m];
                 if (t.maxk < t.hidden) TRY(measure_training(c, t));
             }
         }
@@ -178,13 +179,13 @@ static const struct {
 
 static sp_status measure_case(gnn_case *c)
 {
-    const bench_options *o = c->options;
+    const gnn_options *o = c->options;
     sp_status status;
     if (o->export) return gnn_export(c);
     if (o->orders >> GNN_ORDER_KEEP & 1) TRY(measure_models(c, WITH_RELU | WITH_MAXK));
-    for (int w = 0; w < o->width_count && o->aggregate; w++)
-        for (int m = 0; m < o->maxk_count; m++)
-            if (o->maxk[m] < o->widths[w]) TRY(gnn_aggregate(c, o->widths[w], o->maxk[m]));
+    for (int w = 0; w < o->widths.count && o->aggregate; w++)
+        for (int m = 0; m < o->maxk.count; m++)
+            if (o->maxk.number[m] < o->widths.number[w]) TRY(gnn_aggregate(c, o->widths.number[w], o->maxk.number[m]));
     for (size_t f = 0; f < sizeof fanouts / sizeof *fanouts && o->sample; f++)
         TRY(gnn_sample(c, fanouts[f].fanout, fanouts[f].layers));
     TRY(measure_renumbered(c));
@@ -195,10 +196,10 @@ done:
 
 static sp_status describe(gnn_case *c, const source *from)
 {
-    const bench_options *o = c->options;
+    const gnn_options *o = c->options;
     const gnn_data *data = c->data;
     gnn_result *r = c->result;
-    const int64_t widths = o->width_count, kinds = 2 * (3 + o->maxk_count);
+    const int64_t widths = o->widths.count, kinds = 2 * (3 + o->maxk.count);
     const char *slash = from->spec ? NULL : strrchr(from->name, '/');
     sp_status status;
     *r = (gnn_result){.name = slash && slash[1] ? slash + 1 : from->name, .spec = from->spec,
@@ -208,7 +209,7 @@ static sp_status describe(gnn_case *c, const source *from)
     for (int64_t i = 0; i < r->nodes; i++) r->training_nodes += data->split[i] == GNN_TRAIN;
     TRY(gnn_symmetric(c->host, &data->graph, &r->symmetric));
     TRY(sp_calloc(c->host, widths * kinds * (GNN_GAT + 1), sizeof *r->trainings, (void **)&r->trainings));
-    TRY(sp_calloc(c->host, widths * o->maxk_count, sizeof *r->aggregations, (void **)&r->aggregations));
+    TRY(sp_calloc(c->host, widths * o->maxk.count, sizeof *r->aggregations, (void **)&r->aggregations));
 done:
     return status;
 }
@@ -216,9 +217,8 @@ done:
 /* In a context of its own, which ends with the case. */
 static sp_status run_case(gnn_case *c, const source *from)
 {
-    const bench_options *o = c->options;
-    const sp_context_options options = {.device = o->device, .threads = o->threads,
-                                        .memory_budget = (size_t)o->memory, .interrupt = c->interrupt};
+    const gnn_options *o = c->options;
+    const sp_context_options options = compute_options(&o->common, c->interrupt);
     gnn_data data = {0};
     sp_status status = load_data(c->host, o, from, c->interrupt, &data);
     c->data = &data;
@@ -226,10 +226,10 @@ static sp_status run_case(gnn_case *c, const source *from)
     if (status == SP_OK) status = describe(c, from);
     if (status == SP_OK) {
         status = sp_context_create(&options, &c->context);
-        if (status != SP_OK) sp_fail(c->host, status, "--device %s: %s", o->device, sp_last_error(NULL));
+        if (status != SP_OK) sp_fail(c->host, status, "--device %s: %s", o->common.device, sp_last_error(NULL));
     }
     if (status == SP_OK) {
-        status = gnn_engine_create(c->context, (uint64_t)o->seeds[0], &c->engine);
+        status = gnn_engine_create(c->context, (uint64_t)o->common.seeds.number[0], &c->engine);
         if (status == SP_OK) status = measure_case(c);
         if (status != SP_OK && *sp_last_error(c->context)) sp_fail(c->host, status, "%s", sp_last_error(c->context));
     }
@@ -247,7 +247,7 @@ static bool ran(const gnn_result *r)
         if (*r->trainings[i].forward.word || *r->trainings[i].epoch.word) return false;
     for (int i = 0; i < r->aggregation_count; i++)
         for (int k = 0; k < AGGREGATE_KERNELS; k++) {
-            const spmm_figures *f = &r->aggregations[i].kernels[k];
+            const candidate *f = &r->aggregations[i].kernels[k];
             if (*f->word && k != AGGREGATE_CUSPARSE && strcmp(f->word, "unsupported") != 0) return false;
             if (!*f->word && !(f->error <= GNN_TOLERANCE)) return false;
         }
@@ -256,32 +256,32 @@ static bool ran(const gnn_result *r)
     return true;
 }
 
-sp_status gnn_run(sp_context *host, const bench_options *o, const volatile int *interrupt, int *code)
+sp_status gnn_run(sp_context *host, const gnn_options *o, const volatile int *interrupt, int *code)
 {
     gnn_case c = {.options = o, .interrupt = interrupt, .host = host};
     gnn_result *results = NULL;
     machine m;
     bool cuda;
     sp_status status;
-    TRY(sp_calloc(host, o->source_count, sizeof *results, (void **)&results));
-    if (o->json) TRY(io_output_check(host, o->json));
-    TRY(machine_look_around(host, o, &m, &cuda));
-    gnn_report_header(&m, o);
-    for (int i = 0; i < o->source_count; i++) {
+    TRY(sp_calloc(host, o->common.source_count, sizeof *results, (void **)&results));
+    if (o->common.json) TRY(io_output_check(host, o->common.json));
+    TRY(machine_look_around(host, &o->common, &m, &cuda));
+    print_machine(&m, &o->common, "");
+    for (int i = 0; i < o->common.source_count; i++) {
         c.result = &results[i];
-        status = run_case(&c, &o->sources[i]);
-        if (status == SP_ERROR_ARGUMENT && o->sources[i].spec) *code = EXIT_USAGE;
+        status = run_case(&c, &o->common.sources[i]);
+        if (status == SP_ERROR_ARGUMENT && o->common.sources[i].spec) *code = EXIT_USAGE;
         if (status != SP_OK) goto done;
         gnn_report_result(c.result);
         if (!ran(c.result)) *code = EXIT_FAILED;
-        if (o->json) TRY(gnn_report_json(host, &m, o, results, i + 1));
+        if (o->common.json) TRY(gnn_report_json(host, &m, o, results, i + 1));
     }
     const char *blas = cuda ? NULL : gnn_unknown_blas();
     if (blas)
         fprintf(stderr, "sparse-bench: the BLAS is %s; if that is the reference one, OpenBLAS is some 20 times as "
                 "fast\n", blas);
 done:
-    for (int i = 0; results && i < o->source_count; i++) {
+    for (int i = 0; results && i < o->common.source_count; i++) {
         sp_free(host, results[i].trainings);
         sp_free(host, results[i].aggregations);
     }

@@ -228,12 +228,12 @@ static sp_status dense_step(void *user)
 static sp_status measure(aggregate_run *run, int kernel, sp_status (*step)(void *),
                          sp_status (*compare)(aggregate_run *, double *))
 {
-    const bench_options *o = run->c->options;
-    spmm_figures *figures = &run->made->kernels[kernel];
-    sp_status status = step == spgemm_step ? time_steps(o, step, NULL, run, &figures->time)
-                                           : spmm_time(o, step, run, &figures->time);
-    if (status == SP_OK && o->check && compare) status = compare(run, &figures->error);
-    return spmm_failure(run->c->context, status, figures);
+    const gnn_options *o = run->c->options;
+    candidate *figures = &run->made->kernels[kernel];
+    sp_status status = step == spgemm_step ? time_steps(&o->common, step, NULL, run, &figures->time)
+                                           : spmm_time(&o->common, step, run, &figures->time);
+    if (status == SP_OK && !o->common.no_check && compare) status = compare(run, &figures->error);
+    return candidate_failed(run->c->context, status, figures);
 }
 
 static sp_status compare_y(aggregate_run *run, double *error) { return compare_dense(run, run->y.values, error); }
@@ -261,29 +261,30 @@ static sp_status expect(aggregate_run *run, sp_spmm_plan *plan, const sp_dense *
 /* The fastest of its algorithms. */
 static sp_status measure_cusparse(aggregate_run *run)
 {
-    const bench_options *o = run->c->options;
+    const gnn_options *o = run->c->options;
+    const spmm_options as_spmm = {.common = o->common}; /* f32 */
     const spmm_peer *cusparse = &spmm_peer_cusparse;
-    spmm_figures *figures = &run->made->kernels[AGGREGATE_CUSPARSE];
+    candidate *figures = &run->made->kernels[AGGREGATE_CUSPARSE];
     void *state = NULL;
     const void *y;
     bool loaded = false;
-    sp_status status = cusparse->open(run->c->host, o, &state);
+    sp_status status = cusparse->open(run->c->host, &as_spmm, &state);
     if (status == SP_OK) status = cusparse->load(state, &run->host_a, &run->host_expanded);
     loaded = status == SP_OK;
     for (int i = 0; status == SP_OK && cusparse->algorithms[i]; i++) {
         timing time;
         TRY(cusparse->prepare(state, i));
-        TRY(spmm_time(o, cusparse->run, state, &time));
+        TRY(spmm_time(&o->common, cusparse->run, state, &time));
         if (*figures->name && time.median >= figures->time.median) continue;
         snprintf(figures->name, sizeof figures->name, "%s", cusparse->algorithms[i]);
         figures->time = time;
         TRY(cusparse->view(state, &y));
-        if (o->check) TRY(compare_dense(run, y, &figures->error));
+        if (!o->common.no_check) TRY(compare_dense(run, y, &figures->error));
     }
 done:
     if (loaded) cusparse->unload(state);
     if (state) cusparse->close(state);
-    return spmm_failure(run->c->host, status, figures);
+    return candidate_failed(run->c->host, status, figures);
 }
 
 static sp_status measure_all(aggregate_run *run)
@@ -301,8 +302,8 @@ static sp_status measure_all(aggregate_run *run)
         TRY(measure_cusparse(run));
     } else {
         const sp_status none = sp_fail(run->c->context, SP_ERROR_UNSUPPORTED, "it is there on CUDA alone");
-        TRY(spmm_failure(run->c->context, none, &run->made->kernels[AGGREGATE_HASH_AIA]));
-        TRY(spmm_failure(run->c->context, none, &run->made->kernels[AGGREGATE_CUSPARSE]));
+        TRY(candidate_failed(run->c->context, none, &run->made->kernels[AGGREGATE_HASH_AIA]));
+        TRY(candidate_failed(run->c->context, none, &run->made->kernels[AGGREGATE_CUSPARSE]));
     }
     TRY(measure_spgemm(run, AGGREGATE_SPGEMM, SP_SPGEMM_AUTO, SP_AIA_AUTO));
     TRY(expect(run, run->backward, &run->gradient));

@@ -9,6 +9,19 @@
 #include "gnn.h"
 #include "spmm_bench.h"
 
+enum { MAX_MAXK = 8 };
+
+typedef struct gnn_options {
+    bench_options common;
+    option_counts widths;               /* columns between the layers */
+    option_counts maxk;
+    int64_t feature_count, class_count; /* of generated graphs */
+    unsigned models;                    /* a bit a gnn_layer */
+    unsigned orders;                    /* a bit a gnn_order, in which models are trained */
+    bool keep, half, aggregate, sample;
+    const char *export;                 /* a folder, NULL: nothing is exported */
+} gnn_options;
+
 /* ---- what is found out --------------------------------------------------------------------------------- */
 
 /* A model of two layers on the whole graph. */
@@ -18,7 +31,7 @@ typedef struct gnn_training {
     bool keep; /* A·X of the first layer was computed once */
     bool half; /* products with A gathered 16-bit numbers */
     bool renumbered; /* by community */
-    spmm_figures forward, epoch;
+    candidate forward, epoch;
 } gnn_training;
 
 /* Kernels, of which the table's rows take one forward and one backward. */
@@ -36,14 +49,14 @@ enum {
 
 typedef struct gnn_aggregation {
     int64_t width, k, longest_row;
-    spmm_figures kernels[AGGREGATE_KERNELS];
+    candidate kernels[AGGREGATE_KERNELS];
 } gnn_aggregation;
 
 /* A pass over the training nodes. */
 typedef struct gnn_sampling {
     int layers;
     int64_t fanout[GNN_MAX_LAYERS], batch, minibatches, edges;
-    spmm_figures pass;
+    candidate pass;
 } gnn_sampling;
 
 enum { MAX_FANOUTS = 4 };
@@ -62,7 +75,7 @@ typedef struct gnn_result {
 /* ---- a case -------------------------------------------------------------------------------------------- */
 
 typedef struct gnn_case {
-    const bench_options *options;
+    const gnn_options *options;
     const volatile int *interrupt;
     sp_context *host, *context;
     gnn_engine *engine;
@@ -70,7 +83,7 @@ typedef struct gnn_case {
     gnn_result *result;
 } gnn_case;
 
-sp_status gnn_run(sp_context *host, const bench_options *options, const volatile int *interrupt, int *code);
+sp_status gnn_run(sp_context *host, const gnn_options *options, const volatile int *interrupt, int *code);
 
 /* The error of an aggregation above which it is wrong. */
 #define GNN_TOLERANCE 1e-5
@@ -84,9 +97,8 @@ sp_status gnn_export(gnn_case *c);
 /* ---- report -------------------------------------------------------------------------------------------- */
 
 const char *layer_name(gnn_layer layer);
-void gnn_report_header(const machine *m, const bench_options *options);
 void gnn_report_result(const gnn_result *r);
-sp_status gnn_report_json(sp_context *context, const machine *m, const bench_options *options,
+sp_status gnn_report_json(sp_context *context, const machine *m, const gnn_options *options,
                           const gnn_result *results, int count);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/json.h"
 #include "gnn_bench.h"
 
 enum { LAYERS = 2 };
@@ -43,7 +44,7 @@ static sp_status prepare(export_run *run)
     const sp_dense *x = &c->data->features.dense;
     const sp_space space = sp_context_is_cuda(c->context) ? SP_DEVICE : SP_HOST;
     const gnn_model_options options = {.layer = run->layer, .layers = LAYERS, .inputs = c->result->features,
-                                       .outputs = c->result->classes, .hidden = c->options->widths[0],
+                                       .outputs = c->result->classes, .hidden = c->options->widths.number[0],
                                        .type = run->type};
     sp_dense typed = {0};
     sp_status status;
@@ -132,24 +133,25 @@ static sp_status write_parameters(export_run *run)
 {
     int count;
     const gnn_parameter *parameters = gnn_model_parameters(run->model, &count);
-    io_output *out;
-    const sp_status status = open_file(run, ".json", &out);
+    json file = {.out = NULL}, *j = &file;
+    const sp_status status = open_file(run, ".json", &file.out);
     if (status != SP_OK) return status;
-    io_output_string(out, "{");
-    put_text(out, "model", layer_name(run->layer));
-    put_text(out, "type", type_name(run));
-    put_count(out, "hidden", run->c->options->widths[0]);
-    io_output_string(out, "\"parameters\": [");
+    json_begin(j, NULL, '{');
+    json_text(j, "model", layer_name(run->layer));
+    json_text(j, "type", type_name(run));
+    json_count(j, "hidden", run->c->options->widths.number[0]);
+    json_begin(j, "parameters", '[');
     for (int i = 0; i < count; i++) {
-        const gnn_parameter *p = &parameters[i];
-        io_output_string(out, i ? ",\n  {" : "\n  {");
-        put_text(out, "name", p->name);
-        put_count(out, "rows", p->rows);
-        put_count(out, "cols", p->cols);
-        io_output_format(out, "\"offset\": %lld}", (long long)p->offset);
+        json_begin(j, NULL, '{');
+        json_text(j, "name", parameters[i].name);
+        json_count(j, "rows", parameters[i].rows);
+        json_count(j, "cols", parameters[i].cols);
+        json_count(j, "offset", parameters[i].offset);
+        json_end(j, '}');
     }
-    io_output_string(out, "]}\n");
-    return io_output_commit(out);
+    json_end(j, ']');
+    json_end(j, '}');
+    return io_output_commit(file.out);
 }
 
 static sp_status write_files(export_run *run)

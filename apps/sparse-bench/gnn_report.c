@@ -1,16 +1,8 @@
-/* What sparse-bench gnn says: a line for everything measured, and everything as JSON. */
+/* What sparse-bench gnn says. */
 #include <math.h>
 
 #include "gnn_bench.h"
-
-static double milliseconds(double seconds) { return 1e3 * seconds; }
-
-const char *layer_name(gnn_layer layer)
-{
-    static const char *const names[] = {[GNN_GCN] = "gcn", [GNN_SAGE] = "sage", [GNN_SAGE_MAX] = "sage-max",
-                                        [GNN_GIN] = "gin", [GNN_GAT] = "gat"};
-    return names[layer];
-}
+#include "report.h"
 
 static const char *order_name(const gnn_training *t) { return t->renumbered ? "community" : "keep"; }
 
@@ -29,195 +21,162 @@ static const struct {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-static const spmm_figures *backward_of(const gnn_aggregation *a, int row)
+static const candidate *backward_of(const gnn_aggregation *a, int row)
 {
     const int kernel = rows[row].backward;
     return &a->kernels[kernel == AGGREGATE_CUSPARSE && *a->kernels[kernel].word ? AGGREGATE_SPMM : kernel];
 }
 
-/* ---- lines --------------------------------------------------------------------------------------------- */
+/* ---- stdout --------------------------------------------------------------------------------------------- */
 
-void gnn_report_header(const machine *m, const bench_options *o)
+/* A line of two products under one name: the sum of their times. */
+static void print_pair(const char *name, const candidate *first, const candidate *second, const char *words[2])
 {
-    printf("%s, %s; copies at %.0f GB/s\n", *m->gpu ? m->gpu : m->cpu, o->type == SP_F32 ? "fp32" : "fp64",
-           m->copy_bandwidth * 1e-9);
-}
-
-static void print_time(const spmm_figures *f)
-{
-    if (*f->word) printf(" %10s", f->word);
-    else printf(" %10.4f", milliseconds(f->time.median));
-}
-
-static void print_why(const spmm_figures *f)
-{
-    if (*f->word) printf(" (%s)", f->why);
-}
-
-static void print_trainings(const gnn_result *r)
-{
-    if (r->order_seconds > 1e-3) printf("  renumbering: %.3f s\n", r->order_seconds);
-    if (r->training_count) printf("  %-10s %6s %5s %-9s %-9s %10s %10s ms\n", "model", "hidden", "maxk", "A*X", "order",
-                                  "forward", "epoch");
-    for (int i = 0; i < r->training_count; i++) {
-        const gnn_training *t = &r->trainings[i];
-        printf("  %-10s %6lld %5lld %-9s %-9s", layer_name(t->layer), (long long)t->hidden, (long long)t->maxk,
-               t->keep ? "kept" : t->half ? "in bf16" : "each time", order_name(t));
-        print_time(&t->forward);
-        print_time(&t->epoch);
-        print_why(*t->forward.word ? &t->forward : &t->epoch);
-        printf("\n");
+    candidate both = *first->word ? *first : *second;
+    snprintf(both.name, sizeof both.name, "%s", name);
+    if (*both.word) {
+        print_candidate(&both, 0, "%s", "");
+        return;
     }
+    both.time.median = first->time.median + second->time.median;
+    both.error = fmax(first->error, second->error);
+    print_candidate(&both, 0, both.error >= 0 ? "%s %.4f ms, %s %.4f ms, error %.1e%s" : "%s %.4f ms, %s %.4f ms",
+                    words[0], 1e3 * first->time.median, words[1], 1e3 * second->time.median, both.error,
+                    both.error <= GNN_TOLERANCE ? "" : ", WRONG");
 }
 
-static void print_aggregation(const gnn_aggregation *a)
+static void print_training(const gnn_training *t)
 {
-    printf("  aggregation of %lld of %lld columns: selection", (long long)a->k, (long long)a->width);
-    print_time(&a->kernels[AGGREGATE_SELECT]);
-    printf(" ms\n  %-24s %10s %10s %10s ms %10s\n", "", "forward", "backward", "total", "error");
-    for (int i = 0; i < ROWS; i++) {
-        const spmm_figures *forward = &a->kernels[rows[i].forward], *backward = backward_of(a, i);
-        printf("  %-24s", rows[i].name);
-        print_time(forward);
-        print_time(backward);
-        if (!*forward->word && !*backward->word)
-            printf(" %10.4f    %10.1e%s", milliseconds(forward->time.median + backward->time.median),
-                   fmax(forward->error, backward->error),
-                   fmax(forward->error, backward->error) <= GNN_TOLERANCE ? "" : ", WRONG");
-        print_why(*forward->word ? forward : backward);
-        printf("\n");
-    }
+    char name[64];
+    candidate epoch = t->epoch;
+    snprintf(name, sizeof name, "%s %lld%s%s", layer_name(t->layer), (long long)t->hidden,
+             t->keep ? ", A*X kept" : t->half ? ", in bf16" : "", t->renumbered ? ", community" : "");
+    snprintf(epoch.name, sizeof epoch.name, t->maxk ? "%.24s, maxk %lld" : "%.39s", name, (long long)t->maxk);
+    if (*t->forward.word) print_candidate(&t->forward, 0, "%s", "");
+    else print_candidate(&epoch, 0, "an epoch; forward %.4f ms", 1e3 * t->forward.time.median);
 }
 
 static void print_sampling(const gnn_sampling *s)
 {
-    printf("  sampling");
-    for (int l = 0; l < s->layers; l++) printf("%s%lld", l ? "," : " ", (long long)s->fanout[l]);
-    printf(" in %lld minibatches of %lld:", (long long)s->minibatches, (long long)s->batch);
-    print_time(&s->pass);
-    if (*s->pass.word) printf("%s\n", s->pass.why);
-    else
-        printf(" ms, %lld edges, %.1f M a second\n", (long long)s->edges,
-               1e-6 * (double)s->edges / s->pass.time.median);
+    candidate pass = s->pass;
+    int used = snprintf(pass.name, sizeof pass.name, "sampling");
+    for (int l = 0; l < s->layers; l++)
+        used += snprintf(pass.name + used, sizeof pass.name - (size_t)used, "%s%lld", l ? "," : " ",
+                         (long long)s->fanout[l]);
+    print_candidate(&pass, 0, "%lld minibatches of %lld, %lld edges, %.1f M a second", (long long)s->minibatches,
+                    (long long)s->batch, (long long)s->edges, 1e-6 * (double)s->edges / s->pass.time.median);
 }
 
 void gnn_report_result(const gnn_result *r)
 {
-    printf("%s: %lld nodes, %lld edges, %lld features, %lld classes, %lld nodes to train with\n", r->name,
-           (long long)r->nodes, (long long)r->edges, (long long)r->features, (long long)r->classes,
-           (long long)r->training_nodes);
-    print_trainings(r);
-    for (int i = 0; i < r->aggregation_count; i++) print_aggregation(&r->aggregations[i]);
+    print_case(r->name, "%lld nodes, %lld edges, %lld features, %lld classes, %lld nodes to train with",
+               (long long)r->nodes, (long long)r->edges, (long long)r->features, (long long)r->classes,
+               (long long)r->training_nodes);
+    if (r->order_seconds > 1e-3) printf("      renumbering: %.3f s\n", r->order_seconds);
+    for (int i = 0; i < r->training_count; i++) print_training(&r->trainings[i]);
+    for (int i = 0; i < r->aggregation_count; i++) {
+        const gnn_aggregation *a = &r->aggregations[i];
+        printf("      aggregation of %lld of %lld columns\n", (long long)a->k, (long long)a->width);
+        candidate select = a->kernels[AGGREGATE_SELECT];
+        snprintf(select.name, sizeof select.name, "selection");
+        print_candidate(&select, 0, "%s", "");
+        for (int k = 0; k < ROWS; k++)
+            print_pair(rows[k].name, &a->kernels[rows[k].forward], backward_of(a, k),
+                       (const char *[]){"forward", "backward"});
+    }
     for (int i = 0; i < r->sampling_count; i++) print_sampling(&r->samplings[i]);
     fflush(stdout);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
 
-/* "key": {...} */
-static void put_figures(io_output *out, const char *key, const spmm_figures *f)
+static void put_candidate(json *j, const char *key, const candidate *c)
 {
-    io_output_format(out, "\"%s\": {", key);
-    if (*f->word) {
-        put_text(out, "failed", f->word);
-        io_output_string(out, "\"why\": ");
-        put_json_text(out, f->why);
-    } else {
-        if (*f->name) put_text(out, "name", f->name);
-        if (f->error >= 0) io_output_format(out, "\"error\": %.3g, ", fmin(f->error, 1e300));
-        put_timing(out, &f->time);
+    if (begin_candidate(j, key, c)) {
+        if (*c->name) json_text(j, "name", c->name);
+        if (c->error >= 0) json_number(j, "error", finite_error(c->error));
+        put_timing(j, &c->time);
     }
-    io_output_string(out, "}");
+    json_end(j, '}');
 }
 
-static void put_training(io_output *out, const gnn_training *t)
+static void put_training(json *j, const gnn_training *t)
 {
-    io_output_string(out, "    {");
-    put_text(out, "model", layer_name(t->layer));
-    put_count(out, "hidden", t->hidden);
-    put_count(out, "maxk", t->maxk);
-    put_text(out, "order", order_name(t));
-    io_output_format(out, "\"kept\": %s, \"half\": %s, ", t->keep ? "true" : "false", t->half ? "true" : "false");
-    put_figures(out, "forward", &t->forward);
-    io_output_string(out, ", ");
-    put_figures(out, "epoch", &t->epoch);
-    io_output_string(out, "}");
+    json_begin(j, NULL, '{');
+    json_text(j, "model", layer_name(t->layer));
+    json_count(j, "hidden", t->hidden);
+    json_count(j, "maxk", t->maxk);
+    json_text(j, "order", order_name(t));
+    json_flag(j, "kept", t->keep);
+    json_flag(j, "half", t->half);
+    put_candidate(j, "forward", &t->forward);
+    put_candidate(j, "epoch", &t->epoch);
+    json_end(j, '}');
 }
 
-static void put_aggregation(io_output *out, const gnn_aggregation *a)
+static void put_aggregation(json *j, const gnn_aggregation *a)
 {
-    io_output_string(out, "    {");
-    put_count(out, "width", a->width);
-    put_count(out, "k", a->k);
-    put_count(out, "longest_row", a->longest_row);
-    io_output_string(out, "\"rows\": [");
+    json_begin(j, NULL, '{');
+    json_count(j, "width", a->width);
+    json_count(j, "k", a->k);
+    json_count(j, "longest_row", a->longest_row);
+    json_begin(j, "rows", '[');
     for (int i = 0; i < ROWS; i++) {
-        io_output_string(out, i ? ",\n      {" : "\n      {");
-        put_text(out, "name", rows[i].name);
-        put_figures(out, "forward", &a->kernels[rows[i].forward]);
-        io_output_string(out, ", ");
-        put_figures(out, "backward", backward_of(a, i));
-        io_output_string(out, "}");
+        json_begin(j, NULL, '{');
+        json_text(j, "name", rows[i].name);
+        put_candidate(j, "forward", &a->kernels[rows[i].forward]);
+        put_candidate(j, "backward", backward_of(a, i));
+        json_end(j, '}');
     }
-    io_output_string(out, "],\n     ");
-    put_figures(out, "select", &a->kernels[AGGREGATE_SELECT]);
-    io_output_string(out, "}");
+    json_end(j, ']');
+    put_candidate(j, "select", &a->kernels[AGGREGATE_SELECT]);
+    json_end(j, '}');
 }
 
-static void put_sampling(io_output *out, const gnn_sampling *s)
+static void put_sampling(json *j, const gnn_sampling *s)
 {
-    io_output_string(out, "    {\"fanout\": [");
-    for (int l = 0; l < s->layers; l++) io_output_format(out, "%s%lld", l ? ", " : "", (long long)s->fanout[l]);
-    io_output_string(out, "], ");
-    put_count(out, "batch", s->batch);
-    put_count(out, "minibatches", s->minibatches);
-    put_count(out, "edges", s->edges);
-    if (*s->pass.word) io_output_string(out, "\"edges_a_second\": null, ");
-    else io_output_format(out, "\"edges_a_second\": %.6g, ", (double)s->edges / s->pass.time.median);
-    put_figures(out, "pass", &s->pass);
-    io_output_string(out, "}");
+    json_begin(j, NULL, '{');
+    json_counts(j, "fanout", s->fanout, s->layers);
+    json_count(j, "batch", s->batch);
+    json_count(j, "minibatches", s->minibatches);
+    json_count(j, "edges", s->edges);
+    json_number(j, "edges_a_second", *s->pass.word ? NAN : (double)s->edges / s->pass.time.median);
+    put_candidate(j, "pass", &s->pass);
+    json_end(j, '}');
 }
 
-static void put_result(io_output *out, const gnn_result *r)
+static void put_result(json *j, const gnn_result *r)
 {
-    io_output_string(out, "  {");
-    put_text(out, "matrix", r->name);
-    put_text(out, "generated", r->spec);
-    put_text(out, "file", r->folder);
-    put_count(out, "nodes", r->nodes);
-    put_count(out, "edges", r->edges);
-    put_count(out, "features", r->features);
-    put_count(out, "classes", r->classes);
-    put_count(out, "training_nodes", r->training_nodes);
-    io_output_format(out, "\"symmetric\": %s, \"order_seconds\": %.6f,\n   \"training\": [",
-                     r->symmetric ? "true" : "false", r->order_seconds);
-    for (int i = 0; i < r->training_count; i++) {
-        io_output_string(out, i ? ",\n" : "\n");
-        put_training(out, &r->trainings[i]);
-    }
-    io_output_string(out, "],\n   \"aggregation\": [");
-    for (int i = 0; i < r->aggregation_count; i++) {
-        io_output_string(out, i ? ",\n" : "\n");
-        put_aggregation(out, &r->aggregations[i]);
-    }
-    io_output_string(out, "],\n   \"sampling\": [");
-    for (int i = 0; i < r->sampling_count; i++) {
-        io_output_string(out, i ? ",\n" : "\n");
-        put_sampling(out, &r->samplings[i]);
-    }
-    io_output_string(out, "]}");
+    json_begin(j, NULL, '{');
+    json_text(j, "matrix", r->name);
+    json_text(j, "generated", r->spec);
+    json_text(j, "file", r->folder);
+    json_count(j, "nodes", r->nodes);
+    json_count(j, "edges", r->edges);
+    json_count(j, "features", r->features);
+    json_count(j, "classes", r->classes);
+    json_count(j, "training_nodes", r->training_nodes);
+    json_flag(j, "symmetric", r->symmetric);
+    json_seconds(j, "order_seconds", r->order_seconds);
+    json_begin(j, "training", '[');
+    for (int i = 0; i < r->training_count; i++) put_training(j, &r->trainings[i]);
+    json_end(j, ']');
+    json_begin(j, "aggregation", '[');
+    for (int i = 0; i < r->aggregation_count; i++) put_aggregation(j, &r->aggregations[i]);
+    json_end(j, ']');
+    json_begin(j, "sampling", '[');
+    for (int i = 0; i < r->sampling_count; i++) put_sampling(j, &r->samplings[i]);
+    json_end(j, ']');
+    json_end(j, '}');
 }
 
-sp_status gnn_report_json(sp_context *context, const machine *m, const bench_options *o, const gnn_result *results,
+sp_status gnn_report_json(sp_context *context, const machine *m, const gnn_options *o, const gnn_result *results,
                           int count)
 {
-    io_output *out;
-    sp_status status = report_open(context, m, o, &out);
+    json file, *j = &file;
+    const sp_status status = report_open(context, m, &o->common, j);
     if (status != SP_OK) return status;
-    report_list(out, o);
-    for (int i = 0; i < count; i++) {
-        io_output_string(out, i ? ",\n" : "\n");
-        put_result(out, &results[i]);
-    }
-    return report_close(out);
+    report_list(j, &o->common);
+    for (int i = 0; i < count; i++) put_result(j, &results[i]);
+    return report_close(j);
 }

@@ -40,7 +40,7 @@ static sp_status measure(sample_run *run, const sp_csr *matrix)
     for (int64_t i = 0; i < c->result->nodes; i++)
         if (c->data->split[i] == GNN_TRAIN) run->nodes[run->count++] = (int32_t)i;
     TRY(gnn_sampler_create(c->engine, matrix, &options, &run->sampler));
-    TRY(time_steps(c->options, pass_step, NULL, run, &run->made->pass.time));
+    TRY(time_steps(&c->options->common, pass_step, NULL, run, &run->made->pass.time));
 done:
     return status;
 }
@@ -54,7 +54,7 @@ sp_status gnn_sample(gnn_case *c, const int64_t *fanout, int layers)
     for (int l = 0; l < layers; l++) made->fanout[l] = fanout[l];
     sp_status status = gnn_operator(c->host, &c->data->graph, GNN_SAGE, SP_F32, &matrix);
     if (status != SP_OK) return status;
-    status = spmm_failure(c->context, measure(&run, &matrix), &made->pass);
+    status = candidate_failed(c->context, measure(&run, &matrix), &made->pass);
     gnn_sampler_free(run.sampler);
     sp_free(c->context, run.nodes);
     sp_csr_free(c->host, &matrix);

@@ -6,9 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "contract_bench.h"
-#include "gnn_bench.h"
-#include "spmm_bench.h"
+#include "options.h"
+#include "report.h"
 
 /* ---- one case ------------------------------------------------------------------------------------------ */
 
@@ -16,13 +15,13 @@
  * places. */
 static sp_status load_right(bench_case *c, const source *from)
 {
-    const bench_options *o = c->options;
+    const spgemm_options *o = c->options;
     const source own_right = {.name = from->right, .spec = from->right, .seed = from->seed + 1};
     const bench_operation operation = from->family ? from->operation : o->operation;
     sp_status status = SP_OK;
     c->b = operation == OPERATION_SQUARE ? &c->a : &c->b_own;
     if (operation == OPERATION_TIMES)
-        status = input_load(c->host, from->family ? &own_right : &o->times, o, &c->b_own);
+        status = input_load(c->host, from->family ? &own_right : &o->times, &o->common, &c->b_own);
     else if (operation != OPERATION_SQUARE) status = sp_csr_transpose(c->host, &c->a, &c->b_own);
     if (status == SP_OK && operation == OPERATION_ATA) {
         const sp_csr a = c->a;
@@ -59,14 +58,14 @@ static void describe_case(bench_case *c)
 static sp_status load_case(bench_case *c, const source *from)
 {
     static const char *const names[] = {"A*A", "A*transpose(A)", "transpose(A)*A"}; /* by bench_operation */
-    const bench_options *o = c->options;
+    const spgemm_options *o = c->options;
     const bench_operation operation = from->family ? from->operation : o->operation;
     bench_result *r = c->result;
     sp_status status;
     r->from = from;
     r->name = source_name(from);
     r->operation = operation < OPERATION_TIMES ? names[operation] : from->family ? from->right : o->times.name;
-    TRY(input_load(c->host, from, o, &c->a));
+    TRY(input_load(c->host, from, &o->common, &c->a));
     TRY(load_right(c, from));
     describe_case(c);
 done:
@@ -83,39 +82,39 @@ static void close_case(bench_case *c)
 /* ---- the whole run ------------------------------------------------------------------------------------- */
 
 /* The machine and the peers, and what "auto" means here; once the first matrix is there. */
-static sp_status look_around(sp_context *host, const bench_options *o, machine *m, peer_set *peers)
+static sp_status look_around(sp_context *host, const spgemm_options *o, machine *m, peer_set *peers)
 {
     bool cuda;
-    const sp_status status = machine_look_around(host, o, m, &cuda);
+    const sp_status status = machine_look_around(host, &o->common, m, &cuda);
     if (status != SP_OK) return status;
-    peers_open(host, o, cuda, peers);
-    report_header(m, o);
+    peers_open(host, &o->common, cuda, peers);
+    print_machine(m, &o->common, semiring_name(o->common.semiring));
     return SP_OK;
 }
 
 /* A product that failed or was wrong fails the run, but only after the other matrices. */
-static sp_status run_all(sp_context *host, const bench_options *o, int *code)
+static sp_status run_all(sp_context *host, const spgemm_options *o, int *code)
 {
     bench_result *results = NULL;
     bench_case c = {.host = host};
     machine m;
     peer_set peers = {0};
     sp_status status;
-    TRY(sp_calloc(host, o->source_count, sizeof *results, (void **)&results));
-    if (o->json) TRY(io_output_check(host, o->json));
-    for (int i = 0; i < o->source_count; i++) {
+    TRY(sp_calloc(host, o->common.source_count, sizeof *results, (void **)&results));
+    if (o->common.json) TRY(io_output_check(host, o->common.json));
+    for (int i = 0; i < o->common.source_count; i++) {
         bench_result *r = &results[i];
         c = (bench_case){.options = o, .interrupt = &interrupt_signal, .host = host, .result = r};
-        status = load_case(&c, &o->sources[i]);
+        status = load_case(&c, &o->common.sources[i]);
         if (status == SP_ERROR_ARGUMENT && (r->from->spec || o->times.spec)) *code = EXIT_USAGE;
         if (status != SP_OK) goto done;
         if (i == 0) TRY(look_around(host, o, &m, &peers));
         TRY(own_measure(&c));
         TRY(peers_measure(&c, &peers));
         close_case(&c);
-        report_result(&m, o, r);
-        if (*r->own.word || (o->check && !r->checked.good)) *code = EXIT_FAILED;
-        if (o->json) TRY(report_json(host, &m, o, results, i + 1));
+        spgemm_report_result(&m, o, r);
+        if (*r->own.word || (!o->common.no_check && !r->checked.good)) *code = EXIT_FAILED;
+        if (o->common.json) TRY(spgemm_report_json(host, &m, o, results, i + 1));
     }
     if (fflush(stdout) != 0 || ferror(stdout)) TRY(sp_fail(host, SP_ERROR_ARGUMENT, "stdout: %s", strerror(errno)));
 done:
@@ -126,30 +125,40 @@ done:
 }
 
 /* What was measured and where it was written, if it was; the figures are on stdout. */
-static void summarise(const bench_options *o)
+static void summarise(const any_options *any)
 {
-    tool_line line = {.tool = "sparse-bench"};
+    const bench_options *o = &any->common;
+    const char *folder = o->kind == BENCH_GNN ? any->gnn.export : NULL;
+    tool_line line = open_line("sparse-bench", false);
     char more[64] = "";
-    if (o->source_count == 0 || (!o->json && !o->export)) return;
+    if (o->source_count == 0 || (!o->json && !folder)) return;
     if (o->source_count > 1) snprintf(more, sizeof more, " and %d more", o->source_count - 1);
     summary_line(&line, "%s %.1000s%s; wrote %.1000s%s%.1000s", o->sources[0].spec ? "made" : "read",
-                 o->sources[0].name, more, o->export ? o->export : "", o->export && o->json ? " and " : "",
+                 o->sources[0].name, more, folder ? folder : "", folder && o->json ? " and " : "",
                  o->json ? o->json : "");
 }
 
-static int run(const bench_options *o)
+static sp_status run_command(sp_context *host, const any_options *o, int *code)
 {
-    const sp_context_options options = {.device = "cpu", .threads = o->threads, .interrupt = &interrupt_signal};
+    switch (o->common.kind) {
+    case BENCH_SPMM: return spmm_run(host, &o->spmm, &interrupt_signal, code);
+    case BENCH_CONTRACT: return contract_run(host, &o->contract, &interrupt_signal, code);
+    case BENCH_GNN: return gnn_run(host, &o->gnn, &interrupt_signal, code);
+    case BENCH_SPGEMM: break;
+    }
+    return run_all(host, &o->spgemm, code);
+}
+
+static int run(const any_options *o)
+{
+    const sp_context_options options = {.device = "cpu", .threads = (int)o->common.threads,
+                                        .interrupt = &interrupt_signal};
     sp_context *host;
     int code = EXIT_DONE;
     sp_status status = sp_context_create(&options, &host);
-    if (status == SP_OK)
-        status = o->kind == BENCH_SPMM       ? spmm_run(host, o, &interrupt_signal, &code)
-                 : o->kind == BENCH_CONTRACT ? contract_run(host, o, &interrupt_signal, &code)
-                 : o->kind == BENCH_GNN      ? gnn_run(host, o, &interrupt_signal, &code)
-                                             : run_all(host, o, &code);
+    if (status == SP_OK) status = run_command(host, o, &code);
     if (interrupt_signal || status != SP_OK) {
-        tool_line line = {.tool = "sparse-bench"};
+        tool_line line = open_line("sparse-bench", false);
         const int failed = end_failed(&line, host, status);
         if (interrupt_signal || code == EXIT_DONE) code = failed;
     }
@@ -160,7 +169,7 @@ static int run(const bench_options *o)
 
 int main(int argc, char **argv)
 {
-    static bench_options o;
+    static any_options o;
     hold_standard_streams();
     if (argc < 2) {
         bench_usage(stderr);
@@ -172,10 +181,10 @@ int main(int argc, char **argv)
         return end_answer("sparse-bench");
     }
     switch (bench_parse(argc, argv, &o)) {
-    case REQUEST_MISTAKE: return EXIT_USAGE;
-    case REQUEST_HELP: bench_usage(stdout); return end_answer("sparse-bench");
-    case REQUEST_VERSION: puts("sparse-bench " SP_VERSION); return end_answer("sparse-bench");
-    case REQUEST_BENCH: break;
+    case OPTIONS_MISTAKE: return EXIT_USAGE;
+    case OPTIONS_HELP: bench_command_usage(stdout, o.common.kind); return end_answer("sparse-bench");
+    case OPTIONS_VERSION: puts("sparse-bench " SP_VERSION); return end_answer("sparse-bench");
+    case OPTIONS_RUN: break;
     }
     catch_signals("sparse-bench");
     return run(&o);

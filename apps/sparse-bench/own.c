@@ -4,6 +4,12 @@
 
 #include "bench.h"
 
+sp_context_options compute_options(const bench_options *o, const volatile int *interrupt)
+{
+    return (sp_context_options){.device = o->device, .threads = (int)o->threads, .memory_budget = (size_t)o->memory,
+                                .interrupt = interrupt};
+}
+
 /* ---- samples ------------------------------------------------------------------------------------------- */
 
 static void order(double *list, int count)
@@ -74,23 +80,12 @@ static void own_taken(void *user, int sample)
     run->infos[sample] = run->info;
 }
 
-/* A failure becomes a word and a sentence in the result, unless the run was interrupted. */
-static sp_status describe_failure(sp_context *context, sp_status status, own_result *result)
-{
-    if (status == SP_OK || status == SP_ERROR_INTERRUPTED) return status;
-    snprintf(result->word, sizeof result->word, "%s",
-             status == SP_ERROR_HOST_MEMORY || status == SP_ERROR_DEVICE_MEMORY ? "memory"
-             : status == SP_ERROR_UNSUPPORTED                                   ? "unsupported"
-                                                                                : "failed");
-    snprintf(result->why, sizeof result->why, "%s", sp_last_error(context));
-    return SP_OK;
-}
-
-static sp_status measure(own_run *run, const bench_options *options, own_result *result)
+static sp_status measure(own_run *run, const bench_options *options, candidate *result, sp_spgemm_info *info)
 {
     sp_status status = time_steps(options, own_step, own_taken, run, &result->time);
-    if (status == SP_OK) result->info = run->infos[result->time.middle];
-    return describe_failure(run->context, status, result);
+    if (status == SP_OK) *info = run->infos[result->time.middle];
+    result->peak_bytes = info->peak_bytes;
+    return candidate_failed(run->context, status, result);
 }
 
 /* The rows that will be compared, taken from a product before it is timed. */
@@ -102,11 +97,11 @@ static sp_status keep_rows(bench_case *c, own_run *run)
     const raw_matrix raw = raw_of(&run->c);
     if (first) {
         bench_result *r = c->result;
-        const size_t value = c->options->type == SP_F32 ? sizeof(float) : sizeof(double);
+        const size_t value = c->options->common.type == SP_F32 ? sizeof(float) : sizeof(double);
         r->bytes += 8 * (run->c.rows + 1) + run->c.nnz * (int64_t)(4 + (run->c.values ? value : 0));
-        r->own.info = run->info;
+        r->info = run->info;
     }
-    if (!c->options->check) goto done;
+    if (c->options->common.no_check) goto done;
     TRY(choose_rows(c->host, &run->c, &c->a, c->b, &c->ranges));
     TRY(extract_rows(c->host, &raw, &c->ranges, &c->ours));
 done:
@@ -117,7 +112,8 @@ done:
 
 /* ---- what else may be asked for ------------------------------------------------------------------------ */
 
-static const sp_aia aia_modes[AIA_MODES] = {SP_AIA_UNCACHED, SP_AIA_OFF, SP_AIA_ON};
+const sp_aia aia_modes[AIA_MODES] = {SP_AIA_UNCACHED, SP_AIA_OFF, SP_AIA_ON};
+const char *const aia_names[AIA_MODES] = {"stage off, uncached loads", "stage off", "stage on"};
 
 static sp_status measure_aia(bench_case *c, own_run *run)
 {
@@ -125,11 +121,12 @@ static sp_status measure_aia(bench_case *c, own_run *run)
     sp_status status = SP_OK;
     run->options.algorithm = SP_SPGEMM_HASH;
     for (int i = 0; i < AIA_MODES && status == SP_OK; i++) {
-        own_result *result = &c->result->aia[i];
+        candidate *result = &c->result->aia[i];
+        snprintf(result->name, sizeof result->name, "%s", aia_names[i]);
         run->options.aia = aia_modes[i];
-        if (sp_context_is_cuda(run->context)) status = measure(run, c->options, result);
+        if (sp_context_is_cuda(run->context)) status = measure(run, &c->options->common, result, &c->result->aia_info[i]);
         else
-            status = describe_failure(run->context, sp_fail(run->context, SP_ERROR_UNSUPPORTED,
+            status = candidate_failed(run->context, sp_fail(run->context, SP_ERROR_UNSUPPORTED,
                                                             "the CPU has no such stage"), result);
     }
     run->options = before;
@@ -150,51 +147,52 @@ static sp_status check_plan(bench_case *c, own_run *run)
     const raw_matrix raw = raw_of(&run->c);
     sp_status status = extract_rows(c->host, &raw, &c->ranges, &made);
     if (status != SP_OK) return sp_fail(run->context, status, "%s", sp_last_error(c->host));
-    compare_extracts(&c->a, c->b, c->options, &c->ranges, &c->ours, &made, &v);
+    compare_extracts(&c->a, c->b, &c->options->common, &c->ranges, &c->ours, &made, &v);
     extract_free(c->host, &made);
     return v.good ? SP_OK : sp_fail(run->context, SP_ERROR_MATRIX, "a plan gives another C: %s", v.sentence);
 }
 
 static sp_status measure_plan(bench_case *c, own_run *run)
 {
-    own_result *result = &c->result->plan;
+    candidate *result = &c->result->plan;
+    snprintf(result->name, sizeof result->name, "plan");
     double began = wall_seconds();
     sp_status status = sp_spgemm_plan_create(run->context, &run->a, run->b, &run->options, &run->plan);
     device_finish();
-    c->result->plan_seconds = wall_seconds() - began;
+    result->once_seconds = wall_seconds() - began;
     if (status == SP_OK) {
-        result->info = *sp_spgemm_plan_info(run->plan);
-        status = time_steps(c->options, plan_step, NULL, run, &result->time);
+        c->result->plan_info = *sp_spgemm_plan_info(run->plan);
+        status = time_steps(&c->options->common, plan_step, NULL, run, &result->time);
     }
-    if (status == SP_OK && c->options->check) status = check_plan(c, run);
+    if (status == SP_OK && !c->options->common.no_check) status = check_plan(c, run);
     sp_csr_free(run->context, &run->c);
     sp_spgemm_plan_free(run->plan);
-    return describe_failure(run->context, status, result);
+    return candidate_failed(run->context, status, result);
 }
 
 /* ---- one case ------------------------------------------------------------------------------------------ */
 
 sp_status own_measure(bench_case *c)
 {
-    const bench_options *o = c->options;
-    const sp_context_options options = {.device = o->device, .threads = o->threads,
-                                        .memory_budget = (size_t)o->memory, .interrupt = c->interrupt};
+    const spgemm_options *o = c->options;
+    const sp_context_options options = compute_options(&o->common, c->interrupt);
     own_run *run = NULL;
     sp_context *context;
     sp_status status = sp_context_create(&options, &context);
-    if (status != SP_OK) return sp_fail(c->host, status, "--device %s: %s", o->device, sp_last_error(NULL));
+    if (status != SP_OK) return sp_fail(c->host, status, "--device %s: %s", o->common.device, sp_last_error(NULL));
     TRY(sp_calloc(context, 1, sizeof *run, (void **)&run));
-    *run = (own_run){.context = context, .options = {.semiring = o->semiring, .algorithm = o->algorithm}};
+    *run = (own_run){.context = context, .options = {.semiring = o->common.semiring, .algorithm = o->algorithm}};
     const sp_space space = sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST;
     TRY(sp_csr_copy(context, &c->a, space, &run->a));
     run->b = &run->a;
+    snprintf(c->result->own.name, sizeof c->result->own.name, "ours");
     if (c->b != &c->a) {
         TRY(sp_csr_copy(context, c->b, space, &run->b_own));
         run->b = &run->b_own;
     }
-    TRY(describe_failure(context, keep_rows(c, run), &c->result->own));
+    TRY(candidate_failed(context, keep_rows(c, run), &c->result->own));
     if (*c->result->own.word) goto done;
-    TRY(measure(run, o, &c->result->own));
+    TRY(measure(run, &o->common, &c->result->own, &c->result->info));
     if (o->aia) TRY(measure_aia(c, run));
     if (o->plan) TRY(measure_plan(c, run));
 done:

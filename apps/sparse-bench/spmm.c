@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "base/value.h"
+#include "report.h"
 #include "spmm_bench.h"
 
 /* ---- figures ------------------------------------------------------------------------------------------- */
@@ -49,18 +51,6 @@ sp_status spmm_time(const bench_options *options, sp_status (*run)(void *), void
     for (int i = 0; i < time->count; i++) time->seconds[i] /= b.count;
     time->median /= b.count;
     return status;
-}
-
-sp_status spmm_failure(sp_context *context, sp_status status, spmm_figures *figures)
-{
-    if (status == SP_OK || status == SP_ERROR_INTERRUPTED) return status;
-    snprintf(figures->word, sizeof figures->word, "%s",
-             status == SP_ERROR_NO_DEVICE                                         ? "absent"
-             : status == SP_ERROR_HOST_MEMORY || status == SP_ERROR_DEVICE_MEMORY ? "memory"
-             : status == SP_ERROR_UNSUPPORTED                                     ? "unsupported"
-                                                                                  : "failed");
-    snprintf(figures->why, sizeof figures->why, "%s", sp_last_error(context));
-    return SP_OK;
 }
 
 /* ---- operands ------------------------------------------------------------------------------------------ */
@@ -113,7 +103,7 @@ static sp_status make_features(spmm_case *c, int64_t width)
     const int64_t count = c->a.cols * width;
 #pragma omp parallel for schedule(static) num_threads(sp_context_threads(c->host))
     for (int64_t at = 0; at < count; at++) {
-        const uint64_t random = mix64((uint64_t)c->options->seeds[0] ^ (uint64_t)at);
+        const uint64_t random = mix64((uint64_t)c->options->common.seeds.number[0] ^ (uint64_t)at);
         const double value = (0.25 + 0.75 * (double)(random >> 12) * 0x1p-52) * (random & 1 ? -1 : 1);
         const uint16_t sign = (uint16_t)(random & 1 ? 0x8000 : 0);
         if (type == SP_DENSE_F32) ((float *)values)[at] = (float)value;
@@ -130,12 +120,6 @@ static sp_status make_features(spmm_case *c, int64_t width)
 static const double REFERENCE_PRODUCTS = 1e8;
 enum { REFERENCE_ROWS = 20000, REFERENCE_RUN = 40 /* of neighbours, which are fetched at once */ };
 
-double spmm_weight(const sp_csr *a, int64_t entry)
-{
-    if (!a->values) return 1;
-    return a->value_type == SP_F32 ? (double)((const float *)a->values)[entry] : ((const double *)a->values)[entry];
-}
-
 static void refer_row(const spmm_case *c, int64_t row, double *sums, double *sizes)
 {
     const sp_csr *a = &c->a;
@@ -147,7 +131,7 @@ static void refer_row(const spmm_case *c, int64_t row, double *sums, double *siz
     for (int64_t k = first; k < end; k++)
         for (int64_t j = 0; j < width; j++) {
             const double x = value_at(c->x.values, c->x.type, a->col_indices[k] * c->x.stride + j);
-            const double term = spmm_weight(a, k) * x / share;
+            const double term = entry_value(a, k) * x / share;
             if (reduce <= SP_REDUCE_MEAN) {
                 sums[j] += term;
                 sizes[j] += fabs(term);
@@ -195,9 +179,9 @@ done:
     return status;
 }
 
-double spmm_tolerance(const bench_options *options)
+double spmm_tolerance(const spmm_options *options)
 {
-    return (options->type == SP_F64 ? 1e-12 : 1e-5) + spmm_rounding(options->result);
+    return (options->common.type == SP_F64 ? 1e-12 : 1e-5) + spmm_rounding(options->result);
 }
 
 sp_status spmm_compare(const spmm_case *c, const void *values, sp_dense_type type, sp_dense_type weights,
@@ -244,36 +228,39 @@ static sp_status own_step(void *user)
     return sp_spmm_execute(run->plan, 1, &run->x, 0, &run->y);
 }
 
+static const char *const names[SPMM_ALGORITHMS] = {"ours", "row split", "block partition", "bidirectional"};
+
 /* A plan, how many products make a sample, and a product that is compared. */
 static sp_status prepare_own(spmm_case *c, own_run *run, sp_spmm_algorithm algorithm, int *count)
 {
-    spmm_figures *figures = &c->result->own[algorithm];
+    candidate *figures = &c->result->own[algorithm];
     const sp_spmm_options options = {.algorithm = algorithm, .reduce = c->options->reduce};
     sp_status status = SP_OK;
     figures->error = -1;
+    snprintf(figures->name, sizeof figures->name, "%s", names[algorithm]);
     for (int time = 0; time < 2 && status == SP_OK; time++) { /* the first plan warms up */
         sp_spmm_plan_free(run->plan);
         run->plan = NULL;
         const double began = wall_seconds();
         status = sp_spmm_plan_create(run->context, &run->a, run->x.cols, &options, &run->plan);
         device_finish();
-        figures->plan_seconds = wall_seconds() - began;
+        figures->once_seconds = wall_seconds() - began;
     }
     if (status == SP_OK) {
         status = choose_count(own_step, run, count);
         figures->info = *sp_spmm_plan_info(run->plan); /* 16-bit features may have a plan of their own by now */
     }
-    if (status == SP_OK && c->options->check) {
+    if (status == SP_OK && !c->options->common.no_check) {
         status = spmm_compare(c, run->y.values, run->y.type, SP_DENSE_F32, &figures->error);
         if (status != SP_OK) sp_fail(run->context, status, "%s", sp_last_error(c->host));
     }
-    return spmm_failure(run->context, status, figures);
+    return candidate_failed(run->context, status, figures);
 }
 
 /* The algorithms take turns, sample by sample: what slows the machine for a while slows all of them. */
 static sp_status measure_own(spmm_case *c, own_run *run)
 {
-    const bench_options *o = c->options;
+    const spmm_options *o = c->options;
     sp_spmm_plan *plans[SPMM_ALGORITHMS] = {0};
     double spent[SPMM_ALGORITHMS] = {0};
     int counts[SPMM_ALGORITHMS];
@@ -283,10 +270,10 @@ static sp_status measure_own(spmm_case *c, own_run *run)
         plans[i] = run->plan;
         run->plan = NULL;
     }
-    for (int turn = 0; turn < o->repeat * SPMM_ALGORITHMS && status == SP_OK; turn++) {
+    for (int turn = 0; turn < o->common.repeat * SPMM_ALGORITHMS && status == SP_OK; turn++) {
         const int i = turn % SPMM_ALGORITHMS;
-        spmm_figures *figures = &c->result->own[i];
-        if (*figures->word || (figures->time.count > 0 && spent[i] > o->limit)) continue;
+        candidate *figures = &c->result->own[i];
+        if (*figures->word || (figures->time.count > 0 && spent[i] > o->common.limit)) continue;
         run->plan = plans[i];
         device_finish();
         const double began = wall_seconds();
@@ -295,7 +282,7 @@ static sp_status measure_own(spmm_case *c, own_run *run)
         const double seconds = wall_seconds() - began;
         spent[i] += seconds;
         if (status == SP_OK) figures->time.seconds[figures->time.count++] = seconds / counts[i];
-        status = spmm_failure(run->context, status, figures);
+        status = candidate_failed(run->context, status, figures);
     }
     for (int i = 0; i < SPMM_ALGORITHMS; i++) {
         if (c->result->own[i].time.count > 0) time_median(&c->result->own[i].time);
@@ -306,7 +293,7 @@ static sp_status measure_own(spmm_case *c, own_run *run)
 }
 
 /* A matrix of the same shape as X or Y where the options say. */
-static sp_status make_operand(const bench_options *o, sp_context *context, int64_t rows, int64_t cols,
+static sp_status make_operand(const spmm_options *o, sp_context *context, int64_t rows, int64_t cols,
                               sp_dense_type type, sp_dense *matrix)
 {
     const sp_space space = sp_context_is_cuda(context) && !o->host ? SP_DEVICE : SP_HOST;
@@ -315,7 +302,7 @@ static sp_status make_operand(const bench_options *o, sp_context *context, int64
     return device_pin(context, (size_t)(rows * cols) * spmm_size_of(type), &matrix->values);
 }
 
-static void free_operand(const bench_options *o, sp_context *context, sp_dense *matrix)
+static void free_operand(const spmm_options *o, sp_context *context, sp_dense *matrix)
 {
     if (o->host == HOST_PINNED) device_unpin(matrix->values);
     else sp_dense_free(context, matrix);
@@ -323,12 +310,11 @@ static void free_operand(const bench_options *o, sp_context *context, sp_dense *
 
 static sp_status measure_ours(spmm_case *c)
 {
-    const bench_options *o = c->options;
-    const sp_context_options options = {.device = o->device, .threads = o->threads,
-                                        .memory_budget = (size_t)o->memory, .interrupt = c->interrupt};
+    const spmm_options *o = c->options;
+    const sp_context_options options = compute_options(&o->common, c->interrupt);
     own_run run = {0};
     sp_status status = sp_context_create(&options, &run.context);
-    if (status != SP_OK) return sp_fail(c->host, status, "--device %s: %s", o->device, sp_last_error(NULL));
+    if (status != SP_OK) return sp_fail(c->host, status, "--device %s: %s", o->common.device, sp_last_error(NULL));
     const sp_space space = sp_context_is_cuda(run.context) ? SP_DEVICE : SP_HOST;
     TRY(sp_csr_copy(run.context, &c->a, space, &run.a));
     TRY(make_operand(o, run.context, c->x.rows, c->x.cols, c->x.type, &run.x));
@@ -372,7 +358,7 @@ static sp_status run_case(spmm_case *c, int64_t width, const spmm_peer_set *peer
 {
     sp_status status;
     TRY(make_features(c, width));
-    if (c->options->check) TRY(make_reference(c));
+    if (!c->options->common.no_check) TRY(make_reference(c));
     TRY(measure_ours(c));
     TRY(spmm_peers_measure(c, peers));
 done:
@@ -381,20 +367,20 @@ done:
     return status;
 }
 
-static bool good(const bench_options *o, const spmm_result *r)
+static bool good(const spmm_options *o, const spmm_result *r)
 {
     for (int i = 0; i < SPMM_ALGORITHMS; i++)
-        if (*r->own[i].word || (o->check && !(r->own[i].error <= spmm_tolerance(o)))) return false;
+        if (*r->own[i].word || (!o->common.no_check && !(r->own[i].error <= spmm_tolerance(o)))) return false;
     for (int i = 0; i < r->variant_count; i++)
-        if (!*r->variants[i].word && o->check && !(r->variants[i].error <= spmm_tolerance(o))) return false;
+        if (!*r->variants[i].word && !o->common.no_check && !(r->variants[i].error <= spmm_tolerance(o))) return false;
     return true;
 }
 
 /* The machine and the peers, once the first graph is there. */
-static sp_status look_around(sp_context *host, const bench_options *o, machine *m, spmm_peer_set *peers)
+static sp_status look_around(sp_context *host, const spmm_options *o, machine *m, spmm_peer_set *peers)
 {
     bool cuda;
-    const sp_status status = machine_look_around(host, o, m, &cuda);
+    const sp_status status = machine_look_around(host, &o->common, m, &cuda);
     if (status != SP_OK) return status;
     if (o->host && !cuda) return sp_fail(host, SP_ERROR_ARGUMENT, "--host needs a CUDA device");
     if (o->host) {
@@ -402,11 +388,14 @@ static sp_status look_around(sp_context *host, const bench_options *o, machine *
         if (measured != SP_OK) return measured;
     }
     spmm_peers_open(host, o, cuda, peers);
-    spmm_report_header(m, o);
+    char types[64];
+    snprintf(types, sizeof types, "features %s, result %s, %s", features_name(o->features), features_name(o->result),
+             reduce_name(o->reduce));
+    print_machine(m, &o->common, types);
     return SP_OK;
 }
 
-sp_status spmm_run(sp_context *host, const bench_options *o, const volatile int *interrupt, int *code)
+sp_status spmm_run(sp_context *host, const spmm_options *o, const volatile int *interrupt, int *code)
 {
     spmm_case c = {.options = o, .interrupt = interrupt, .host = host};
     spmm_result *results = NULL;
@@ -415,26 +404,26 @@ sp_status spmm_run(sp_context *host, const bench_options *o, const volatile int 
     int done_cases = 0;
     sp_status status;
     c.machine = &m;
-    TRY(sp_calloc(host, (int64_t)o->source_count * o->width_count, sizeof *results, (void **)&results));
-    if (o->json) TRY(io_output_check(host, o->json));
-    for (int i = 0; i < o->source_count; i++) {
+    TRY(sp_calloc(host, (int64_t)o->common.source_count * o->widths.count, sizeof *results, (void **)&results));
+    if (o->common.json) TRY(io_output_check(host, o->common.json));
+    for (int i = 0; i < o->common.source_count; i++) {
         sp_csr_free(host, &c.a);
-        status = input_load(host, &o->sources[i], o, &c.a);
-        if (status == SP_ERROR_ARGUMENT && o->sources[i].spec) *code = EXIT_USAGE;
+        status = input_load(host, &o->common.sources[i], &o->common, &c.a);
+        if (status == SP_ERROR_ARGUMENT && o->common.sources[i].spec) *code = EXIT_USAGE;
         if (status != SP_OK) goto done;
         if (i == 0) TRY(look_around(host, o, &m, &peers));
-        const int64_t own_width = o->widths_given ? 0 : preset_width(&o->sources[i]);
-        for (int w = 0; w < (own_width ? 1 : o->width_count); w++) {
-            const int64_t width = own_width ? own_width : o->widths[w];
+        const int64_t own_width = o->widths_given ? 0 : preset_width(&o->common.sources[i]);
+        for (int w = 0; w < (own_width ? 1 : o->widths.count); w++) {
+            const int64_t width = own_width ? own_width : o->widths.number[w];
             c.result = &results[done_cases];
-            describe(&c, &o->sources[i], width);
+            describe(&c, &o->common.sources[i], width);
             TRY(run_case(&c, width, &peers));
             /* The best so far: what else uses the link while it is measured must not make ours look fast. */
             if (o->host) TRY(device_link(host, &m));
             done_cases++;
             spmm_report_result(&m, o, c.result);
             if (!good(o, c.result)) *code = EXIT_FAILED;
-            if (o->json) TRY(spmm_report_json(host, &m, o, results, done_cases));
+            if (o->common.json) TRY(spmm_report_json(host, &m, o, results, done_cases));
         }
     }
 done:

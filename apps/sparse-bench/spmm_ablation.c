@@ -13,6 +13,7 @@
  * once: ranges are cut out of A on the host, which no algorithm of the library does. */
 #include <string.h>
 
+#include "base/value.h"
 #include "spmm_bench.h"
 
 enum { TILE_COLUMNS = 32, MOST_RANGES = 256 };
@@ -80,7 +81,7 @@ static sp_status cut_range(spmm_case *c, int64_t *cursor, int64_t low, int64_t h
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t i = 0; i < a->rows; i++)
         for (int64_t to = offsets[i]; to < offsets[i + 1]; to++, cursor[i]++) {
-            const double weight = spmm_weight(a, cursor[i]);
+            const double weight = entry_value(a, cursor[i]);
             piece->col_indices[to] = (int32_t)(a->col_indices[cursor[i]] - low);
             if (a->value_type == SP_F32) ((float *)piece->values)[to] = (float)weight;
             else ((double *)piece->values)[to] = weight;
@@ -139,7 +140,7 @@ static sp_status choose_ranges(const spmm_case *c, const variant *v, ablation_ru
     return SP_OK;
 }
 
-static sp_status prepare(spmm_case *c, const variant *v, ablation_run *run, spmm_figures *figures)
+static sp_status prepare(spmm_case *c, const variant *v, ablation_run *run, candidate *figures)
 {
     const sp_spmm_options options = {.algorithm = v->algorithm,
                                      .partition_bytes = v->ranges ? 0 : (size_t)partition_bytes(c, v)};
@@ -157,7 +158,7 @@ static sp_status prepare(spmm_case *c, const variant *v, ablation_run *run, spmm
         figures->info.partitions = v->ranges ? run->ranges : info->partitions;
     }
     device_finish();
-    figures->plan_seconds = wall_seconds() - began;
+    figures->once_seconds = wall_seconds() - began;
     return status;
 }
 
@@ -190,12 +191,12 @@ static sp_status ablation_step(void *user)
 
 static sp_status measure_variant(spmm_case *c, const variant *v, ablation_run *run)
 {
-    spmm_figures *figures = &c->result->variants[c->result->variant_count++];
-    *figures = (spmm_figures){.error = -1, .caches = v->caches};
+    candidate *figures = &c->result->variants[c->result->variant_count++];
+    *figures = (candidate){.error = -1, .caches = v->caches};
     snprintf(figures->name, sizeof figures->name, "%s", v->name);
     sp_status status = prepare(c, v, run, figures);
-    if (status == SP_OK) status = spmm_time(c->options, ablation_step, run, &figures->time);
-    if (status == SP_OK && c->options->check) {
+    if (status == SP_OK) status = spmm_time(&c->options->common, ablation_step, run, &figures->time);
+    if (status == SP_OK && !c->options->common.no_check) {
         status = spmm_compare(c, run->y->values, run->y->type, SP_DENSE_F32, &figures->error);
         if (status != SP_OK) sp_fail(run->context, status, "%s", sp_last_error(c->host));
     }
@@ -204,7 +205,7 @@ static sp_status measure_variant(spmm_case *c, const variant *v, ablation_run *r
         sp_csr_free(run->context, &run->pieces[r]);
         run->plans[r] = NULL;
     }
-    return spmm_failure(run->context, status, figures);
+    return candidate_failed(run->context, status, figures);
 }
 
 sp_status spmm_ablation_measure(spmm_case *c, sp_context *context, const sp_csr *a, const sp_dense *x, sp_dense *y)

@@ -7,15 +7,25 @@
 
 #include "bench.h"
 
-/* One algorithm's figures. `word` says in a word why there are none; "" if there are. */
-typedef struct spmm_figures {
-    char name[40], word[16], why[200];
-    timing time;         /* of one product */
-    double plan_seconds; /* of what is done once before */
-    double error;        /* the largest, relative to the sum of the terms' sizes; -1: not compared */
-    double caches;       /* of a variant: the size of a partition, in second-level caches; 0: there is none */
-    sp_spmm_info info;   /* ours */
-} spmm_figures;
+/* X and Y are on the device; or on the host, from where they come and go with each product. */
+typedef enum host_memory { HOST_NONE, HOST_PAGEABLE, HOST_PINNED } host_memory;
+
+/* What is taken apart (spmm_ablation.c). */
+enum { ABLATE_WARPS = 1, ABLATE_PARTITIONS = 2, ABLATE_SIZES = 4 };
+
+enum { MAX_WIDTHS = 32 };
+
+typedef struct spmm_options {
+    bench_options common;
+    option_counts widths; /* columns of X */
+    bool widths_given;
+    sp_reduce reduce;
+    sp_dense_type features, result; /* of X and of Y */
+    host_memory host;     /* where X and Y lie */
+    unsigned ablation;
+} spmm_options;
+const char *reduce_name(sp_reduce reduce);
+const char *features_name(sp_dense_type type);
 
 enum { SPMM_ALGORITHMS = SP_SPMM_BIDIRECTIONAL + 1, SPMM_PEERS = 6, SPMM_VARIANTS = 14 };
 
@@ -27,8 +37,8 @@ typedef struct spmm_result {
     int64_t compulsory_bytes; /* A, X and Y, each once */
     double floor_seconds;     /* of gathers in A's order or of compulsory bytes, what takes longer; 0: not known */
     int64_t warp_metadata_bytes; /* of a partition into parts of a row for a warp each (spmm_ablation.c) */
-    spmm_figures own[SPMM_ALGORITHMS], peers[SPMM_PEERS]; /* own: by sp_spmm_algorithm, the choice first */
-    spmm_figures variants[SPMM_VARIANTS];
+    candidate own[SPMM_ALGORITHMS], peers[SPMM_PEERS]; /* own: by sp_spmm_algorithm, the choice first */
+    candidate variants[SPMM_VARIANTS];
     int peer_count, variant_count;
 } spmm_result;
 
@@ -39,7 +49,7 @@ typedef struct spmm_reference {
 } spmm_reference;
 
 typedef struct spmm_case {
-    const bench_options *options;
+    const spmm_options *options;
     const volatile int *interrupt;
     const machine *machine;
     sp_context *host;
@@ -49,7 +59,7 @@ typedef struct spmm_case {
     spmm_result *result;
 } spmm_case;
 
-sp_status spmm_run(sp_context *host, const bench_options *options, const volatile int *interrupt, int *code);
+sp_status spmm_run(sp_context *host, const spmm_options *options, const volatile int *interrupt, int *code);
 
 /* Times `run`, which starts one product, in samples long enough for the clock. */
 sp_status spmm_time(const bench_options *options, sp_status (*run)(void *), void *user, timing *time);
@@ -63,12 +73,7 @@ size_t spmm_size_of(sp_dense_type type);
 uint16_t spmm_small_bits(double value, sp_dense_type type);
 double spmm_rounding(sp_dense_type type);
 /* The error above which a product is wrong. */
-double spmm_tolerance(const bench_options *options);
-/* The value of an entry of A, 1 in a pattern. */
-double spmm_weight(const sp_csr *a, int64_t entry);
-/* A failure becomes a word and a sentence, unless the run was interrupted. */
-sp_status spmm_failure(sp_context *context, sp_status status, spmm_figures *figures);
-
+double spmm_tolerance(const spmm_options *options);
 /* The variants that the options name, of A, X and Y where `context` computes; and the figures of a partition that all
  * have. */
 sp_status spmm_ablation_measure(spmm_case *c, sp_context *context, const sp_csr *a, const sp_dense *x, sp_dense *y);
@@ -80,7 +85,7 @@ void spmm_floor_measure(spmm_case *c, const sp_dense *x);
 /* A library that is loaded at run time. Failures leave a sentence in the context. */
 typedef struct spmm_peer {
     const char *const *algorithms; /* ends with NULL */
-    sp_status (*open)(sp_context *context, const bench_options *options, void **state);
+    sp_status (*open)(sp_context *context, const spmm_options *options, void **state);
     sp_status (*load)(void *state, const sp_csr *a, const sp_dense *x);
     sp_status (*prepare)(void *state, int algorithm); /* what is done once; finished on return */
     sp_status (*run)(void *state);                    /* starts a product */
@@ -101,13 +106,12 @@ typedef struct spmm_peer_set {
     } peers[PEER_LIBRARIES];
 } spmm_peer_set;
 
-void spmm_peers_open(sp_context *context, const bench_options *options, bool cuda, spmm_peer_set *set);
+void spmm_peers_open(sp_context *context, const spmm_options *options, bool cuda, spmm_peer_set *set);
 void spmm_peers_close(spmm_peer_set *set);
 sp_status spmm_peers_measure(spmm_case *c, const spmm_peer_set *set);
 
-void spmm_report_header(const machine *m, const bench_options *options);
-void spmm_report_result(const machine *m, const bench_options *options, const spmm_result *r);
-sp_status spmm_report_json(sp_context *context, const machine *m, const bench_options *options,
+void spmm_report_result(const machine *m, const spmm_options *options, const spmm_result *r);
+sp_status spmm_report_json(sp_context *context, const machine *m, const spmm_options *options,
                            const spmm_result *results, int count);
 
 #endif

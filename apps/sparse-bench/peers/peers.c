@@ -23,7 +23,7 @@ static sp_status replay_step(void *user)
     return run->peer->replay(run->state);
 }
 
-const char *failure_word(sp_status status)
+static const char *failure_word(sp_status status)
 {
     switch (status) {
     case SP_ERROR_NO_DEVICE: return "absent";
@@ -33,24 +33,26 @@ const char *failure_word(sp_status status)
     }
 }
 
-static peer_result *add_result(bench_case *c, const char *name)
+sp_status candidate_failed(sp_context *context, sp_status status, candidate *c)
+{
+    if (status == SP_OK || status == SP_ERROR_INTERRUPTED) return status;
+    snprintf(c->word, sizeof c->word, "%s", failure_word(status));
+    snprintf(c->why, sizeof c->why, "%s", sp_last_error(context));
+    return SP_OK;
+}
+
+static candidate *add_result(bench_case *c, const char *name)
 {
     bench_result *r = c->result;
-    peer_result *added = &r->peers[r->peer_count++];
+    candidate *added = &r->peers[r->peer_count++];
     memset(added, 0, sizeof *added);
     snprintf(added->name, sizeof added->name, "%s", name);
     return added;
 }
 
-static void failed(bench_case *c, peer_result *result, sp_status status)
-{
-    snprintf(result->word, sizeof result->word, "%s", failure_word(status));
-    snprintf(result->why, sizeof result->why, "%s", sp_last_error(c->host));
-}
-
 /* Compares what the peer has made with ours, and tells whether its columns ascend. The first agreement is the
  * verdict. If there is none the reference decides: a peer that sums in fp32 may be off by more than the tolerance. */
-static sp_status compare(bench_case *c, const peer_run *run, peer_result *result)
+static sp_status compare(bench_case *c, const peer_run *run, candidate *result)
 {
     raw_matrix raw;
     extract theirs = {0};
@@ -59,13 +61,12 @@ static sp_status compare(bench_case *c, const peer_run *run, peer_result *result
     sp_status status = run->peer->view(run->state, &raw);
     if (status == SP_OK) status = extract_rows(c->host, &raw, &c->ranges, &theirs);
     if (status != SP_OK) return status;
-    result->sorted = theirs.sorted;
-    compare_extracts(&c->a, c->b, c->options, &c->ranges, &c->ours, &theirs, &v);
+    result->unsorted = !theirs.sorted;
+    compare_extracts(&c->a, c->b, &c->options->common, &c->ranges, &c->ours, &theirs, &v);
     snprintf(v.with, sizeof v.with, "%s", result->name);
     extract_free(c->host, &theirs);
     if (!v.good) {
-        result->differs = isfinite(v.largest);
-        if (!result->differs) snprintf(result->word, sizeof result->word, "differs");
+        if (!isfinite(v.largest)) snprintf(result->word, sizeof result->word, "differs");
         snprintf(result->why, sizeof result->why, "%s", v.sentence);
     } else if (!c->result->checked.with[0]) {
         c->result->checked = v;
@@ -75,30 +76,29 @@ static sp_status compare(bench_case *c, const peer_run *run, peer_result *result
 
 static sp_status measure_algorithm(bench_case *c, peer_run *run)
 {
-    peer_result *result = add_result(c, run->peer->algorithms[run->algorithm]);
-    result->sorted = true;
+    candidate *result = add_result(c, run->peer->algorithms[run->algorithm]);
     sp_status status = run->peer->run(run->state, run->algorithm);
-    if (status == SP_OK && c->options->check) status = compare(c, run, result);
-    if (status == SP_OK && !*result->word) status = time_steps(c->options, product_step, NULL, run, &result->time);
+    if (status == SP_OK && !c->options->common.no_check) status = compare(c, run, result);
+    if (status == SP_OK && !*result->word) status = time_steps(&c->options->common, product_step, NULL, run, &result->time);
     if (status == SP_OK) result->peak_bytes = run->peer->peak(run->state);
-    else failed(c, result, status);
+    candidate_failed(c->host, status, result);
     run->peer->drop(run->state);
     return status;
 }
 
 static void measure_plan(bench_case *c, peer_run *run)
 {
-    peer_result *result = add_result(c, "cuSPARSE reuse");
-    result->plan = result->sorted = true;
+    candidate *result = add_result(c, "cuSPARSE reuse");
+    result->plan = true;
     sp_status status = run->peer->plan(run->state); /* to warm up */
     device_finish();
     const double began = wall_seconds();
     if (status == SP_OK) status = run->peer->plan(run->state);
-    result->setup_seconds = wall_seconds() - began;
-    if (status == SP_OK) status = time_steps(c->options, replay_step, NULL, run, &result->time);
-    if (status == SP_OK && c->options->check) status = compare(c, run, result);
+    result->once_seconds = wall_seconds() - began;
+    if (status == SP_OK) status = time_steps(&c->options->common, replay_step, NULL, run, &result->time);
+    if (status == SP_OK && !c->options->common.no_check) status = compare(c, run, result);
     if (status == SP_OK) result->peak_bytes = run->peer->peak(run->state);
-    else failed(c, result, status);
+    candidate_failed(c->host, status, result);
     run->peer->drop(run->state);
 }
 
@@ -110,7 +110,7 @@ static void measure_peer(bench_case *c, const struct opened_peer *opened)
     if (status == SP_OK) status = p->load(run.state, &c->a, c->b);
     else sp_fail(c->host, status, "%s", opened->why);
     if (status != SP_OK) {
-        for (int i = 0; p->algorithms[i]; i++) failed(c, add_result(c, p->algorithms[i]), status);
+        for (int i = 0; p->algorithms[i]; i++) candidate_failed(c->host, status, add_result(c, p->algorithms[i]));
         return;
     }
     for (run.algorithm = 0; p->algorithms[run.algorithm] && !*c->interrupt; run.algorithm++)
@@ -124,7 +124,7 @@ sp_status peers_measure(bench_case *c, const peer_set *set)
     for (int i = 0; i < set->count; i++) measure_peer(c, &set->peers[i]);
     if (*c->interrupt) return sp_fail(c->host, SP_ERROR_INTERRUPTED, "interrupted");
     if (c->ours.offsets && !c->result->checked.with[0])
-        return compare_reference(c->host, &c->a, c->b, c->options, &c->ranges, &c->ours, &c->result->checked);
+        return compare_reference(c->host, &c->a, c->b, &c->options->common, &c->ranges, &c->ours, &c->result->checked);
     return SP_OK;
 }
 

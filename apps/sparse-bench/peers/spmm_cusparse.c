@@ -3,6 +3,7 @@
  * values have the type of the features, which it asks for. Sums are f32, of f64 f64. */
 #include <string.h>
 
+#include "base/value.h"
 #include "sparse-bench/spmm_bench.h"
 
 static const char *const algorithms[] = {"cuSPARSE default", "cuSPARSE ALG1", "cuSPARSE ALG2", "cuSPARSE ALG3", NULL};
@@ -31,14 +32,14 @@ static void cusparse_close(void *state)
     sp_free(context, l);
 }
 
-static sp_status cusparse_open(sp_context *context, const bench_options *options, void **state)
+static sp_status cusparse_open(sp_context *context, const spmm_options *options, void **state)
 {
     library *l;
     sp_status status = sp_calloc(context, 1, sizeof *l, (void **)&l);
     if (status != SP_OK) return status;
     l->features = options->features;
     l->result = options->result;
-    status = cusparse_begin(context, options->type, &l->s);
+    status = cusparse_begin(context, options->common.type, &l->s);
     if (status == SP_OK) *state = l;
     else cusparse_close(l);
     return status;
@@ -84,7 +85,7 @@ static sp_status small_values(library *l, const sp_csr *a, const void **values, 
     const sp_status status = sp_alloc(l->s.context, a->nnz, sizeof(uint16_t), made);
     if (status != SP_OK) return status;
     for (int64_t k = 0; k < a->nnz; k++)
-        ((uint16_t *)*made)[k] = spmm_small_bits(spmm_weight(a, k), l->features);
+        ((uint16_t *)*made)[k] = spmm_small_bits(entry_value(a, k), l->features);
     *values = *made;
     return SP_OK;
 }
@@ -176,7 +177,7 @@ const spmm_peer spmm_peer_cusparse = {algorithms, cusparse_open, cusparse_load, 
 
 #else
 
-static sp_status cusparse_open(sp_context *context, const bench_options *options, void **state)
+static sp_status cusparse_open(sp_context *context, const spmm_options *options, void **state)
 {
     (void)options;
     (void)state;

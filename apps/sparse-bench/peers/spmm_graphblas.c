@@ -66,14 +66,14 @@ static bool bind(graphblas *g, void *library)
     return true;
 }
 
-static sp_status graphblas_open(sp_context *context, const bench_options *options, void **state)
+static sp_status graphblas_open(sp_context *context, const spmm_options *options, void **state)
 {
     void *library = graphblas_library();
     graphblas *g;
     if (!library) return sp_fail(context, SP_ERROR_NO_DEVICE, "no libgraphblas on this machine");
     sp_status status = sp_calloc(context, 1, sizeof *g, (void **)&g);
     if (status != SP_OK) return status;
-    *g = (graphblas){.context = context, .size = options->type == SP_F32 ? sizeof(float) : sizeof(double)};
+    *g = (graphblas){.context = context, .size = options->common.type == SP_F32 ? sizeof(float) : sizeof(double)};
     if (!bind(g, library)) {
         sp_free(context, g);
         return sp_fail(context, SP_ERROR_NO_DEVICE, "libgraphblas lacks a function, or does not start");

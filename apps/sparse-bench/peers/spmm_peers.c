@@ -5,14 +5,14 @@
 #include "sparse-bench/spmm_bench.h"
 
 /* Peers have A's values in the type of the features. */
-static double tolerance(const bench_options *options)
+static double tolerance(const spmm_options *options)
 {
     return spmm_tolerance(options) + spmm_rounding(options->features);
 }
 
 static sp_status measure_algorithm(spmm_case *c, const spmm_peer *p, void *state, int algorithm)
 {
-    spmm_figures *figures = &c->result->peers[c->result->peer_count++];
+    candidate *figures = &c->result->peers[c->result->peer_count++];
     const void *y;
     memset(figures, 0, sizeof *figures);
     snprintf(figures->name, sizeof figures->name, "%s", p->algorithms[algorithm]);
@@ -20,14 +20,14 @@ static sp_status measure_algorithm(spmm_case *c, const spmm_peer *p, void *state
     sp_status status = p->prepare(state, algorithm); /* to warm up */
     const double began = wall_seconds();
     if (status == SP_OK) status = p->prepare(state, algorithm);
-    figures->plan_seconds = wall_seconds() - began;
-    if (status == SP_OK) status = spmm_time(c->options, p->run, state, &figures->time);
-    if (status == SP_OK && c->options->check) {
+    figures->once_seconds = wall_seconds() - began;
+    if (status == SP_OK) status = spmm_time(&c->options->common, p->run, state, &figures->time);
+    if (status == SP_OK && !c->options->common.no_check) {
         status = p->view(state, &y);
         if (status == SP_OK) status = spmm_compare(c, y, c->options->result, c->options->features, &figures->error);
     }
-    status = spmm_failure(c->host, status, figures);
-    if (status == SP_OK && !*figures->word && c->options->check && !(figures->error <= tolerance(c->options))) {
+    status = candidate_failed(c->host, status, figures);
+    if (status == SP_OK && !*figures->word && !c->options->common.no_check && !(figures->error <= tolerance(c->options))) {
         snprintf(figures->word, sizeof figures->word, "wrong");
         snprintf(figures->why, sizeof figures->why, "its relative error is %g", figures->error);
     }
@@ -52,10 +52,10 @@ static sp_status measure_peer(spmm_case *c, const struct spmm_opened_peer *opene
         return status;
     }
     for (int i = 0; p->algorithms[i]; i++) {
-        spmm_figures *figures = &c->result->peers[c->result->peer_count++];
+        candidate *figures = &c->result->peers[c->result->peer_count++];
         snprintf(figures->name, sizeof figures->name, "%s", p->algorithms[i]);
         figures->error = -1;
-        spmm_failure(c->host, status, figures);
+        candidate_failed(c->host, status, figures);
     }
     return SP_OK;
 }
@@ -67,7 +67,7 @@ sp_status spmm_peers_measure(spmm_case *c, const spmm_peer_set *set)
     return *c->interrupt ? sp_fail(c->host, SP_ERROR_INTERRUPTED, "interrupted") : status;
 }
 
-static void open_peer(sp_context *context, const bench_options *options, const spmm_peer *p, spmm_peer_set *set)
+static void open_peer(sp_context *context, const spmm_options *options, const spmm_peer *p, spmm_peer_set *set)
 {
     struct spmm_opened_peer *opened = &set->peers[set->count++];
     opened->peer = p;
@@ -75,9 +75,9 @@ static void open_peer(sp_context *context, const bench_options *options, const s
     if (opened->status != SP_OK) snprintf(opened->why, sizeof opened->why, "%s", sp_last_error(context));
 }
 
-void spmm_peers_open(sp_context *context, const bench_options *options, bool cuda, spmm_peer_set *set)
+void spmm_peers_open(sp_context *context, const spmm_options *options, bool cuda, spmm_peer_set *set)
 {
-    const unsigned wanted = options->peers != PEER_DEFAULT ? options->peers : cuda ? PEER_CUSPARSE : PEER_GRAPHBLAS;
+    const unsigned wanted = options->common.peers != PEER_DEFAULT ? options->common.peers : cuda ? PEER_CUSPARSE : PEER_GRAPHBLAS;
     set->count = 0;
     if (wanted & PEER_CUSPARSE) open_peer(context, options, &spmm_peer_cusparse, set);
     if (wanted & PEER_GRAPHBLAS) open_peer(context, options, &spmm_peer_graphblas, set);

@@ -1,0 +1,17 @@
+/* The options of one command of sparse-bench, whichever it is. */
+#ifndef BENCH_OPTIONS_H
+#define BENCH_OPTIONS_H
+
+#include "contract_bench.h"
+#include "gnn_bench.h"
+#include "spmm_bench.h"
+
+union any_options {
+    bench_options common; /* the first member of the others */
+    spgemm_options spgemm;
+    spmm_options spmm;
+    contract_options contract;
+    gnn_options gnn;
+};
+
+#endif
