@@ -44,7 +44,10 @@ unwanted() { # prose that scripts/prose-check is to find, and sentences that it 
     printf 'The caller reports it, not `is told of`, no longer now.\n\n```\nis told of it\n```\n' >"$work/good.md"
     ! scripts/prose-check "$work/bad.md" >"$work/prose" && grep -F 'bad.md:1: "is told of"' "$work/prose" &&
         grep -F 'bad.md:5: "- of an"' "$work/prose" && grep -F 'bad.md:6: "that is no number"' "$work/prose" &&
-        scripts/prose-check "$work/good.md"
+        scripts/prose-check "$work/good.md" || return
+    printf '/* A field.\n *\n * The caller is told\n * of it. */\nint is_told_of; /* of a row */\n' >"$work/bad.h"
+    ! scripts/prose-check "$work/bad.h" >"$work/prose" && grep -F 'bad.h:3: "is told of"' "$work/prose" &&
+        ! grep -v 'bad.h:3:' "$work/prose"
 }
 broken() { # links that tests/repository/check_links.py is to find
     printf '# A heading\n[a](#a-heading) [b](#none) [c](none.md) [d](bad.md#a-heading)\n' >"$work/bad.md"
