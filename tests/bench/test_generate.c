@@ -76,19 +76,6 @@ static sp_csr make(sp_context *context, const char *spec, uint64_t seed, sp_valu
     return matrix;
 }
 
-static int64_t row_length(const sp_csr *matrix, int64_t row)
-{
-    return matrix->row_offsets[row + 1] - matrix->row_offsets[row];
-}
-
-/* The place of an entry, -1 if there is none. */
-static int64_t find(const sp_csr *matrix, int64_t row, int64_t col)
-{
-    for (int64_t k = matrix->row_offsets[row]; k < matrix->row_offsets[row + 1]; k++)
-        if (matrix->col_indices[k] == col) return k;
-    return -1;
-}
-
 CONTEXT_TEST(every_kind_gives_a_well_formed_matrix, 0, 2)
 {
     sp_csr matrix = make(context, specs[_i % SPECS], 1, _i < SPECS ? SP_F64 : SP_F32);
@@ -150,9 +137,9 @@ CONTEXT_TEST(grids_keep_their_share_of_edges, 0, 1)
     ck_assert_int_eq(none.nnz, 0);
     ck_assert_int_eq(all.nnz, 2 * (39 * 30 + 40 * 29));
     ck_assert(20 * half.nnz > 9 * all.nnz && 20 * half.nnz < 11 * all.nnz);
-    ck_assert_int_eq(row_length(&all, 0), 2);
-    ck_assert(find(&all, 39, 40) < 0); /* the end of a line of the grid is no neighbour of the next line's begin */
-    ck_assert(find(&all, 41, 1) >= 0);
+    ck_assert_int_eq(test_row_length(&all, 0), 2);
+    ck_assert(test_find(&all, 39, 40) < 0); /* the end of a line of the grid is no neighbour of the next line's begin */
+    ck_assert(test_find(&all, 41, 1) >= 0);
     test_free(context, &none, &all, &half);
 }
 
@@ -160,10 +147,10 @@ CONTEXT_TEST(finite_elements_couple_neighbours_by_full_blocks, 0, 1)
 {
     sp_csr flat = make(context, "fem2d:5,4,3", 1, SP_F64), box = make(context, "fem3d:4,5,3,2,2", 1, SP_F64);
     ck_assert_int_eq(flat.rows, 60);
-    ck_assert_int_eq(row_length(&flat, 0), 4 * 3);
-    ck_assert_int_eq(row_length(&flat, (5 + 1) * 3), 9 * 3);
+    ck_assert_int_eq(test_row_length(&flat, 0), 4 * 3);
+    ck_assert_int_eq(test_row_length(&flat, (5 + 1) * 3), 9 * 3);
     ck_assert_int_eq(box.rows, 120);
-    for (int64_t i = 0; i < box.rows; i++) ck_assert_int_eq(row_length(&box, i), 27 * 2);
+    for (int64_t i = 0; i < box.rows; i++) ck_assert_int_eq(test_row_length(&box, i), 27 * 2);
     test_free(context, &flat, &box);
 }
 
@@ -172,7 +159,7 @@ CONTEXT_TEST(torus_rows_hold_the_node_and_two_in_each_dimension, 0, 1)
     sp_csr matrix = make(context, "torus:5,4,3", 1, SP_F64);
     static const int64_t expected[] = {0, 1, 4, 5, 15, 20, 40};
     ck_assert_int_eq(matrix.rows, 60);
-    ck_assert_int_eq(row_length(&matrix, 0), 7);
+    ck_assert_int_eq(test_row_length(&matrix, 0), 7);
     for (int k = 0; k < 7; k++) ck_assert_int_eq(matrix.col_indices[k], expected[k]);
     ck_assert_int_eq(matrix.nnz, 60 * 7);
     sp_csr_free(context, &matrix);
@@ -191,7 +178,7 @@ CONTEXT_TEST(mycielski_graphs_grow_without_triangles, 0, 1)
         for (int64_t i = 0; i < nodes && nodes < 100; i++)
             for (int64_t k = matrix.row_offsets[i]; k < matrix.row_offsets[i + 1]; k++)
                 for (int64_t j = matrix.row_offsets[i]; j < k; j++)
-                    ck_assert(find(&matrix, matrix.col_indices[k], matrix.col_indices[j]) < 0);
+                    ck_assert(test_find(&matrix, matrix.col_indices[k], matrix.col_indices[j]) < 0);
         sp_csr_free(context, &matrix);
         edges = 3 * edges + nodes;
         nodes = 2 * nodes + 1;
@@ -201,8 +188,8 @@ CONTEXT_TEST(mycielski_graphs_grow_without_triangles, 0, 1)
 CONTEXT_TEST(arrowheads_have_dense_rows_and_columns, 0, 1)
 {
     sp_csr full = make(context, "arrow:50,2,100", 1, SP_F64), bare = make(context, "arrow:50,0,100", 1, SP_F64);
-    for (int64_t i = 0; i < 2; i++) ck_assert_int_eq(row_length(&full, i), 50);
-    ck_assert_int_eq(row_length(&full, 20), 2 + 5);
+    for (int64_t i = 0; i < 2; i++) ck_assert_int_eq(test_row_length(&full, i), 50);
+    ck_assert_int_eq(test_row_length(&full, 20), 2 + 5);
     ck_assert_int_eq(bare.nnz, 5 * 50 - 2 * (1 + 2));
     test_free(context, &full, &bare);
 }
@@ -240,7 +227,7 @@ CONTEXT_TEST(stencils_touch_their_neighbours, 0, 1)
         sp_csr m = make(context, cases[i].spec, 1, SP_F64);
         int64_t longest = 0;
         for (int64_t row = 0; row < m.rows; row++)
-            if (row_length(&m, row) > longest) longest = row_length(&m, row);
+            if (test_row_length(&m, row) > longest) longest = test_row_length(&m, row);
         ck_assert_int_eq(m.nnz, cases[i].nnz);
         ck_assert_int_eq(longest, cases[i].middle);
         sp_csr_free(context, &m);
@@ -254,10 +241,10 @@ CONTEXT_TEST(nearest_neighbours_are_mutual_for_most, 0, 2)
     sp_csr m = make(context, "knn:3000,8", 5, SP_F64);
     int64_t mutual = 0;
     for (int64_t row = 0; row < m.rows; row++) {
-        ck_assert_int_eq(row_length(&m, row), 8);
+        ck_assert_int_eq(test_row_length(&m, row), 8);
         for (int64_t k = m.row_offsets[row]; k < m.row_offsets[row + 1]; k++) {
             ck_assert_int_ne(m.col_indices[k], row);
-            mutual += find(&m, m.col_indices[k], row) >= 0;
+            mutual += test_find(&m, m.col_indices[k], row) >= 0;
         }
     }
     ck_assert_int_gt(mutual, m.nnz * 3 / 5);
@@ -269,8 +256,8 @@ CONTEXT_TEST(full_rows_and_columns_are_full, 0, 1)
     sp_csr m = make(context, "crossed:400,3,2,5", 5, SP_F64), columns;
     int64_t full_rows = 0, full_columns = 0;
     ck_ok(context, sp_csr_transpose(context, &m, &columns));
-    for (int64_t i = 0; i < 400; i++) full_rows += row_length(&m, i) == 400;
-    for (int64_t i = 0; i < 400; i++) full_columns += row_length(&columns, i) == 400;
+    for (int64_t i = 0; i < 400; i++) full_rows += test_row_length(&m, i) == 400;
+    for (int64_t i = 0; i < 400; i++) full_columns += test_row_length(&columns, i) == 400;
     ck_assert_int_eq(full_rows, 2);
     ck_assert_int_eq(full_columns, 5);
     test_free(context, &m, &columns);
@@ -285,11 +272,11 @@ CONTEXT_TEST(numberings_keep_the_rows, 0, 1)
     int64_t lengths[3][100] = {{0}};
     for (int i = 0; i < 3; i++) {
         m[i] = make(context, specs_of[i], 5, SP_F64);
-        for (int64_t row = 0; row < 800; row++) lengths[i][row_length(&m[i], row)]++;
+        for (int64_t row = 0; row < 800; row++) lengths[i][test_row_length(&m[i], row)]++;
     }
     ck_assert_mem_eq(lengths[0], lengths[1], sizeof lengths[0]);
     ck_assert_mem_eq(lengths[0], lengths[2], sizeof lengths[0]);
-    for (int64_t row = 1; row < 800; row++) ck_assert_int_le(row_length(&m[2], row), row_length(&m[2], row - 1));
+    for (int64_t row = 1; row < 800; row++) ck_assert_int_le(test_row_length(&m[2], row), test_row_length(&m[2], row - 1));
     ck_assert_mem_ne(m[0].row_offsets, m[1].row_offsets, 801 * sizeof *m[0].row_offsets);
     for (int i = 0; i < 3; i++) sp_csr_free(context, &m[i]);
 }
@@ -330,11 +317,11 @@ CONTEXT_TEST(molecules_have_few_bonds_that_go_both_ways, 0, 1)
 {
     sp_csr matrix = make(context, "molecules:20000,20", 1, SP_F32);
     for (int64_t i = 0; i < matrix.rows; i++) {
-        test_expect(row_length(&matrix, i) <= 4, "atom %lld has %lld bonds", (long long)i,
-                    (long long)row_length(&matrix, i));
+        test_expect(test_row_length(&matrix, i) <= 4, "atom %lld has %lld bonds", (long long)i,
+                    (long long)test_row_length(&matrix, i));
         for (int64_t k = matrix.row_offsets[i]; k < matrix.row_offsets[i + 1]; k++) {
             test_expect(matrix.col_indices[k] / 20 == i / 20, "atom %lld is bound to another molecule", (long long)i);
-            test_expect(find(&matrix, matrix.col_indices[k], i) >= 0, "bond %lld of atom %lld is one-way",
+            test_expect(test_find(&matrix, matrix.col_indices[k], i) >= 0, "bond %lld of atom %lld is one-way",
                         (long long)k, (long long)i);
         }
     }
@@ -351,7 +338,7 @@ CONTEXT_TEST(skewed_kinds_have_hubs, 0, 1)
     sp_csr matrix = make(context, skewed[_i], 2, SP_F32);
     int64_t longest = 0, where = 0;
     for (int64_t i = 0; i < matrix.rows; i++)
-        if (row_length(&matrix, i) > longest) longest = row_length(&matrix, where = i);
+        if (test_row_length(&matrix, i) > longest) longest = test_row_length(&matrix, where = i);
     ck_assert_msg(longest * matrix.rows > 5 * matrix.nnz, "%s: the longest row is %lld of %lld", skewed[_i],
                   (long long)longest, (long long)matrix.nnz);
     ck_assert(where > 0);

@@ -46,11 +46,10 @@ static double combined(const placed *list, int64_t count, const sp_contract_opti
 sp_csr definition(sp_context *host, const subject *s, const sp_contract_options *how, double **sizes,
                   int64_t *entries)
 {
-    placed *list = malloc(((size_t)s->g.nnz + 1) * sizeof *list);
+    placed *list = test_block(((size_t)s->g.nnz + 1) * sizeof *list);
     int64_t count = 0, places = 0;
     sp_csr c;
     *entries = 0;
-    ck_assert_ptr_nonnull(list);
     for (int64_t i = 0; i < s->g.rows; i++)
         for (int64_t k = s->g.row_offsets[i]; k < s->g.row_offsets[i + 1]; k++) {
             const int32_t p = s->labels[i], q = s->labels[s->g.col_indices[k]];
@@ -68,8 +67,7 @@ sp_csr definition(sp_context *host, const subject *s, const sp_contract_options 
         *entries += end - i;
         const double value = combined(list + i, end - i, how, &(*sizes)[places]);
         c.col_indices[places] = list[i].col;
-        if (c.value_type == SP_F32) ((float *)c.values)[places] = (float)value;
-        else ((double *)c.values)[places] = value;
+        test_set(&c, places, value);
         c.row_offsets[list[i].row + 1]++;
         places++;
     }
@@ -102,8 +100,7 @@ subject make_subject(sp_context *host, test_random *random, int64_t nodes, doubl
 {
     subject s = {.groups = groups};
     s.g = product_matrix(host, random, nodes, nodes, degree, type, values);
-    s.labels = malloc(((size_t)nodes + 1) * sizeof *s.labels);
-    ck_assert_ptr_nonnull(s.labels);
+    s.labels = test_block(((size_t)nodes + 1) * sizeof *s.labels);
     for (int64_t i = 0; i < nodes; i++)
         s.labels[i] = groups ? draw_label(random, kind, i, nodes, groups) : -1;
     snprintf(s.name, sizeof s.name, "%lld nodes, degree %g, %lld groups, %s, %s, values %d", (long long)nodes, degree,

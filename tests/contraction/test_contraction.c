@@ -36,8 +36,7 @@ static void check_fused(sp_context *context, sp_context *host, const subject *s,
                                          &info);
     test_expect(status == SP_OK, "%s: %s (%s)", name, sp_status_string(status), sp_last_error(context));
     check_info(&info, &c, entries, name);
-    test_expect(c.space == (sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST), "%s: C lies in space %d", name,
-                (int)c.space);
+    test_expect(c.space == (test_space(context)), "%s: C lies in space %d", name, (int)c.space);
     test_to_host(context, &c);
     ck_ok(host, sp_csr_check(host, &c));
     product_same(&expected, &c, name);
@@ -60,8 +59,7 @@ static void check_products(sp_context *context, sp_context *host, const subject 
     const sp_status status = contraction_quotient(context, &s->g, s->labels, s->groups, &options, &c, &info);
     test_expect(status == SP_OK, "%s: %s (%s)", name, sp_status_string(status), sp_last_error(context));
     test_expect(info.engine == CONTRACTION_PRODUCT && info.nnz == c.nnz && info.seconds >= 0, "%s: info", name);
-    test_expect(c.space == (sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST), "%s: C lies in space %d", name,
-                (int)c.space);
+    test_expect(c.space == (test_space(context)), "%s: C lies in space %d", name, (int)c.space);
     test_to_host(context, &c);
     const bool sums = how->combine == SP_COMBINE_SUM || how->combine == SP_COMBINE_MEAN;
     const double unit = !sums ? 0 : c.value_type == SP_F32 ? 0x1p-22 : 0x1p-46;
@@ -398,8 +396,7 @@ static void check_triple(sp_context *context, sp_context *host, uint64_t seed)
     const int64_t n = large ? 4000 : 1 + test_below(&random, 400), m = large ? 3 : 1 + test_below(&random, n / 2 + 1);
     const sp_value_type type = test_below(&random, 2) ? SP_F64 : SP_F32;
     const bool masked = test_below(&random, 4) == 0;
-    int32_t *labels = malloc((size_t)n * sizeof *labels);
-    ck_assert_ptr_nonnull(labels);
+    int32_t *labels = test_block((size_t)n * sizeof *labels);
     sp_csr s = draw_groups(host, &random, kind, m, n, type, labels), between, expected, c, direct;
     sp_csr g = product_matrix(host, &random, n, n, large ? 40 : 12 * test_unit(&random), type,
                               test_below(&random, 4) ? TEST_POSITIVE : TEST_PATTERN);
@@ -510,8 +507,7 @@ static sp_csr read_matrix(sp_context *host, FILE *file, int64_t size, int64_t nn
     for (int64_t i = 0; i <= size; i++) m.row_offsets[i] = (int64_t)read_number(file);
     for (int64_t k = 0; k < nnz; k++) m.col_indices[k] = (int32_t)read_number(file);
     for (int64_t k = 0; k < nnz; k++) {
-        if (type == SP_F32) ((float *)m.values)[k] = (float)read_number(file);
-        else ((double *)m.values)[k] = read_number(file);
+        test_set(&m, k, read_number(file));
     }
     ck_ok(host, sp_csr_check(host, &m));
     return m;

@@ -5,23 +5,17 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "base/random.h"
+
 typedef struct random_state {
     uint64_t a, b;
 } random_state;
 
-static inline uint64_t random_mix(uint64_t *seed)
-{
-    uint64_t z = (*seed += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 static inline random_state random_start(uint64_t seed)
 {
     random_state random;
-    random.a = random_mix(&seed);
-    random.b = random_mix(&seed);
+    random.a = next64(&seed);
+    random.b = next64(&seed);
     return random;
 }
 
@@ -48,7 +42,7 @@ static inline int random_below(random_state *random, int bound)
 /* [0, 1) */
 static inline double random_unit(random_state *random)
 {
-    return (double)(random_next(random) >> 11) * 0x1p-53;
+    return unit64(random_next(random));
 }
 
 /* (0, 1), so that its logarithm is finite */

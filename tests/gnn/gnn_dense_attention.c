@@ -63,8 +63,7 @@ static edges make_edges(subject *s, int64_t rows, int64_t cols, double density, 
     sp_value_type type = s->type == SP_DENSE_F32 ? SP_F32 : SP_F64;
     e.a = test_from_dense(s->context, rows, cols, dense, type);
     ck_ok(s->context, sp_csr_create(s->context, cols, rows, e.a.nnz, type, SP_HOST, &e.transpose));
-    e.places = calloc((size_t)e.a.nnz + 1, sizeof *e.places);
-    ck_assert_ptr_nonnull(e.places);
+    e.places = test_zeros((size_t)e.a.nnz + 1, sizeof *e.places);
     int64_t t = 0;
     for (int64_t j = 0; j < cols; j++) {
         e.transpose.row_offsets[j] = t;
@@ -77,8 +76,7 @@ static edges make_edges(subject *s, int64_t rows, int64_t cols, double density, 
     }
     e.transpose.row_offsets[cols] = t;
     for (int64_t k = 0; k < t; k++) {
-        if (type == SP_F32) ((float *)e.transpose.values)[k] = 1;
-        else ((double *)e.transpose.values)[k] = 1;
+        test_set(&e.transpose, k, 1);
     }
     free(dense);
     ck_ok(s->context, sp_csr_copy(s->context, &e.a, s->engine->space, &e.a_there));
@@ -227,8 +225,7 @@ static void gathers(subject *s)
     for (int c = 0; c < 3; c++) {
         const int64_t count = counts[c];
         double *from = random_numbers(s, 300), *wanted = numbers(count);
-        int64_t *place = calloc((size_t)count + 1, sizeof *place);
-        ck_assert_ptr_nonnull(place);
+        int64_t *place = test_zeros((size_t)count + 1, sizeof *place);
         for (int64_t t = 0; t < count; t++) wanted[t] = from[place[t] = test_below(&s->random, 300)];
         void *source = put_numbers(s, 300, from), *places = put(s, count, sizeof *place, place);
         void *to = put_numbers(s, count, wanted);
@@ -250,8 +247,7 @@ static void check_maximum(subject *s, int64_t rows, int64_t nodes, int64_t cols,
 {
     edges e = make_edges(s, rows, nodes, density, hub);
     double *dy = random_numbers(s, rows * cols), *wanted = numbers(nodes * cols);
-    int64_t *argument = calloc((size_t)(rows * cols) + 1, sizeof *argument);
-    ck_assert_ptr_nonnull(argument);
+    int64_t *argument = test_zeros((size_t)(rows * cols) + 1, sizeof *argument);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < cols; k++) {
             const int64_t begin = e.a.row_offsets[i], count = e.a.row_offsets[i + 1] - begin;

@@ -4,8 +4,6 @@
 
 #include "gnn_dense_shared.h"
 
-/* ---- losses -------------------------------------------------------------------------------------------- */
-
 static double log_sum(const double *x, int64_t cols)
 {
     double most = -INFINITY, sum = 0;

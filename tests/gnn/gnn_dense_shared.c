@@ -43,8 +43,7 @@ static size_t size_of(const subject *s) { return s->type == SP_DENSE_F32 ? 4 : 8
 
 double *numbers(int64_t count)
 {
-    double *made = calloc((size_t)count + 1, sizeof *made);
-    ck_assert_ptr_nonnull(made);
+    double *made = test_zeros((size_t)count + 1, sizeof *made);
     return made;
 }
 
@@ -76,8 +75,7 @@ void drop_array(const subject *s, void *array) { sp_array_free(s->context, s->en
 
 void *put_numbers(const subject *s, int64_t count, const double *from)
 {
-    char *host = malloc((size_t)count * 8 + 8);
-    ck_assert_ptr_nonnull(host);
+    char *host = test_block((size_t)count * 8 + 8);
     for (int64_t k = 0; k < count; k++)
         if (s->type == SP_DENSE_F32) ((float *)(void *)host)[k] = (float)from[k];
         else ((double *)(void *)host)[k] = from[k];

@@ -1,8 +1,6 @@
 /* test_gnn_model: layers and their gradients against the formulas. */
 #include "gnn_model_shared.h"
 
-/* ---- what runs them ------------------------------------------------------------------------------------ */
-
 /* Of one kind of layer, every number of layers, shape and kind of features, with and without dropout. */
 static void check_layer(int device, gnn_layer layer, bool maxk)
 {

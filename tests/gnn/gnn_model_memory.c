@@ -5,8 +5,6 @@
 
 #include "gnn_model_shared.h"
 
-/* ---- memory -------------------------------------------------------------------------------------------- */
-
 /* One pass forward and backward, everything made and freed: the first failure. */
 static sp_status run_once(sp_context *context, const example *e, test_heap *heap, int64_t *growth)
 {
@@ -21,8 +19,7 @@ static sp_status run_once(sp_context *context, const example *e, test_heap *heap
                             .sparse = e->x_sparse};
     sp_dense gradient = {e->a[1].rows, e->o.outputs, e->o.outputs, e->x, SP_DENSE_F64, SP_HOST};
     sp_status status;
-    gradient.values = calloc((size_t)(gradient.rows * gradient.cols), 8);
-    ck_assert_ptr_nonnull(gradient.values);
+    gradient.values = test_zeros((size_t)(gradient.rows * gradient.cols), 8);
     TRY(gnn_engine_create(context, 1, &engine));
     TRY(gnn_model_create(engine, &e->o, &model));
     for (int i = 0; i < 2; i++) TRY(gnn_block_create(engine, &e->a[i], e->o.layer, false, 4, &block[i]));

@@ -5,13 +5,10 @@
 
 #include "gnn_model_shared.h"
 
-/* ---- optimizers ---------------------------------------------------------------------------------------- */
-
 static void fill_gradients(runner *r, test_random *random)
 {
     const int64_t size = gnn_model_size(r->model);
-    double *numbers = malloc((size_t)size * sizeof *numbers);
-    ck_assert_ptr_nonnull(numbers);
+    double *numbers = test_block((size_t)size * sizeof *numbers);
     for (int64_t k = 0; k < size; k++) numbers[k] = 2 * test_unit(random) - 1;
     to_space(r, gnn_model_gradients(r->model), numbers, size);
     free(numbers);

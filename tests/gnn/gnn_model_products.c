@@ -5,8 +5,6 @@
 
 #include "gnn_model_shared.h"
 
-/* ---- products with features and with hidden numbers ---------------------------------------------------- */
-
 /* Numbers in ±1 where the engine computes, and on the host: `exact` to 8 bits, as bf16 has them. */
 static sp_dense draw_rows(runner *r, test_random *random, int64_t rows, int64_t cols, sp_dense_type type, bool exact,
                           double **here)

@@ -195,8 +195,7 @@ static mat formula(const example *e)
 
 sp_csr random_graph(sp_context *host, test_random *random, int64_t nodes, bool symmetric)
 {
-    double *numbers = calloc((size_t)(nodes * nodes), sizeof *numbers);
-    ck_assert_ptr_nonnull(numbers);
+    double *numbers = test_zeros((size_t)(nodes * nodes), sizeof *numbers);
     for (int64_t i = 0; i < nodes; i++)
         for (int64_t j = 0; j < nodes; j++)
             if (i != 1 && j != 1 && test_below(random, 4) == 0) {
@@ -245,8 +244,7 @@ example draw_example(sp_context *host, uint64_t seed, gnn_layer layer, int layer
     if (flags & MAXK) e.o.maxk = 1 + test_below(&random, e.o.hidden);
     draw_blocks(host, &random, &e, kind, type);
     const int64_t rows = e.a[0].cols;
-    e.x = malloc((size_t)(rows * e.o.inputs) * sizeof *e.x);
-    ck_assert_ptr_nonnull(e.x);
+    e.x = test_block((size_t)(rows * e.o.inputs) * sizeof *e.x);
     for (int64_t k = 0; k < rows * e.o.inputs; k++) e.x[k] = (float)(2 * test_unit(&random) - 1);
     if (e.sparse)
         e.x_sparse = test_matrix(host, &random, rows, e.o.inputs, 0.5, type,
@@ -264,8 +262,7 @@ void free_example(sp_context *host, example *e)
 void to_space(runner *r, void *to, const double *from, int64_t count)
 {
     const bool single = gnn_model_shape(r->model)->type == SP_DENSE_F32;
-    float *rounded = malloc((size_t)count * sizeof *rounded + 1);
-    ck_assert_ptr_nonnull(rounded);
+    float *rounded = test_block((size_t)count * sizeof *rounded + 1);
     for (int64_t k = 0; k < count; k++) rounded[k] = (float)from[k];
     ck_ok(r->context, sp_array_copy(r->context, count, single ? 4 : 8, to, r->engine->space,
                                     single ? (const void *)rounded : from, SP_HOST));
@@ -275,8 +272,7 @@ void to_space(runner *r, void *to, const double *from, int64_t count)
 void to_host(runner *r, double *to, const void *from, int64_t count)
 {
     const bool single = gnn_model_shape(r->model)->type == SP_DENSE_F32;
-    float *rounded = malloc((size_t)count * sizeof *rounded + 1);
-    ck_assert_ptr_nonnull(rounded);
+    float *rounded = test_block((size_t)count * sizeof *rounded + 1);
     ck_ok(r->context, sp_array_copy(r->context, count, single ? 4 : 8, single ? (void *)rounded : to, SP_HOST, from,
                                     r->engine->space));
     for (int64_t k = 0; k < count && single; k++) to[k] = rounded[k];
@@ -330,8 +326,7 @@ void draw_weights(runner *r, example *e)
     const int64_t size = gnn_model_size(r->model);
     e->parameter = gnn_model_parameters(r->model, &e->parameters);
     free(e->weights);
-    e->weights = malloc((size_t)size * sizeof *e->weights);
-    ck_assert_ptr_nonnull(e->weights);
+    e->weights = test_block((size_t)size * sizeof *e->weights);
     for (int64_t k = 0; k < size; k++) e->weights[k] = (float)(2 * test_unit(&random) - 1);
     to_space(r, gnn_model_weights(r->model), e->weights, size);
 }
@@ -374,8 +369,7 @@ void compare_logits(runner *r, const example *e, const sp_dense *logits)
 {
     const mat expected = formula(e);
     ck_assert_msg(logits->rows == expected.rows && logits->cols == expected.cols, "%s: shape", describe(e));
-    double *found = malloc((size_t)(logits->rows * logits->cols + 1) * sizeof *found);
-    ck_assert_ptr_nonnull(found);
+    double *found = test_block((size_t)(logits->rows * logits->cols + 1) * sizeof *found);
     rows_to_host(r, found, logits);
     for (int64_t k = 0; k < expected.rows * expected.cols; k++)
         test_expect(fabsl(found[k] - expected.v[k]) <= tolerance(e, 1e-11, 1e-5) * (1 + fabsl(expected.v[k])),
@@ -442,8 +436,7 @@ static void check_parameter(const example *e, const gnn_parameter *p, const doub
 
 void compare_gradients(runner *r, const example *e, const double *direction)
 {
-    double *found = malloc((size_t)gnn_model_size(r->model) * sizeof *found);
-    ck_assert_ptr_nonnull(found);
+    double *found = test_block((size_t)gnn_model_size(r->model) * sizeof *found);
     to_host(r, found, gnn_model_gradients(r->model), gnn_model_size(r->model));
     for (int i = 0; i < e->parameters; i++) check_parameter(e, &e->parameter[i], found, direction);
     free(found);
@@ -453,8 +446,7 @@ double *draw_direction(runner *r, const example *e, sp_dense *there)
 {
     test_random random = test_seed(e->seed + 2);
     const int64_t rows = e->a[e->o.layers - 1].rows, count = rows * e->o.outputs;
-    double *direction = malloc((size_t)(count + 1) * sizeof *direction);
-    ck_assert_ptr_nonnull(direction);
+    double *direction = test_block((size_t)(count + 1) * sizeof *direction);
     for (int64_t k = 0; k < count; k++) direction[k] = (float)(2 * test_unit(&random) - 1);
     ck_ok(r->context, sp_dense_create(r->context, rows, e->o.outputs, e->o.type, r->engine->space, there));
     to_space(r, there->values, direction, count);

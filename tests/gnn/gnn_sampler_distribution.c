@@ -5,8 +5,6 @@
 
 #include "gnn_sampler_shared.h"
 
-/* ---- distributions ------------------------------------------------------------------------------------ */
-
 /* What chi-square with so many degrees of freedom exceeds once in 10,000 times (Wilson and Hilferty 1931). */
 static double chi_square_limit(int64_t freedom)
 {
@@ -38,8 +36,7 @@ enum { HUBS = 6, SPOKES = 400 };
 static sp_csr star(sp_context *host, const double *weights, bool own)
 {
     const int64_t n = HUBS + SPOKES;
-    double *entries = calloc((size_t)(n * n), sizeof *entries);
-    ck_assert_ptr_nonnull(entries);
+    double *entries = test_zeros((size_t)(n * n), sizeof *entries);
     for (int64_t i = HUBS; i < n; i++) {
         for (int64_t j = 0; j < HUBS; j++) entries[i * n + j] = weights[j];
         if (own) entries[i * n + i] = 1;
@@ -251,9 +248,9 @@ HOST_TEST(large_fan_outs_give_whole_neighbourhoods, 1)
                     const gnn_minibatch *m = &all.minibatch[b];
                     const sp_csr *block = &m->block[l];
                     for (int64_t i = 0; i < block->rows; i++) {
-                        ck_assert_int_eq(length(block, i), length(&s.a, m->node[l][i]));
+                        ck_assert_int_eq(test_row_length(block, i), test_row_length(&s.a, m->node[l][i]));
                         for (int64_t k = block->row_offsets[i]; k < block->row_offsets[i + 1]; k++) {
-                            const int64_t e = find_entry(&s.a, m->node[l][i], m->node[l][block->col_indices[k]]);
+                            const int64_t e = test_find(&s.a, m->node[l][i], m->node[l][block->col_indices[k]]);
                             ck_assert_double_eq_tol(test_value(block, k), test_value(&s.a, e), 1e-14);
                         }
                     }
@@ -289,7 +286,7 @@ HOST_TEST(clusters_give_the_graph_between_their_nodes, 1)
         }
         for (int64_t i = 0; i < m->batch_size; i++)
             for (int64_t j = 0; j < m->batch_size; j++)
-                ck_assert((find_entry(&a, m->batch[i], m->batch[j]) >= 0) == (find_entry(&m->block[0], i, j) >= 0));
+                ck_assert((test_find(&a, m->batch[i], m->batch[j]) >= 0) == (test_find(&m->block[0], i, j) >= 0));
         ck_assert_int_eq(m->edges, 2 * m->block[1].nnz);
     }
     ck_assert(seen[0] == 10 && seen[1] == 10 && seen[5] == 10);

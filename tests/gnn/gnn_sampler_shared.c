@@ -69,8 +69,7 @@ void free_sample(place *p, sample *all)
 
 int32_t *numbers(int64_t count)
 {
-    int32_t *list = malloc(((size_t)count + 1) * sizeof *list);
-    ck_assert_ptr_nonnull(list);
+    int32_t *list = test_block(((size_t)count + 1) * sizeof *list);
     for (int64_t i = 0; i < count; i++) list[i] = (int32_t)i;
     return list;
 }
@@ -93,12 +92,3 @@ sample draw_subject(place *p, const subject *s, int64_t bulk, int64_t pass)
     gnn_sampler_free(sampler);
     return all;
 }
-
-int64_t find_entry(const sp_csr *a, int64_t i, int64_t j)
-{
-    for (int64_t k = a->row_offsets[i]; k < a->row_offsets[i + 1]; k++)
-        if (a->col_indices[k] == j) return k;
-    return -1;
-}
-
-int64_t length(const sp_csr *a, int64_t i) { return a->row_offsets[i + 1] - a->row_offsets[i]; }

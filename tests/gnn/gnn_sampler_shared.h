@@ -39,8 +39,6 @@ extern const char *const kind_names[];
 void free_subject(sp_context *host, subject *s);
 sample draw_subject(place *p, const subject *s, int64_t bulk, int64_t pass);
 /* The entry (i, j), or -1. */
-int64_t find_entry(const sp_csr *a, int64_t i, int64_t j);
-int64_t length(const sp_csr *a, int64_t i);
 
 /* The tables of the parts. */
 extern const test_entry distribution_tests[];

@@ -4,8 +4,6 @@
 
 #include "gnn_train_shared.h"
 
-/* ---- data ---------------------------------------------------------------------------------------------- */
-
 static void refuses_data(const gnn_data *data, sp_status status, const char *sentence)
 {
     ck_assert_int_eq(gnn_data_check(host, data), status);

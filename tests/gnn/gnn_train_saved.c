@@ -5,8 +5,6 @@
 
 #include "gnn_train_shared.h"
 
-/* ---- saved trainers ------------------------------------------------------------------------------------ */
-
 TEST(a_restored_trainer_goes_on_as_if_it_had_not_stopped)
 {
     enum { BEFORE = 4, AFTER = 5 };
@@ -83,7 +81,7 @@ static void set_checksum(char *bytes, int64_t size)
     for (int64_t i = 24; i < size; i += 8) {
         uint64_t word = 0;
         memcpy(&word, bytes + i, size - i < 8 ? (size_t)(size - i) : sizeof word);
-        sum = mix64(sum ^ word) + 0x9e3779b97f4a7c15u;
+        sum = mix64(sum ^ word) + RANDOM_STEP;
     }
     memcpy(bytes + 16, &sum, sizeof sum);
 }

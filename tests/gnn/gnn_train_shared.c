@@ -16,8 +16,7 @@ int32_t true_class(int64_t node) { return (int32_t)(node / SIZE); }
 /* Feature j belongs to class j % CLASSES: there with probability 0.45 in its class, 0.05 outside. */
 static void put_features(sp_context *context, test_random *random, bool sparse, gnn_features *x)
 {
-    double *numbers = calloc((size_t)NODES * FEATURES, sizeof *numbers);
-    ck_assert_ptr_nonnull(numbers);
+    double *numbers = test_zeros((size_t)NODES * FEATURES, sizeof *numbers);
     for (int64_t i = 0; i < NODES; i++)
         for (int64_t j = 0; j < FEATURES; j++)
             numbers[i * FEATURES + j] = test_unit(random) < (j % CLASSES == true_class(i) ? 0.45 : 0.05);

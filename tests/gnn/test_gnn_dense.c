@@ -390,8 +390,7 @@ static void check_gathered_rows(subject *s, int64_t rows, int64_t cols)
 {
     const int64_t wanted_rows = rows ? 2 * rows + 1 : 0;
     double *x = random_numbers(s, rows * cols), *wanted = numbers(wanted_rows * cols);
-    int32_t *place = calloc((size_t)wanted_rows + 1, sizeof *place);
-    ck_assert_ptr_nonnull(place);
+    int32_t *place = test_zeros((size_t)wanted_rows + 1, sizeof *place);
     for (int64_t i = 0; i < wanted_rows; i++) {
         place[i] = (int32_t)test_below(&s->random, rows);
         memcpy(wanted + i * cols, x + place[i] * cols, (size_t)cols * sizeof *x);

@@ -32,8 +32,7 @@ HOST_TEST(operators_are_those_of_their_definitions, 2)
         const sp_value_type type = seed % 2 ? SP_F32 : SP_F64;
         sp_csr graph = test_matrix(host, &random, nodes, nodes, seed % 20 == 0 ? 0.9 : 0.3,
                                    seed % 3 ? SP_F32 : SP_F64, seed % 7 ? TEST_POSITIVE : TEST_PATTERN), made;
-        double *numbers = calloc((size_t)(nodes * nodes) + 1, sizeof *numbers);
-        ck_assert_ptr_nonnull(numbers);
+        double *numbers = test_zeros((size_t)(nodes * nodes) + 1, sizeof *numbers);
         for (int64_t i = 0; i < nodes; i++)
             for (int64_t k = graph.row_offsets[i]; k < graph.row_offsets[i + 1]; k++)
                 numbers[i * nodes + graph.col_indices[k]] = test_value(&graph, k);
@@ -120,8 +119,7 @@ HOST_TEST(one_model_takes_blocks_of_any_shape_after_each_other, 1)
             free(e.x);
             sp_csr_free(host, &e.x_sparse);
             e.o = first.o; /* the model's, without dropout */
-            e.x = calloc((size_t)(rows * inputs), sizeof *e.x);
-            ck_assert_ptr_nonnull(e.x);
+            e.x = test_zeros((size_t)(rows * inputs), sizeof *e.x);
             for (int64_t k = 0; k < rows * inputs; k++) e.x[k] = test_unit(&random);
             if (e.sparse) e.x_sparse = test_from_dense(host, rows, inputs, e.x, SP_F64);
             sp_dense_free(r.context, &r.x.dense);
@@ -173,8 +171,7 @@ HOST_TEST(what_is_aggregated_is_kept_until_another_block_comes, 1)
         }
         /* Numbers that change behind a block are not seen where A·X is all that is made of them; they may come, in
          * the same place, with another block. */
-        double *moved = malloc((size_t)count * sizeof *moved);
-        ck_assert_ptr_nonnull(moved);
+        double *moved = test_block((size_t)count * sizeof *moved);
         for (int64_t k = 0; k < count; k++) moved[k] = e.x[k] + 1;
         to_space(&r, r.x.dense.values, moved, count);
         if (layer == GNN_GCN) check_forward(&r, &e);
@@ -390,8 +387,7 @@ HOST_TEST(dense_tiles_set_apart_change_nothing_but_rounding, 2)
     test_random random = test_seed(31);
     gnn_backend slow = gnn_backend_cpu;
     sp_csr graph = test_communities(host, &random, 3, GROUP, 0.33, 0.01);
-    sp_free(host, graph.values);
-    graph.values = NULL;
+    test_drop_values(host, &graph);
     slow.multiply_tiles = multiply_tiles_slowly;
     for (int layer = GNN_GCN; layer <= GNN_GIN; layer++) {
         const gnn_model_options o = {.layer = (gnn_layer)layer, .inputs = IN, .hidden = HIDDEN, .outputs = OUT,
@@ -473,8 +469,7 @@ HOST_TEST(weights_start_within_their_bounds_and_biases_too, 1)
         int64_t next = 0;
         ck_ok(r.context, gnn_model_create(r.engine, &o, &r.model));
         const gnn_parameter *p = gnn_model_parameters(r.model, &count);
-        double *numbers = malloc((size_t)gnn_model_size(r.model) * sizeof *numbers);
-        ck_assert_ptr_nonnull(numbers);
+        double *numbers = test_block((size_t)gnn_model_size(r.model) * sizeof *numbers);
         to_host(&r, numbers, gnn_model_weights(r.model), gnn_model_size(r.model));
         for (int i = 0; i < count; i++) {
             const bool bias = strstr(p[i].name, "bias") != NULL;

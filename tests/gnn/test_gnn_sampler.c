@@ -15,8 +15,7 @@ static sp_csr random_graph(sp_context *host, test_random *random, int64_t nodes)
     const double density = test_unit(random) * test_unit(random);
     const int64_t diagonal = test_below(random, 3);
     const sp_value_type type = test_below(random, 2) ? SP_F32 : SP_F64;
-    double *entries = calloc((size_t)(nodes * nodes) + 1, sizeof *entries);
-    ck_assert_ptr_nonnull(entries);
+    double *entries = test_zeros((size_t)(nodes * nodes) + 1, sizeof *entries);
     for (int64_t i = 0; i < nodes; i++)
         for (int64_t j = 0; j < nodes; j++)
             if (i == j ? diagonal == 1 || (diagonal == 2 && test_below(random, 2))
@@ -24,10 +23,7 @@ static sp_csr random_graph(sp_context *host, test_random *random, int64_t nodes)
                 entries[i * nodes + j] = test_unit(random) + 0x1p-20;
     sp_csr a = test_from_dense(host, nodes, nodes, entries, type);
     free(entries);
-    if (test_below(random, 3) == 0) {
-        sp_free(host, a.values);
-        a.values = NULL;
-    }
+    if (test_below(random, 3) == 0) test_drop_values(host, &a);
     return a;
 }
 
@@ -76,11 +72,11 @@ static void check_row(const subject *s, const gnn_minibatch *m, int l, int64_t i
     const sp_csr *block = &m->block[l], *a = &s->a;
     const int64_t node = m->node[l][i], fanout = s->options.fanout[m->layers - 1 - l];
     const double tolerance = a->value_type == SP_F32 ? 1e-5 : 1e-12;
-    int64_t own = find_entry(a, node, node) >= 0, entries = 0;
-    const int64_t others = length(a, node) - own;
+    int64_t own = test_find(a, node, node) >= 0, entries = 0;
+    const int64_t others = test_row_length(a, node) - own;
     for (int64_t k = block->row_offsets[i]; k < block->row_offsets[i + 1]; k++) {
         const int32_t col = m->node[l][block->col_indices[k]];
-        const int64_t entry = find_entry(a, node, col);
+        const int64_t entry = test_find(a, node, col);
         test_expect(entry >= 0, "%s: layer %d holds (%lld, %d), which is no edge", s->name, l, (long long)node, col);
         if (s->options.kind != GNN_SAMPLE_NODE || !a->values) continue;
         const double factor = others > fanout && col != node ? (double)others / (double)fanout : 1;
@@ -91,22 +87,21 @@ static void check_row(const subject *s, const gnn_minibatch *m, int l, int64_t i
     if (s->options.kind == GNN_SAMPLE_NODE) {
         entries = own + (others < fanout ? others : fanout);
     } else {
-        for (int64_t j = 0; j < block->cols; j++) entries += find_entry(a, node, m->node[l][j]) >= 0;
-        const double sum = magnitude(block, i), should = length(block, i) ? magnitude(a, node) : 0;
+        for (int64_t j = 0; j < block->cols; j++) entries += test_find(a, node, m->node[l][j]) >= 0;
+        const double sum = magnitude(block, i), should = test_row_length(block, i) ? magnitude(a, node) : 0;
         test_expect(!a->values || fabs(sum - should) <= tolerance * should, "%s: row of %lld sums to %g, not %g",
                     s->name, (long long)node, sum, should);
     }
-    test_expect(length(block, i) == entries, "%s: layer %d has %lld entries of node %lld, not %lld", s->name, l,
-                (long long)length(block, i), (long long)node, (long long)entries);
+    test_expect(test_row_length(block, i) == entries, "%s: layer %d has %lld entries of node %lld, not %lld", s->name, l,
+                (long long)test_row_length(block, i), (long long)node, (long long)entries);
 }
 
 /* How many nodes could be drawn for all rows of the block together. */
 static int64_t candidates(const subject *s, const gnn_minibatch *m, int l)
 {
     const int64_t n = s->a.rows;
-    uint8_t *seen = calloc((size_t)n + 1, 1);
+    uint8_t *seen = test_zeros((size_t)n + 1, 1);
     int64_t count = 0;
-    ck_assert_ptr_nonnull(seen);
     for (int64_t i = 0; i < m->block[l].rows; i++) seen[m->node[l][i]] = 2;
     for (int64_t i = 0; i < m->block[l].rows; i++)
         for (int64_t k = s->a.row_offsets[m->node[l][i]]; k < s->a.row_offsets[m->node[l][i] + 1]; k++)

@@ -277,8 +277,7 @@ TEST(gradients_are_those_of_the_loss_on_directed_graphs)
             gnn_model *model = gnn_trainer_model(s.trainer);
             const int64_t size = gnn_model_size(model);
             double *weights = gnn_model_weights(model), *gradients = gnn_model_gradients(model);
-            double *start = malloc((size_t)size * sizeof *start);
-            ck_assert_ptr_nonnull(start);
+            double *start = test_block((size_t)size * sizeof *start);
             memcpy(start, weights, (size_t)size * sizeof *start);
             ck_ok(s.context, gnn_trainer_epoch(s.trainer, &epoch, &done));
             memcpy(weights, start, (size_t)size * sizeof *start);

@@ -13,8 +13,6 @@
 
 #include "io_shared.h"
 
-/* ---- failing allocations -------------------------------------------------------------------------------- */
-
 typedef struct sample {
     const char *text;
     io_read_options options;

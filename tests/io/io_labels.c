@@ -11,8 +11,6 @@
 
 #include "io_shared.h"
 
-/* ---- labels of nodes ------------------------------------------------------------------------------------ */
-
 /* "0 1 1 -" for labels of nodes, or "0:1,2 1:2*0.5" for the members of groups; names of groups follow a bar. */
 static const char *groups_of(const io_labelling *l, int64_t nodes)
 {

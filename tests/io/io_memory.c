@@ -12,8 +12,6 @@
 
 #include "io_shared.h"
 
-/* ---- memory --------------------------------------------------------------------------------------------- */
-
 /* What takes the most memory for its bytes: labels that never repeat, arcs written in a few bytes, weights here and
  * there. */
 typedef struct shape {

@@ -13,8 +13,6 @@
 
 #include "io_shared.h"
 
-/* ---- native --------------------------------------------------------------------------------------------- */
-
 TEST(native_text_is_read_as_it_occurs_in_the_wild)
 {
     expect_arcs(HEADER "(mclmatrix\nbegin\n0 1:2 2 $\n1 0:3 $\n2 2 $\n)\n", automatic, "0>1:2 0>2:1 1>0:3 2>2:1", 3);

@@ -12,8 +12,6 @@
 
 #include "io_shared.h"
 
-/* ---- output files --------------------------------------------------------------------------------------- */
-
 static io_output *open_output(sp_context *context, const char *path)
 {
     io_output *output;

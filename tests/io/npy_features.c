@@ -8,8 +8,6 @@
 
 #include "npy_shared.h"
 
-/* ---- features ---------------------------------------------------------------------------------------- */
-
 /* The numbers of dense features as text. */
 static const char *dense_text(const sp_dense *dense)
 {

@@ -29,8 +29,7 @@ TEST(a_byte_order_mark_is_no_part_of_the_text)
     expect_arcs(MARK, as(IO_ABC), "", 0);
     expect_arcs("\xef\xbb", as(IO_ETC), "", 1);
     expect_error(MARK "a\n", as(IO_ABC), "in:1: one field where two labels are expected");
-    char *text = malloc(200004);
-    ck_assert_ptr_nonnull(text);
+    char *text = test_block(200004);
     memcpy(text, MARK, 3);
     for (int i = 0; i < 20000; i++) snprintf(text + 3 + 10 * i, 11, "%04d %04d\n", i % 100, i / 100);
     sp_context *context = test_context(0, 2);

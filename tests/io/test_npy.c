@@ -438,10 +438,7 @@ CONTEXT_TEST(matrices_survive_writing_and_reading, 0, 2)
         ck_ok(context, io_npz_matrix(npz, "", &back));
         io_npz_close(npz);
         for (int64_t e = 0; kind && e < back.nnz; e++) ck_assert(test_value(&back, e) == 1);
-        if (kind) {
-            sp_free(context, back.values);
-            back.values = NULL;
-        }
+        if (kind) test_drop_values(context, &back);
         test_same(&made, &back, random.seed);
         test_free(context, &made, &back);
     }

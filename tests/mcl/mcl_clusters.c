@@ -51,10 +51,7 @@ CONTEXT_TEST(labels_are_the_clusters_whatever_the_values_type, 0, 1)
                                 0, 1, 0, 0, 2, 2, 0, 0, 0, 2, 0, 2, 0, 0, 0, 2, 2, 0};
     for (int type = 0; type < 3; type++) {
         sp_csr graph = test_from_dense(context, 6, 6, triangles, type == 1 ? SP_F64 : SP_F32);
-        if (type == 2) {
-            sp_free(context, graph.values);
-            graph.values = NULL;
-        }
+        if (type == 2) test_drop_values(context, &graph);
         ck_assert_str_eq(labels_text(context, &graph, &options), "2: 0 0 0 1 1 1");
         options.force_connected = true;
         ck_assert_str_eq(labels_text(context, &graph, &options), "2: 0 0 0 1 1 1");

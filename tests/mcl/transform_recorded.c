@@ -4,8 +4,6 @@
 
 #include "transform_shared.h"
 
-/* ---- recorded results ---------------------------------------------------------------------------------- */
-
 /* A graph as text: the columns of a native matrix, "COLUMN ROW:WEIGHT ROW:WEIGHT $ COLUMN ...". The expected texts
  * are what mcl wrote with nine digits, which tell any two f32 apart. */
 typedef struct recorded {

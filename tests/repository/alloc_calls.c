@@ -265,11 +265,9 @@ CALL(repeat, contraction_repeat(context, &s->graph, 3, match_labeller, NULL, NUL
 
 enum { WIDTH = 32, KEPT = 5 };
 
-static sp_space here(const sp_context *context) { return sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST; }
-
 static void release_dense(sp_context *context, void *out) { sp_dense_free(context, out); }
 static void release_cbsr(sp_context *context, void *out) { sp_cbsr_free(context, out); }
-static void release_array(sp_context *context, void *out) { sp_array_free(context, here(context), *(void **)out); }
+static void release_array(sp_context *context, void *out) { sp_array_free(context, test_space(context), *(void **)out); }
 static void release_spmm_plan(sp_context *context, void *out)
 {
     (void)context;
@@ -331,7 +329,7 @@ static sp_status call_spmm_argument(sp_context *context, subject *s, void *out)
 /* Values for stochastic's entries, from X and X: the gradient of a softmax over those of the rows. */
 static sp_status call_edges(sp_context *context, subject *s, void *out)
 {
-    const sp_space space = here(context);
+    const sp_space space = test_space(context);
     const int64_t count = s->stochastic.nnz;
     void *softmax = NULL, *gradient = NULL;
     sp_dense x = {0};
@@ -353,7 +351,7 @@ static sp_status call_maxk(sp_context *context, subject *s, void *out)
 {
     sp_dense x = {0};
     sp_cbsr kept = {0};
-    sp_status status = sp_dense_copy(context, &s->dense, here(context), &x);
+    sp_status status = sp_dense_copy(context, &s->dense, test_space(context), &x);
     if (status == SP_OK) status = sp_cbsr_create(context, 200, WIDTH, KEPT, SP_DENSE_F32, &kept);
     if (status == SP_OK) status = sp_maxk(context, &x, &kept);
     if (status == SP_OK) status = sp_maxk_expand(context, &kept, &x);
@@ -372,7 +370,7 @@ static sp_status call_maxk_products(sp_context *context, subject *s, void *out)
     sp_status status = call_maxk(context, s, &kept);
     if (status != SP_OK) return status;
     status = sp_spmm_plan_create(context, &s->stochastic, WIDTH, NULL, &plan);
-    if (status == SP_OK) status = sp_dense_create(context, 200, WIDTH, SP_DENSE_F32, here(context), &y);
+    if (status == SP_OK) status = sp_dense_create(context, 200, WIDTH, SP_DENSE_F32, test_space(context), &y);
     if (status == SP_OK) status = sp_maxk_spmm(plan, 1, &kept, 0, &y);
     if (status == SP_OK) status = sp_maxk_spmm_backward(plan, &y, &kept);
     sp_spmm_plan_free(plan);
@@ -382,9 +380,9 @@ static sp_status call_maxk_products(sp_context *context, subject *s, void *out)
     return status;
 }
 
-CALL(array, sp_array_create(context, 100, 8, here(context), out))
-CALL(dense_create, sp_dense_create(context, 20, 10, SP_DENSE_F16, here(context), out))
-CALL(dense_copy, sp_dense_copy(context, &s->dense, here(context), out))
+CALL(array, sp_array_create(context, 100, 8, test_space(context), out))
+CALL(dense_create, sp_dense_create(context, 20, 10, SP_DENSE_F16, test_space(context), out))
+CALL(dense_copy, sp_dense_copy(context, &s->dense, test_space(context), out))
 CALL(cbsr_create, sp_cbsr_create(context, 20, 10, 3, SP_DENSE_F64, out))
 CALL(generate_rows, generate_matrix(context, "uniform:100,4", 1, SP_F32, out))
 CALL(generate_edges, generate_matrix(context, "rmat:6,4", 1, SP_F64, out))

@@ -31,16 +31,13 @@ void entry_add(entry_list *list, int64_t row, int64_t col, double value)
 sp_csr entry_matrix(sp_context *host, entry_list *list, int64_t rows, int64_t cols, sp_value_type type, bool pattern)
 {
     sp_csr matrix;
-    float *narrow = taken(malloc(((size_t)list->count + 1) * sizeof *narrow));
+    float *narrow = test_block(((size_t)list->count + 1) * sizeof *narrow);
     for (int64_t i = 0; i < list->count; i++) narrow[i] = (float)list->values[i];
     ck_ok(host, sp_csr_from_coo(host, rows, cols, list->count, list->rows, list->cols,
                                 type == SP_F32 ? (void *)narrow : list->values, type, SP_COMBINE_FIRST, false,
                                 &matrix));
     free(narrow);
-    if (pattern) {
-        sp_free(host, matrix.values);
-        matrix.values = NULL;
-    }
+    if (pattern) test_drop_values(host, &matrix);
     free_all(list->rows, list->cols, list->values);
     *list = (entry_list){0};
     return matrix;
@@ -78,8 +75,7 @@ void product_new_values(test_random *random, product *p)
     for (int m = 0; m < 2; m++)
         for (int64_t k = 0; operands[m]->values && k < operands[m]->nnz; k++) {
             const double value = draw_value(random, TEST_SIGNED);
-            if (operands[m]->value_type == SP_F32) ((float *)operands[m]->values)[k] = (float)value;
-            else ((double *)operands[m]->values)[k] = value;
+            test_set(operands[m], k, value);
         }
 }
 
@@ -166,7 +162,7 @@ static sp_csr transposed(sp_context *host, const sp_csr *a)
 {
     sp_csr t;
     ck_ok(host, sp_csr_create(host, a->cols, a->rows, a->nnz, a->value_type, SP_HOST, &t));
-    int64_t *at = taken(calloc((size_t)a->cols + 2, sizeof *at));
+    int64_t *at = test_zeros((size_t)a->cols + 2, sizeof *at);
     for (int64_t k = 0; k < a->nnz; k++) at[a->col_indices[k] + 1]++;
     for (int64_t j = 0; j < a->cols; j++) at[j + 1] += at[j];
     memcpy(t.row_offsets, at, ((size_t)a->cols + 1) * sizeof *at);
@@ -174,8 +170,7 @@ static sp_csr transposed(sp_context *host, const sp_csr *a)
         for (int64_t k = a->row_offsets[i]; k < a->row_offsets[i + 1]; k++) {
             const int64_t to = at[a->col_indices[k]]++;
             t.col_indices[to] = (int32_t)i;
-            if (a->value_type == SP_F32) ((float *)t.values)[to] = (float)test_value(a, k);
-            else ((double *)t.values)[to] = test_value(a, k);
+            test_set(&t, to, test_value(a, k));
         }
     free(at);
     return t;
@@ -225,8 +220,8 @@ typedef struct column_set {
 
 static column_set columns_of(const sp_csr *b)
 {
-    column_set set = {0, taken(malloc(((size_t)b->nnz + 1) * sizeof(int32_t))),
-                      taken(malloc(((size_t)b->nnz + 1) * sizeof(int32_t)))};
+    column_set set = {0, test_block(((size_t)b->nnz + 1) * sizeof(int32_t)),
+                      test_block(((size_t)b->nnz + 1) * sizeof(int32_t))};
     if (b->nnz) memcpy(set.columns, b->col_indices, (size_t)b->nnz * sizeof(int32_t));
     qsort(set.columns, (size_t)b->nnz, sizeof(int32_t), compare_int32);
     for (int64_t k = 0; k < b->nnz; k++)
@@ -270,10 +265,10 @@ static sp_csr multiplied(sp_context *host, const sp_csr *a, const sp_csr *b, con
 {
     column_set set = columns_of(b);
     const size_t width = (size_t)set.count + 1;
-    double *sums = taken(malloc(width * sizeof *sums));
-    bool *present = taken(calloc(width, sizeof *present));
-    int32_t *touched = taken(malloc(width * sizeof *touched));
-    int64_t *lengths = taken(calloc((size_t)a->rows + 1, sizeof *lengths));
+    double *sums = test_block(width * sizeof *sums);
+    bool *present = test_zeros(width, sizeof *present);
+    int32_t *touched = test_block(width * sizeof *touched);
+    int64_t *lengths = test_zeros((size_t)a->rows + 1, sizeof *lengths);
     entry_list list = {0};
     for (int64_t i = 0; i < a->rows; i++) {
         const int64_t count = sum_row(a, b, i, options->semiring, &set, sums, present, touched, products);
@@ -290,8 +285,7 @@ static sp_csr multiplied(sp_context *host, const sp_csr *a, const sp_csr *b, con
     for (int64_t i = 0; i < a->rows; i++) c.row_offsets[i + 1] = c.row_offsets[i] + lengths[i];
     for (int64_t k = 0; k < list.count; k++) {
         c.col_indices[k] = list.cols[k];
-        if (c.value_type == SP_F32) ((float *)c.values)[k] = (float)list.values[k];
-        else ((double *)c.values)[k] = list.values[k];
+        test_set(&c, k, list.values[k]);
     }
     void *arrays[] = {set.columns, set.rank, sums, present, touched, lengths, list.rows, list.cols, list.values};
     for (size_t i = 0; i < COUNT(arrays); i++) free(arrays[i]);
@@ -307,10 +301,7 @@ sp_csr product_reference(sp_context *host, const product *p, int64_t *products)
     int64_t count = 0;
     sp_csr c = multiplied(host, options.transpose_a ? &at : &p->a, options.transpose_b ? &bt : product_b(p), &options,
                           &count);
-    if (options.semiring == SP_OR_AND) {
-        sp_free(host, c.values);
-        c.values = NULL;
-    }
+    if (options.semiring == SP_OR_AND) test_drop_values(host, &c);
     test_free(host, &at, &bt);
     if (products) *products = count;
     return c;
@@ -318,25 +309,7 @@ sp_csr product_reference(sp_context *host, const product *p, int64_t *products)
 
 /* ---- the check ----------------------------------------------------------------------------------------- */
 
-void product_same(const sp_csr *expected, const sp_csr *c, const char *name)
-{
-    test_expect(expected->rows == c->rows && expected->cols == c->cols && expected->value_type == c->value_type,
-                "%s: C is %lld x %lld", name, (long long)c->rows, (long long)c->cols);
-    test_expect(!expected->values == !c->values, "%s: C %s", name, c->values ? "is no pattern" : "has no values");
-    for (int64_t i = 0; i <= c->rows; i++)
-        test_expect(c->row_offsets[i] == expected->row_offsets[i], "%s: row %lld ends at %lld, not at %lld", name,
-                    (long long)i - 1, (long long)c->row_offsets[i], (long long)expected->row_offsets[i]);
-    test_expect(c->nnz == expected->nnz, "%s: %lld nonzeros, not %lld", name, (long long)c->nnz,
-                (long long)expected->nnz);
-    for (int64_t i = 0; i < c->rows; i++)
-        for (int64_t k = c->row_offsets[i]; k < c->row_offsets[i + 1]; k++) {
-            const double is = test_value(c, k), should = test_value(expected, k);
-            test_expect(c->col_indices[k] == expected->col_indices[k], "%s: row %lld has column %d, not %d", name,
-                        (long long)i, c->col_indices[k], expected->col_indices[k]);
-            test_expect(memcmp(&is, &should, sizeof is) == 0 || (isnan(is) && isnan(should)),
-                        "%s: (%lld, %d) is %.17g, not %.17g", name, (long long)i, c->col_indices[k], is, should);
-        }
-}
+void product_same(const sp_csr *expected, const sp_csr *c, const char *name) { test_equal(expected, c, true, name); }
 
 bool product_may_be_refused(sp_context *context, const sp_spgemm_options *options)
 {

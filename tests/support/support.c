@@ -127,6 +127,8 @@ sp_context *test_context(int device, int threads)
     return context;
 }
 
+sp_space test_space(const sp_context *context) { return sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST; }
+
 /* ---- random matrices ----------------------------------------------------------------------------------- */
 
 test_random test_seed(uint64_t seed) { return (test_random){seed, seed}; }
@@ -160,8 +162,7 @@ sp_csr test_from_dense(sp_context *context, int64_t rows, int64_t cols, const do
         for (int64_t j = 0; j < cols; j++) {
             if (numbers[i * cols + j] == 0) continue;
             matrix.col_indices[nnz] = (int32_t)j;
-            if (type == SP_F32) ((float *)matrix.values)[nnz] = (float)numbers[i * cols + j];
-            else ((double *)matrix.values)[nnz] = numbers[i * cols + j];
+            test_set(&matrix, nnz, numbers[i * cols + j]);
             nnz++;
         }
     }
@@ -169,31 +170,35 @@ sp_csr test_from_dense(sp_context *context, int64_t rows, int64_t cols, const do
     return matrix;
 }
 
-static double *dense_zeros(int64_t count)
+void *test_block(size_t bytes)
 {
-    double *numbers = calloc((size_t)count + 1, sizeof *numbers);
-    ck_assert_ptr_nonnull(numbers);
-    return numbers;
+    void *block = malloc(bytes);
+    ck_assert_ptr_nonnull(block);
+    return block;
+}
+
+void *test_zeros(size_t count, size_t size)
+{
+    void *block = calloc(count, size);
+    ck_assert_ptr_nonnull(block);
+    return block;
 }
 
 sp_csr test_matrix(sp_context *context, test_random *random, int64_t rows, int64_t cols, double density,
                    sp_value_type type, test_values values)
 {
-    double *numbers = dense_zeros(rows * cols);
+    double *numbers = test_zeros((size_t)(rows * cols) + 1, sizeof *numbers);
     for (int64_t i = 0; i < rows * cols; i++)
         if (test_unit(random) < density) numbers[i] = random_value(random, values);
     sp_csr matrix = test_from_dense(context, rows, cols, numbers, type);
     free(numbers);
-    if (values == TEST_PATTERN) {
-        sp_free(context, matrix.values);
-        matrix.values = NULL;
-    }
+    if (values == TEST_PATTERN) test_drop_values(context, &matrix);
     return matrix;
 }
 
 sp_csr test_stochastic(sp_context *context, test_random *random, int64_t nodes, int64_t degree)
 {
-    double *numbers = dense_zeros(nodes * nodes);
+    double *numbers = test_zeros((size_t)(nodes * nodes) + 1, sizeof *numbers);
     for (int64_t i = 0; i < nodes; i++) {
         double *row = numbers + i * nodes, sum = 0;
         row[i] = 1;
@@ -210,7 +215,7 @@ sp_csr test_communities(sp_context *context, test_random *random, int64_t groups
                         double outer)
 {
     const int64_t nodes = groups * size;
-    double *numbers = dense_zeros(nodes * nodes);
+    double *numbers = test_zeros((size_t)(nodes * nodes) + 1, sizeof *numbers);
     for (int64_t i = 0; i < nodes; i++)
         for (int64_t j = 0; j < i; j++)
             if (test_unit(random) < (i / size == j / size ? inner : outer))
@@ -218,6 +223,30 @@ sp_csr test_communities(sp_context *context, test_random *random, int64_t groups
     sp_csr matrix = test_from_dense(context, nodes, nodes, numbers, SP_F32);
     free(numbers);
     return matrix;
+}
+
+void test_set(sp_csr *matrix, int64_t entry, double value)
+{
+    if (matrix->value_type == SP_F32) ((float *)matrix->values)[entry] = (float)value;
+    else ((double *)matrix->values)[entry] = value;
+}
+
+void test_drop_values(sp_context *context, sp_csr *matrix)
+{
+    sp_free(context, matrix->values);
+    matrix->values = NULL;
+}
+
+int64_t test_find(const sp_csr *matrix, int64_t row, int64_t col)
+{
+    for (int64_t k = matrix->row_offsets[row]; k < matrix->row_offsets[row + 1]; k++)
+        if (matrix->col_indices[k] == col) return k;
+    return -1;
+}
+
+int64_t test_row_length(const sp_csr *matrix, int64_t row)
+{
+    return matrix->row_offsets[row + 1] - matrix->row_offsets[row];
 }
 
 double test_value(const sp_csr *matrix, int64_t entry)
@@ -238,22 +267,32 @@ void test_to_host(sp_context *context, sp_csr *matrix)
     *matrix = copy;
 }
 
-void test_same(const sp_csr *a, const sp_csr *b, uint64_t seed)
+void test_equal(const sp_csr *expected, const sp_csr *found, bool nan, const char *name)
 {
-    test_expect(a->rows == b->rows && a->cols == b->cols && a->nnz == b->nnz && a->value_type == b->value_type &&
-                    !a->values == !b->values,
-                "seed %llu: %lld x %lld with %lld nonzeros against %lld x %lld with %lld", (unsigned long long)seed,
-                (long long)a->rows, (long long)a->cols, (long long)a->nnz, (long long)b->rows, (long long)b->cols,
-                (long long)b->nnz);
-    for (int64_t i = 0; i <= a->rows; i++)
-        test_expect(a->row_offsets[i] == b->row_offsets[i], "seed %llu: offset of row %lld",
-                    (unsigned long long)seed, (long long)i);
-    for (int64_t k = 0; k < a->nnz; k++) {
-        double x = test_value(a, k), y = test_value(b, k);
-        test_expect(a->col_indices[k] == b->col_indices[k] && memcmp(&x, &y, sizeof x) == 0,
-                    "seed %llu: entry %lld is %.17g in column %d against %.17g in column %d",
-                    (unsigned long long)seed, (long long)k, x, a->col_indices[k], y, b->col_indices[k]);
-    }
+    const sp_csr *e = expected, *f = found;
+    test_expect(e->rows == f->rows && e->cols == f->cols && e->nnz == f->nnz && e->value_type == f->value_type,
+                "%s: %lld x %lld with %lld entries of type %d, not %lld x %lld with %lld of type %d", name,
+                (long long)f->rows, (long long)f->cols, (long long)f->nnz, (int)f->value_type, (long long)e->rows,
+                (long long)e->cols, (long long)e->nnz, (int)e->value_type);
+    test_expect(!e->values == !f->values, "%s: %s", name, f->values ? "values" : "no values");
+    for (int64_t i = 0; i <= e->rows; i++)
+        test_expect(e->row_offsets[i] == f->row_offsets[i], "%s: row %lld ends at %lld, not at %lld", name,
+                    (long long)i - 1, (long long)f->row_offsets[i], (long long)e->row_offsets[i]);
+    for (int64_t i = 0; i < e->rows; i++)
+        for (int64_t k = e->row_offsets[i]; k < e->row_offsets[i + 1]; k++) {
+            const double is = test_value(f, k), should = test_value(e, k);
+            const bool same = memcmp(&is, &should, sizeof is) == 0 || (nan && isnan(is) && isnan(should));
+            test_expect(e->col_indices[k] == f->col_indices[k] && same,
+                        "%s: entry %lld, in row %lld, is %.17g in column %d, not %.17g in column %d", name,
+                        (long long)k, (long long)i, is, f->col_indices[k], should, e->col_indices[k]);
+        }
+}
+
+void test_same(const sp_csr *expected, const sp_csr *found, uint64_t seed)
+{
+    char name[40];
+    snprintf(name, sizeof name, "seed %llu", (unsigned long long)seed);
+    test_equal(expected, found, false, name);
 }
 
 void test_free_matrices(sp_context *context, sp_csr *const *matrices, size_t count)

@@ -82,6 +82,8 @@ bool test_is_brief(void);
 
 /* A context on device 0 (CPU) or 1 (CUDA) with so many threads (0: all). */
 sp_context *test_context(int device, int threads);
+/* Where it computes. */
+sp_space test_space(const sp_context *context);
 
 #define ck_ok(context, call)                                                                                     \
     do {                                                                                                         \
@@ -124,13 +126,25 @@ sp_csr test_communities(sp_context *context, test_random *random, int64_t groups
                         double outer);
 
 double test_value(const sp_csr *matrix, int64_t entry);
+void test_set(sp_csr *matrix, int64_t entry, double value); /* rounded to the matrix's type */
+/* Makes it a pattern. */
+void test_drop_values(sp_context *context, sp_csr *matrix);
+/* The place of entry (row, col), -1 if there is none; the number of entries of a row. */
+int64_t test_find(const sp_csr *matrix, int64_t row, int64_t col);
+int64_t test_row_length(const sp_csr *matrix, int64_t row);
+
+/* Blocks that are there, of any bytes or of zeros. */
+void *test_block(size_t bytes);
+void *test_zeros(size_t count, size_t size);
 
 /* ---- comparisons --------------------------------------------------------------------------------------- */
 
 /* A host copy of a matrix wherever it is; the original is freed. */
 void test_to_host(sp_context *context, sp_csr *matrix);
-/* Same shape, pattern, type and bits; `seed` is printed on failure. */
-void test_same(const sp_csr *a, const sp_csr *b, uint64_t seed);
+/* Same shape, pattern, type and bits on the host; `name` and the first difference are printed on failure. With `nan`
+ * any NaN equals any other. */
+void test_equal(const sp_csr *expected, const sp_csr *found, bool nan, const char *name);
+void test_same(const sp_csr *expected, const sp_csr *found, uint64_t seed);
 
 /* Free several at once: test_free(context, &a, &b), test_free_dense(context, &x, &y), free_all(p, q). */
 #define test_free(context, ...) \

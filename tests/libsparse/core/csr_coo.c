@@ -6,8 +6,6 @@
 
 #include "csr_shared.h"
 
-/* ---- COO → CSR ----------------------------------------------------------------------------------------- */
-
 typedef struct triples {
     int64_t count;
     int32_t *rows, *cols;

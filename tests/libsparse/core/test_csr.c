@@ -130,7 +130,7 @@ CONTEXT_TEST(create_refuses_impossible_sizes, 0, 1)
 
 CONTEXT_TEST(copies_travel_to_the_device_and_back, _i, 0)
 {
-    const sp_space space = sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST;
+    const sp_space space = test_space(context);
     for (uint64_t seed = 1; seed <= 12; seed++) {
         test_random random = test_seed(seed);
         sp_csr matrix = test_matrix(context, &random, test_below(&random, 30), test_below(&random, 30), 0.2,
@@ -242,10 +242,7 @@ TEST(transpose_does_not_depend_on_threads)
     for (size_t i = 0; i < COUNT(specs); i++) {
         sp_csr a, b, again, back;
         ck_ok(one, generate_matrix(one, specs[i], 4, i % 2 ? SP_F32 : SP_F64, &a));
-        if (i == 2) {
-            sp_free(one, a.values);
-            a.values = NULL;
-        }
+        if (i == 2) test_drop_values(one, &a);
         ck_ok(one, sp_csr_transpose(one, &a, &b));
         ck_ok(three, sp_csr_transpose(three, &a, &again));
         ck_ok(three, sp_csr_check(three, &again));
@@ -267,7 +264,7 @@ DEVICE_TEST(transpose_is_the_same_in_either_space, _i, 1)
                                test_unit(&random) * 0.2, seed % 2 ? SP_F32 : SP_F64, (test_values)(seed % 4));
         sp_csr expected, there, b;
         ck_ok(host, sp_csr_transpose(host, &a, &expected));
-        ck_ok(context, sp_csr_copy(context, &a, sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST, &there));
+        ck_ok(context, sp_csr_copy(context, &a, test_space(context), &there));
         ck_ok(context, sp_csr_transpose(context, &there, &b));
         ck_assert_int_eq(b.space, there.space);
         test_to_host(context, &b);
@@ -283,8 +280,7 @@ static sp_csr draw_labelling(sp_context *host, test_random *random, int64_t node
     sp_csr t;
     int64_t nnz = 0;
     ck_ok(host, sp_csr_create(host, nodes, groups, nodes + 1, SP_F32, SP_HOST, &t));
-    sp_free(host, t.values);
-    t.values = NULL;
+    test_drop_values(host, &t);
     for (int64_t i = 0; i < nodes; i++) {
         t.row_offsets[i] = nnz;
         if (twice && i == nodes - 1) {
@@ -305,7 +301,7 @@ DEVICE_TEST(labellings_are_transposed_in_either_space, _i, 1)
         const int64_t nodes = 1 + test_below(&random, 5000), groups = 2 + test_below(&random, seed % 2 ? 9 : nodes);
         sp_csr t = draw_labelling(host, &random, nodes, groups, seed % 3 == 0), s, there, b;
         ck_ok(host, sp_csr_transpose(host, &t, &s));
-        ck_ok(context, sp_csr_copy(context, &s, sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST, &there));
+        ck_ok(context, sp_csr_copy(context, &s, test_space(context), &there));
         ck_ok(context, sp_csr_transpose(context, &there, &b));
         test_to_host(context, &b);
         test_same(&t, &b, seed);

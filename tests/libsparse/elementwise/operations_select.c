@@ -5,8 +5,6 @@
 
 #include "operations_shared.h"
 
-/* ---- the k largest --------------------------------------------------------------------------------------- */
-
 /* The k largest numbers of each row, of equals those of the lowest columns. */
 static void keep_largest(dense *d, int64_t k)
 {
@@ -113,7 +111,7 @@ TEST(blocks_of_a_product_keep_their_k_largest)
         int64_t grouped = 0;
         for (int i = 0; i < info.groups; i++) grouped += info.group[i].count;
         ck_assert(info.groups <= SP_SPGEMM_GROUPS && grouped < ROWS); /* of the last block */
-        ck_assert(found.space == (kinds[n].to_host ? SP_HOST : space_of(limited)));
+        ck_assert(found.space == (kinds[n].to_host ? SP_HOST : test_space(limited)));
         test_to_host(limited, &found);
         test_to_host(context, &expected);
         test_same(&found, &expected, n);
@@ -137,8 +135,7 @@ CONTEXT_TEST(long_rows_keep_their_k_largest, _i, 0)
     enum { LONGEST = 300000 };
     static const int64_t lengths[] = {1000, 1024, 1025, 4096, 4097, 30000, 0, LONGEST, 3, 8193};
     static const int64_t kept[] = {1, 10, 1024, 4000, 29999, 290000};
-    double *sorted = malloc(LONGEST * sizeof *sorted);
-    ck_assert_ptr_nonnull(sorted);
+    double *sorted = test_block(LONGEST * sizeof *sorted);
     for (int kind = 0; kind < 6; kind++) {
         const sp_value_type type = kind % 2 ? SP_F64 : SP_F32;
         test_random random = test_seed((uint64_t)kind);
@@ -153,11 +150,10 @@ CONTEXT_TEST(long_rows_keep_their_k_largest, _i, 0)
                 const double unit = 2 * test_unit(&random) - 1;
                 const double value = kind < 2 ? unit : kind < 4 ? floor(unit * 5) : -2;
                 m.col_indices[m.row_offsets[i] + e] = (int32_t)(LONGEST - lengths[i] + e);
-                if (type == SP_F32) ((float *)m.values)[m.row_offsets[i] + e] = (float)value;
-                else ((double *)m.values)[m.row_offsets[i] + e] = value;
+                test_set(&m, m.row_offsets[i] + e, value);
             }
         }
-        ck_ok(context, sp_csr_copy(context, &m, space_of(context), &a));
+        ck_ok(context, sp_csr_copy(context, &m, test_space(context), &a));
         for (size_t n = 0; n < COUNT(kept); n++) {
             const int64_t k = kept[n];
             ck_ok(context, sp_csr_top_k(context, &a, k, &b));
@@ -205,7 +201,7 @@ CONTEXT_TEST(odd_values_have_their_order, _i, 1)
                 if (type) ((double *)m.values)[j] = value;
                 else ((float *)m.values)[j] = (float)value;
             }
-            ck_ok(context, sp_csr_copy(context, &m, space_of(context), &a));
+            ck_ok(context, sp_csr_copy(context, &m, test_space(context), &a));
             for (int64_t k = 1; k <= 7; k++) {
                 ck_ok(context, sp_csr_top_k(context, &a, k, &b));
                 test_to_host(context, &b);

@@ -8,12 +8,20 @@
 
 static sp_csr *take_values(sp_context *context, sp_csr *m)
 {
-    sp_free(context, m->values);
-    m->values = NULL;
+    test_drop_values(context, m);
     return m;
 }
 
 /* ---- shapes ---------------------------------------------------------------------------------------------- */
+
+/* Both are freed. */
+static void expect_same(sp_context *context, sp_csr *found, sp_context *host, sp_csr *expected, uint64_t seed)
+{
+    test_to_host(context, found);
+    test_same(found, expected, seed);
+    sp_csr_free(context, found);
+    sp_csr_free(host, expected);
+}
 
 /* Every call on a matrix, on the context and on one that computes on the CPU with one thread: the same bits. */
 static void compare_with_host(sp_context *context, const sp_csr *m, uint64_t seed)
@@ -23,8 +31,7 @@ static void compare_with_host(sp_context *context, const sp_csr *m, uint64_t see
     sp_csr there, turned, found, expected;
     int32_t rows[300], cols[300], up[300];
     int64_t ascending = 0;
-    double *factors = malloc((size_t)(m->rows + m->cols + 1) * sizeof *factors);
-    ck_assert_ptr_nonnull(factors);
+    double *factors = test_block((size_t)(m->rows + m->cols + 1) * sizeof *factors);
     for (int64_t i = 0; i < m->rows + m->cols; i++) factors[i] = test_unit(&random);
     for (int i = 0; i < 300; i++) {
         rows[i] = m->rows ? (int32_t)test_below(&random, m->rows) : 0;
@@ -32,36 +39,26 @@ static void compare_with_host(sp_context *context, const sp_csr *m, uint64_t see
     }
     for (int64_t j = 0; j < m->cols && ascending < 300; j += 1 + m->cols / 300) up[ascending++] = (int32_t)j;
     const int64_t row_count = m->rows ? 300 : 0, col_count = m->cols ? 300 : 0;
-    ck_ok(context, sp_csr_copy(context, m, space_of(context), &there));
+    ck_ok(context, sp_csr_copy(context, m, test_space(context), &there));
 
     ck_ok(context, sp_csr_extract(context, &there, rows, row_count, cols, col_count, SP_HOST, &found));
     ck_ok(host, sp_csr_extract(host, m, rows, row_count, cols, col_count, SP_HOST, &expected));
-    test_to_host(context, &found);
-    test_same(&found, &expected, seed);
-    sp_csr_free(context, &found);
-    sp_csr_free(host, &expected);
+    expect_same(context, &found, host, &expected, seed);
 
     ck_ok(context, sp_csr_extract(context, &there, NULL, 0, up, ascending, SP_HOST, &found));
     ck_ok(host, sp_csr_extract(host, m, NULL, 0, up, ascending, SP_HOST, &expected));
-    test_to_host(context, &found);
-    test_same(&found, &expected, seed);
-    sp_csr_free(context, &found);
-    sp_csr_free(host, &expected);
+    expect_same(context, &found, host, &expected, seed);
 
     for (int64_t k = 0; k < 5000; k = 3 * k + 1) {
         ck_ok(context, sp_csr_top_k(context, &there, k, &found));
         ck_ok(host, sp_csr_top_k(host, m, k, &expected));
-        test_to_host(context, &found);
-        test_same(&found, &expected, seed);
-        sp_csr_free(context, &found);
-        sp_csr_free(host, &expected);
+        expect_same(context, &found, host, &expected, seed);
     }
 
     /* A and what its rows have turned by one: partly the same places. */
     ck_ok(context, sp_csr_copy(context, m, SP_HOST, &turned));
     if (m->rows > 1) {
-        int32_t *order = malloc((size_t)m->rows * sizeof *order);
-        ck_assert_ptr_nonnull(order);
+        int32_t *order = test_block((size_t)m->rows * sizeof *order);
         for (int64_t i = 0; i < m->rows; i++) order[i] = (int32_t)((i + 1) % m->rows);
         sp_csr_free(context, &turned);
         ck_ok(host, sp_csr_extract(host, m, order, m->rows, NULL, 0, SP_HOST, &turned));
@@ -70,19 +67,13 @@ static void compare_with_host(sp_context *context, const sp_csr *m, uint64_t see
     for (int same = 0; same < 2; same++) {
         ck_ok(context, sp_csr_add(context, 0.3, &there, -1.7, same ? &there : &turned, &found));
         ck_ok(host, sp_csr_add(host, 0.3, m, -1.7, same ? m : &turned, &expected));
-        test_to_host(context, &found);
-        test_same(&found, &expected, seed);
-        sp_csr_free(context, &found);
-        sp_csr_free(host, &expected);
+        expect_same(context, &found, host, &expected, seed);
     }
     for (int same = 0; same < 2; same++) {
         ck_ok(context, sp_csr_hadamard(context, same ? &there : &turned, &there, &found));
         ck_ok(host, sp_csr_hadamard(host, same ? m : &turned, m, &expected));
         if (same) ck_assert_int_eq(expected.nnz, m->nnz);
-        test_to_host(context, &found);
-        test_same(&found, &expected, seed);
-        sp_csr_free(context, &found);
-        sp_csr_free(host, &expected);
+        expect_same(context, &found, host, &expected, seed);
     }
     sp_csr_free(m->rows > 1 ? host : context, &turned);
 
@@ -91,19 +82,13 @@ static void compare_with_host(sp_context *context, const sp_csr *m, uint64_t see
         const double bound = of_places ? (double)(test_below(&random, m->cols + 1) - m->rows / 2) : 0.5;
         ck_ok(context, sp_csr_select(context, &there, (sp_select)select, bound, &found));
         ck_ok(host, sp_csr_select(host, m, (sp_select)select, bound, &expected));
-        test_to_host(context, &found);
-        test_same(&found, &expected, seed);
-        sp_csr_free(context, &found);
-        sp_csr_free(host, &expected);
+        expect_same(context, &found, host, &expected, seed);
     }
 
     ck_ok(host, sp_csr_copy(host, m, SP_HOST, &expected));
     ck_ok(context, sp_csr_scale(context, &there, factors, factors + m->rows, SP_HOST));
     ck_ok(host, sp_csr_scale(host, &expected, factors, factors + m->rows, SP_HOST));
-    test_to_host(context, &there);
-    test_same(&there, &expected, seed);
-    sp_csr_free(context, &there);
-    sp_csr_free(host, &expected);
+    expect_same(context, &there, host, &expected, seed);
     free(factors);
     sp_context_destroy(host);
 }
@@ -157,7 +142,7 @@ CONTEXT_TEST(a_symmetric_matrix_scaled_alike_stays_so, _i, 0)
     sp_csr m = test_communities(context, &random, 5, 20, 0.5, 0.1), a, turned;
     double factors[100];
     for (int i = 0; i < 100; i++) factors[i] = 1 / sqrt(1 + 50 * test_unit(&random));
-    ck_ok(context, sp_csr_copy(context, &m, space_of(context), &a));
+    ck_ok(context, sp_csr_copy(context, &m, test_space(context), &a));
     ck_ok(context, sp_csr_scale(context, &a, factors, factors, SP_HOST));
     test_to_host(context, &a);
     ck_ok(context, sp_csr_transpose(context, &a, &turned));
@@ -174,7 +159,7 @@ CONTEXT_TEST(a_permutation_taken_twice_is_that_of_csr_permute, _i, 0)
     ck_assert_int_eq(m.rows, 4096);
     ck_ok(context, sp_csr_degree_order(context, &m, order, SP_HOST));
     for (int i = 0; i < 4096; i++) place[order[i]] = i;
-    ck_ok(context, sp_csr_copy(context, &m, space_of(context), &a));
+    ck_ok(context, sp_csr_copy(context, &m, test_space(context), &a));
     ck_ok(context, sp_csr_extract(context, &a, order, 4096, order, 4096, SP_HOST, &found));
     ck_ok(context, sp_csr_permute(context, &m, order, place, &expected));
     test_to_host(context, &found);
@@ -194,7 +179,7 @@ CONTEXT_TEST(what_does_not_fit_is_refused, _i, 1)
     const int32_t good[] = {5, 0, 5}, high[] = {1, 2, 6}, low[] = {1, -1, 3}, high_column[] = {7, 8};
     double result[6];
     sp_csr device = a;
-    for (int space = 0; space <= (space_of(context) == SP_DEVICE); space++) {
+    for (int space = 0; space <= (test_space(context) == SP_DEVICE); space++) {
         if (space) ck_ok(context, sp_csr_copy(context, &a, SP_DEVICE, &device));
 #define REFUSED(call, status, words)                                                                        \
     do {                                                                                                    \
@@ -227,7 +212,7 @@ CONTEXT_TEST(what_does_not_fit_is_refused, _i, 1)
         REFUSED(sp_csr_reduce_rows(context, &device, (sp_combine)-1, result, SP_HOST), SP_ERROR_ARGUMENT, "-1");
     }
     if (device.space == SP_DEVICE) sp_csr_free(context, &device);
-    if (space_of(context) == SP_HOST) { /* what another context has on a device */
+    if (test_space(context) == SP_HOST) { /* what another context has on a device */
         device.space = SP_DEVICE;
         const double *factors = result;
         REFUSED(sp_csr_add(context, 1, &device, 1, &a, &c), SP_ERROR_ARGUMENT, "device");

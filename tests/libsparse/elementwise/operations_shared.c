@@ -28,12 +28,10 @@ dense dense_of(const sp_csr *m)
 
 double rounded(double value, sp_value_type type) { return type == SP_F32 ? (double)(float)value : value; }
 
-sp_space space_of(sp_context *context) { return sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST; }
-
 void check_matrix(sp_context *context, sp_csr *m, dense *expected, uint64_t seed)
 {
     const unsigned long long s = (unsigned long long)seed;
-    test_expect(m->space == space_of(context), "seed %llu: in the wrong space", s);
+    test_expect(m->space == test_space(context), "seed %llu: in the wrong space", s);
     test_to_host(context, m);
     ck_ok(context, sp_csr_check(context, m));
     test_expect(m->rows == expected->rows && m->cols == expected->cols, "seed %llu: %lld x %lld, not %lld x %lld", s,
@@ -60,7 +58,7 @@ sp_csr random_matrix(sp_context *context, test_random *random, int64_t rows, int
 sp_csr send(sp_context *context, test_random *random, const sp_csr *m)
 {
     sp_csr copy;
-    const sp_space space = test_below(random, 2) ? space_of(context) : SP_HOST;
+    const sp_space space = test_below(random, 2) ? test_space(context) : SP_HOST;
     ck_ok(context, sp_csr_copy(context, m, space, &copy));
     return copy;
 }
@@ -69,7 +67,7 @@ void *send_array(sp_context *context, test_random *random, const void *from, int
                  sp_space *space)
 {
     void *to;
-    *space = test_below(random, 2) ? space_of(context) : SP_HOST;
+    *space = test_below(random, 2) ? test_space(context) : SP_HOST;
     ck_ok(context, sp_array_create(context, count, size, *space, &to));
     ck_ok(context, sp_array_copy(context, count, size, to, *space, from, SP_HOST));
     return to;
@@ -88,8 +86,7 @@ sp_csr spread_matrix(sp_context *context, int64_t rows, int64_t cols, int64_t le
         for (int64_t k = 0; k < count; k++, at++) {
             m.col_indices[at] = (int32_t)(cols * k / count + test_below(&random, cols / count));
             const double value = rounded(2 * test_unit(&random) - 1, type);
-            if (type == SP_F32) ((float *)m.values)[at] = (float)value;
-            else ((double *)m.values)[at] = value;
+            test_set(&m, at, value);
         }
     }
     m.row_offsets[rows] = m.nnz = at;

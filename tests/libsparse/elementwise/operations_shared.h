@@ -16,7 +16,6 @@ dense dense_create(int64_t rows, int64_t cols);
 void dense_free(dense *d);
 dense dense_of(const sp_csr *m);
 double rounded(double value, sp_value_type type);
-sp_space space_of(sp_context *context);
 /* The matrix is well formed, lies where the context computes, and is just what the reference says, which ends. */
 void check_matrix(sp_context *context, sp_csr *m, dense *expected, uint64_t seed);
 sp_csr random_matrix(sp_context *context, test_random *random, int64_t rows, int64_t cols, sp_value_type type);

@@ -98,7 +98,7 @@ CONTEXT_TEST(scaling_multiplies_rows_and_columns, _i, 0)
             }
         test_to_host(context, &a);
         sp_csr found;
-        ck_ok(context, sp_csr_copy(context, &a, space_of(context), &found));
+        ck_ok(context, sp_csr_copy(context, &a, test_space(context), &found));
         check_matrix(context, &found, &expected, (uint64_t)seed);
         sp_array_free(context, where, row_factors);
         sp_array_free(context, where, col_factors);
@@ -246,7 +246,7 @@ CONTEXT_TEST(odd_values_are_compared_as_in_c, _i, 1)
             if (type) ((double *)m.values)[j] = numbers[j];
             else ((float *)m.values)[j] = (float)numbers[j];
         }
-        ck_ok(context, sp_csr_copy(context, &m, space_of(context), &a));
+        ck_ok(context, sp_csr_copy(context, &m, test_space(context), &a));
         for (int select = SP_SELECT_LT; select <= SP_SELECT_ABS_GE; select++)
             for (size_t n = 0; n < COUNT(bounds); n++) {
                 ck_ok(context, sp_csr_select(context, &a, (sp_select)select, bounds[n], &b));

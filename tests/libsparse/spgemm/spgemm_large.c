@@ -3,8 +3,6 @@
 
 #include "spgemm_shared.h"
 
-/* ---- more than 2^31 entries ------------------------------------------------------------------------------ */
-
 /* C of 2.5 · 10^9 entries from 3.4 · 10^9 products, in f32: 20 GB. Row i of A is alike in pattern to row i mod KINDS,
  * so that the length of every row of C is known from a few; all numbers are small integers, and sums exact. */
 enum { LARGE_ROWS = 4200000, LARGE_INNER = 5000, LARGE_COLS = 30200, KINDS = 97, SAMPLED = 300 };

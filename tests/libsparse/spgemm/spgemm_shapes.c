@@ -4,8 +4,6 @@
 
 #include "spgemm_shared.h"
 
-/* ---- shapes -------------------------------------------------------------------------------------------- */
-
 /* Products a row on both sides of every limit that the back ends have. */
 static const int64_t limits[] = {0,   1,   2,    3,    4,    5,    7,    8,    9,    15,   16,   17,   31,   32,
                                  33,  63,  64,   65,   95,   96,   97,   127,  128,  129,  255,  256,  257,  511,
@@ -46,19 +44,25 @@ static sp_csr disjoint_rows(sp_context *host, test_random *random, sp_value_type
     return entry_matrix(host, &list, BITS, stride == 1 ? 1 << BITS : most_columns(), type, false);
 }
 
-static product every_limit_all_columns_differ(sp_context *host, test_random *random, sp_value_type type)
+/* A · A. */
+static product square_of(sp_csr a) { return (product){.a = a, .b_is_a = true}; }
+
+/* Operands by a recipe. */
+#define SHAPE(name) static product name(sp_context *host, test_random *random, sp_value_type type)
+
+SHAPE(every_limit_all_columns_differ)
 {
     sp_csr a = binary_rows(host, random, type);
     return product_of(a, disjoint_rows(host, random, type, 1, 1));
 }
 
-static product every_limit_in_columns_up_to_2_31(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(every_limit_in_columns_up_to_2_31)
 {
     sp_csr a = binary_rows(host, random, type);
     return product_of(a, disjoint_rows(host, random, type, 2531, most_columns() >> BITS));
 }
 
-static product every_limit_columns_in_common(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(every_limit_columns_in_common)
 {
     sp_csr a = binary_rows(host, random, type);
     entry_list list = {0};
@@ -81,34 +85,16 @@ static product single_entries(sp_context *host, test_random *random, sp_value_ty
     return product_of(a, entry_matrix(host, &list, inner, period * stride, type, false));
 }
 
-static product all_on_one_column(sp_context *host, test_random *random, sp_value_type type)
-{
-    return single_entries(host, random, type, 1, 1);
-}
-
-static product all_on_seven_far_columns(sp_context *host, test_random *random, sp_value_type type)
-{
-    return single_entries(host, random, type, 7, 100003);
-}
+SHAPE(all_on_one_column) { return single_entries(host, random, type, 1, 1); }
+SHAPE(all_on_seven_far_columns) { return single_entries(host, random, type, 7, 100003); }
 
 /* As many as a table to sum holds, and one more. */
-static product all_on_768_columns(sp_context *host, test_random *random, sp_value_type type)
-{
-    return single_entries(host, random, type, 768, 1361);
-}
-
-static product all_on_769_columns(sp_context *host, test_random *random, sp_value_type type)
-{
-    return single_entries(host, random, type, 769, 1361);
-}
-
-static product all_on_columns_of_their_own(sp_context *host, test_random *random, sp_value_type type)
-{
-    return single_entries(host, random, type, limits[LIMITS - 1], 1);
-}
+SHAPE(all_on_768_columns) { return single_entries(host, random, type, 768, 1361); }
+SHAPE(all_on_769_columns) { return single_entries(host, random, type, 769, 1361); }
+SHAPE(all_on_columns_of_their_own) { return single_entries(host, random, type, limits[LIMITS - 1], 1); }
 
 /* Few columns at the ends of column ranges, many products on each: no cut of the columns leaves few in a range. */
-static product heaps_beside_empty_ranges(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(heaps_beside_empty_ranges)
 {
     static const int32_t columns[] = {0,    511,  512,  1022, 1023,    1024,          1025,         2047, 2048,
                                       4095, 4096, 5000, 5001, 1 << 20, (1 << 20) + 1, (1 << 21) - 1};
@@ -125,7 +111,7 @@ static product heaps_beside_empty_ranges(sp_context *host, test_random *random, 
 }
 
 /* Rows of A with one entry: C's rows are rows of B, up to 20,000 entries long. */
-static product single_rows_of_b(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(single_rows_of_b)
 {
     enum { N = 60, COLS = 20000 };
     entry_list list = {0};
@@ -137,7 +123,7 @@ static product single_rows_of_b(sp_context *host, test_random *random, sp_value_
 }
 
 /* B is a pattern with one entry a row, or none: it gives A's columns new names, many the same. */
-static product columns_renamed(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(columns_renamed)
 {
     enum { INNER = 12000, NAMES = 700 };
     static const int64_t lengths[] = {0,   1,   8,    9,    16,   17,   32,   33,   64,   65,   128,  129,
@@ -153,7 +139,7 @@ static product columns_renamed(sp_context *host, test_random *random, sp_value_t
 }
 
 /* A is a pattern: C's rows are sums of up to 16,384 rows of B, of which one in four is empty. */
-static product rows_added_up(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(rows_added_up)
 {
     enum { ROWS = 15, INNER = 24000, COLS = 5000 };
     entry_list list = {0};
@@ -191,38 +177,15 @@ static product few_columns(sp_context *host, test_random *random, sp_value_type 
     return product_of(a, entry_matrix(host, &list, INNER, cols, type, false));
 }
 
-static product one_column(sp_context *host, test_random *random, sp_value_type type)
-{
-    return few_columns(host, random, type, 1);
-}
-
-static product columns_255(sp_context *host, test_random *random, sp_value_type type)
-{
-    return few_columns(host, random, type, 255);
-}
-
-static product columns_256(sp_context *host, test_random *random, sp_value_type type)
-{
-    return few_columns(host, random, type, 256);
-}
-
-static product columns_257(sp_context *host, test_random *random, sp_value_type type)
-{
-    return few_columns(host, random, type, 257);
-}
-
-static product columns_4096(sp_context *host, test_random *random, sp_value_type type)
-{
-    return few_columns(host, random, type, 4096);
-}
-
-static product columns_4097(sp_context *host, test_random *random, sp_value_type type)
-{
-    return few_columns(host, random, type, 4097);
-}
+SHAPE(one_column) { return few_columns(host, random, type, 1); }
+SHAPE(columns_255) { return few_columns(host, random, type, 255); }
+SHAPE(columns_256) { return few_columns(host, random, type, 256); }
+SHAPE(columns_257) { return few_columns(host, random, type, 257); }
+SHAPE(columns_4096) { return few_columns(host, random, type, 4096); }
+SHAPE(columns_4097) { return few_columns(host, random, type, 4097); }
 
 /* One row of A takes all rows of B, the others take three. */
-static product one_dense_row_of_a(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(one_dense_row_of_a)
 {
     enum { ROWS = 40, INNER = 700, COLS = 1500000 };
     entry_list list = {0};
@@ -237,7 +200,7 @@ static product one_dense_row_of_a(sp_context *host, test_random *random, sp_valu
 }
 
 /* Every row of A takes row 0 of B, which is long. */
-static product one_dense_column_of_a(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(one_dense_column_of_a)
 {
     enum { ROWS = 300, INNER = 50, COLS = 900 };
     entry_list list = {0};
@@ -251,7 +214,7 @@ static product one_dense_column_of_a(sp_context *host, test_random *random, sp_v
     return product_of(a, entry_matrix(host, &list, INNER, COLS, type, false));
 }
 
-static product arrowhead(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(arrowhead)
 {
     enum { N = 500 };
     entry_list list = {0};
@@ -260,12 +223,11 @@ static product arrowhead(sp_context *host, test_random *random, sp_value_type ty
         entry_add(&list, 0, i, product_value(random));
         entry_add(&list, i, 0, product_value(random));
     }
-    sp_csr a = entry_matrix(host, &list, N, N, type, false);
-    return (product){.a = a, .b_is_a = true};
+    return square_of(entry_matrix(host, &list, N, N, type, false));
 }
 
 /* Blocks of four equal rows beside the diagonal, as of finite elements with four unknowns a node. */
-static product finite_elements(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(finite_elements)
 {
     enum { NODES = 120, BLOCK = 4, N = NODES * BLOCK };
     entry_list list = {0};
@@ -273,8 +235,7 @@ static product finite_elements(sp_context *host, test_random *random, sp_value_t
         for (int64_t node = i / BLOCK - 2; node <= i / BLOCK + 2; node++)
             for (int64_t k = 0; k < BLOCK && node >= 0 && node < NODES; k++)
                 entry_add(&list, i, node * BLOCK + k, product_value(random));
-    sp_csr a = entry_matrix(host, &list, N, N, type, false);
-    return (product){.a = a, .b_is_a = true};
+    return square_of(entry_matrix(host, &list, N, N, type, false));
 }
 
 /* The same with one to seven unknowns a node and more neighbours, up to 250 entries a row: rows of C have up to 500
@@ -298,18 +259,17 @@ static sp_csr long_elements_matrix(sp_context *host, test_random *random, sp_val
     }
     return entry_matrix(host, &list, first[nodes], first[nodes] * stride, type, false);
 }
-static product long_elements(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(long_elements)
 {
-    sp_csr a = long_elements_matrix(host, random, type, 1);
-    return (product){.a = a, .b_is_a = true};
+    return square_of(long_elements_matrix(host, random, type, 1));
 }
-static product long_elements_of_two(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(long_elements_of_two)
 {
     sp_csr a = long_elements_matrix(host, random, type, 1);
     return product_of(a, long_elements_matrix(host, random, type, 50));
 }
 
-static product power_law(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(power_law)
 {
     enum { N = 1000 };
     entry_list list = {0};
@@ -318,12 +278,11 @@ static product power_law(sp_context *host, test_random *random, sp_value_type ty
             const double u = test_unit(random);
             entry_add(&list, i * 383 % N, (int64_t)(u * u * u * N) * 383 % N, product_value(random));
         }
-    sp_csr a = entry_matrix(host, &list, N, N, type, false);
-    return (product){.a = a, .b_is_a = true};
+    return square_of(entry_matrix(host, &list, N, N, type, false));
 }
 
 /* 2^31 - 1 columns: nothing may cost memory or time by the column. */
-static product columns_up_to_2_31(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(columns_up_to_2_31)
 {
     enum { ROWS = 60, INNER = 50 };
     sp_csr a = product_matrix(host, random, ROWS, INNER, 12, type, TEST_SIGNED);
@@ -339,7 +298,7 @@ static product columns_up_to_2_31(sp_context *host, test_random *random, sp_valu
 
 /* Runs of columns that follow one another, far from each other, some across a multiple of 2^18; the longest row of C
  * has some 10^5 entries. */
-static product crowds_in_columns_up_to_2_31(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(crowds_in_columns_up_to_2_31)
 {
     static const int64_t lengths[] = {1, 2, 3, 5, 8, 13, 21, 34, 64};
     enum { ROWS = COUNT(lengths), INNER = 64, RUNS = 3, RUN = 500 };
@@ -356,7 +315,7 @@ static product crowds_in_columns_up_to_2_31(sp_context *host, test_random *rando
 }
 
 /* Whoever estimates nnz(C) from some rows sees only empty ones, unless these are rows 384 to 1,919. */
-static product nearly_all_rows_empty(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(nearly_all_rows_empty)
 {
     enum { ROWS = 1200000, INNER = 50, COLS = 3000 };
     entry_list list = {0};
@@ -368,7 +327,7 @@ static product nearly_all_rows_empty(sp_context *host, test_random *random, sp_v
     return product_of(a, entry_matrix(host, &list, INNER, COLS, type, false));
 }
 
-static product many_tiny_rows(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(many_tiny_rows)
 {
     const int64_t n = test_is_brief() ? 20000 : 100000;
     sp_csr a = product_matrix(host, random, n, n, 1.5, type, TEST_SIGNED);
@@ -377,7 +336,7 @@ static product many_tiny_rows(sp_context *host, test_random *random, sp_value_ty
 
 /* Up to four elements and sixteen products a row, as in road networks; here and there a row with one element more,
  * and its neighbours are no longer all that short. */
-static product short_rows(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(short_rows)
 {
     enum { N = 5000 };
     entry_list list = {0};
@@ -386,13 +345,12 @@ static product short_rows(sp_context *host, test_random *random, sp_value_type t
         for (int64_t k = 0; k < length; k++)
             entry_add(&list, i, (i + 9 * k + test_below(random, 9)) % N, product_value(random));
     }
-    sp_csr a = entry_matrix(host, &list, N, N, type, false);
-    return (product){.a = a, .b_is_a = true};
+    return square_of(entry_matrix(host, &list, N, N, type, false));
 }
 
 /* Columns that multiplicative hashing puts in one place: the ten highest or lowest bits of the product with one of
  * two well-known multipliers are zero. */
-static product colliding_keys(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(colliding_keys)
 {
     enum { KEYS = 160, ROWS = 48, FAMILIES = 4 };
     entry_list list = {0};
@@ -412,7 +370,7 @@ static product colliding_keys(sp_context *host, test_random *random, sp_value_ty
     return product_of(a, entry_matrix(host, &list, ROWS, INT32_MAX, type, false));
 }
 
-static product columns_at_multiples_of_2_20(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(columns_at_multiples_of_2_20)
 {
     enum { ROWS = 40 };
     entry_list list = {0};
@@ -424,7 +382,7 @@ static product columns_at_multiples_of_2_20(sp_context *host, test_random *rando
 }
 
 /* Entries 2j and 2j+1 of A's rows are opposite, as rows 2j and 2j+1 of B are equal: every sum is zero and stays. */
-static product everything_cancels(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(everything_cancels)
 {
     enum { ROWS = 100, PAIRS = 200, COLS = 4000 };
     entry_list list = {0};
@@ -447,7 +405,7 @@ static product everything_cancels(sp_context *host, test_random *random, sp_valu
 
 /* Rows of about 16 entries of A, some lengths alike and some not, some rows with the columns of the row before,
  * others that differ from it in their last column only; C's rows from a few to thousands of entries. */
-static product neighbours_that_agree(sp_context *host, test_random *random, sp_value_type type)
+SHAPE(neighbours_that_agree)
 {
     enum { ROWS = 600, INNER = 900, COLS = 5000, MOST = 40 };
     entry_list list = {0};
@@ -477,10 +435,7 @@ static product neighbours_that_agree(sp_context *host, test_random *random, sp_v
 }
 
 /* Columns at multiples of a Fibonacci number, which multiplication by the golden ratio leaves close together. */
-static product columns_at_golden_distances(sp_context *host, test_random *random, sp_value_type type)
-{
-    return single_entries(host, random, type, test_is_brief() ? 1000 : limits[LIMITS - 1], 4181);
-}
+SHAPE(columns_at_golden_distances) { return single_entries(host, random, type, test_is_brief() ? 1000 : limits[LIMITS - 1], 4181); }
 
 static const struct shape {
     const char *name;

@@ -93,8 +93,7 @@ static sp_csr with_odd_values(sp_context *host, test_random *random, int64_t row
     for (int64_t k = 0; k < matrix.nnz; k++) {
         if (test_below(random, 4)) continue;
         const double value = odd[test_below(random, odds)];
-        if (type == SP_F32) ((float *)matrix.values)[k] = (float)value;
-        else ((double *)matrix.values)[k] = value;
+        test_set(&matrix, k, value);
     }
     return matrix;
 }

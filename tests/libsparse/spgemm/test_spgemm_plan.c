@@ -221,7 +221,7 @@ CONTEXT_TEST(plans_refuse_what_they_are_not_for, _i, 1)
         ck_assert_int_gt((int)strlen(sp_last_error(context)), 0);
         ck_assert_ptr_null(c.row_offsets);
     }
-    ck_ok(context, sp_csr_copy(context, &denser, sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST, &foreign));
+    ck_ok(context, sp_csr_copy(context, &denser, test_space(context), &foreign));
     const sp_csr before = foreign;
     ck_assert_int_eq(sp_spgemm_plan_execute(plan, &a, &b, &foreign), SP_ERROR_ARGUMENT);
     ck_assert(memcmp(&before, &foreign, sizeof before) == 0);

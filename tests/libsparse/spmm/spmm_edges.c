@@ -5,19 +5,17 @@
 
 #include "spmm_shared.h"
 
-/* ---- over the edges ------------------------------------------------------------------------------------ */
-
 /* Values that a call wrote or changes in place, in the space where the context computes. */
 static void *to_space(sp_context *context, const void *values, size_t bytes)
 {
     sp_dense m = {1, (int64_t)bytes / 4, (int64_t)bytes / 4, (void *)(uintptr_t)values, SP_DENSE_F32, SP_HOST}, copy;
-    ck_ok(context, sp_dense_copy(context, &m, sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST, &copy));
+    ck_ok(context, sp_dense_copy(context, &m, test_space(context), &copy));
     return copy.values;
 }
 
 static void from_space(sp_context *context, void *values, size_t bytes, void *to)
 {
-    const sp_space space = sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST;
+    const sp_space space = test_space(context);
     sp_dense m = {1, (int64_t)bytes / 4, (int64_t)bytes / 4, values, SP_DENSE_F32, space}, copy;
     ck_ok(context, sp_dense_copy(context, &m, SP_HOST, &copy));
     memcpy(to, copy.values, bytes);

@@ -5,8 +5,6 @@
 
 #include "spmm_shared.h"
 
-/* ---- out of core --------------------------------------------------------------------------------------- */
-
 /* On CUDA alone: on the CPU nothing is out of core. */
 enum { BUDGET = 3 << 20 };
 

@@ -5,8 +5,6 @@
 
 #include "spmm_shared.h"
 
-/* ---- single promises ----------------------------------------------------------------------------------- */
-
 static sp_dense host_dense(float *values, int64_t rows, int64_t cols)
 {
     return (sp_dense){rows, cols, cols, values, SP_DENSE_F32, SP_HOST};
@@ -94,8 +92,7 @@ DEVICE_TEST(new_values_replace_the_old_ones, _i, 2)
         ck_ok(host, sp_csr_copy(host, &first, SP_HOST, &second));
         if (!second.values) ck_ok(host, sp_alloc(host, second.nnz, type == SP_F32 ? 4 : 8, &second.values));
         for (int64_t k = 0; k < second.nnz; k++)
-            if (type == SP_F32) ((float *)second.values)[k] = (float)test_unit(&random);
-            else ((double *)second.values)[k] = test_unit(&random);
+            test_set(&second, k, test_unit(&random));
         ck_ok(context, sp_spmm_plan_create(context, &first, 33, &options, &plan));
         for (int round = 0; round < 3; round++) {
             sp_csr *now = round == 0 || (round == 2 && first.values) ? &first : &second;

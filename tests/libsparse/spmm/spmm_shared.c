@@ -65,8 +65,7 @@ size_t bytes_of(const sp_dense *m) { return (size_t)(m->rows * m->stride) * size
 sp_dense make_dense(int64_t rows, int64_t cols, int64_t stride, sp_dense_type type)
 {
     sp_dense m = {.rows = rows, .cols = cols, .stride = stride, .type = type, .space = SP_HOST};
-    m.values = malloc(bytes_of(&m));
-    ck_assert_ptr_nonnull(m.values);
+    m.values = test_block(bytes_of(&m));
     memset(m.values, FILLER, bytes_of(&m));
     return m;
 }
@@ -121,9 +120,8 @@ void check_gaps(const sp_dense *m, uint64_t seed)
 sp_csr random_sparse(sp_context *host, test_random *random, int64_t rows, int64_t cols, sp_value_type type,
                      test_values values)
 {
-    double *numbers = calloc((size_t)(rows * cols) + 1, sizeof *numbers);
+    double *numbers = test_zeros((size_t)(rows * cols) + 1, sizeof *numbers);
     const int law = (int)test_below(random, 5);
-    ck_assert_ptr_nonnull(numbers);
     for (int64_t i = 0; i < rows && cols > 0; i++) {
         int64_t degree = test_below(random, 4);
         if (law == 1) degree = test_below(random, cols + 1);
@@ -141,10 +139,7 @@ sp_csr random_sparse(sp_context *host, test_random *random, int64_t rows, int64_
     }
     sp_csr matrix = test_from_dense(host, rows, cols, numbers, type);
     free(numbers);
-    if (values == TEST_PATTERN) {
-        sp_free(host, matrix.values);
-        matrix.values = NULL;
-    }
+    if (values == TEST_PATTERN) test_drop_values(host, &matrix);
     return matrix;
 }
 

@@ -4,99 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support.h"
-
-static const int64_t widths[] = {1, 3, 31, 32, 64, 100, 128, 188, 256, 257, 602, 1000, 1500};
-enum { WIDTHS = COUNT(widths), ALGORITHMS = 4 };
+#include "maxk_shared.h"
 
 /* ---- operands -------------------------------------------------------------------------------------------- */
-
-static sp_space space_of(sp_context *context) { return sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST; }
 
 /* Numbers in f64 that a value of `type` can be. */
 static double *random_numbers(test_random *random, int64_t count, sp_dense_type type)
 {
-    double *numbers = malloc((size_t)count * sizeof *numbers + 1);
-    ck_assert_ptr_nonnull(numbers);
+    double *numbers = test_block((size_t)count * sizeof *numbers + 1);
     for (int64_t i = 0; i < count; i++) {
         numbers[i] = 2 * test_unit(random) - 1;
         if (type == SP_DENSE_F32) numbers[i] = (double)(float)numbers[i];
     }
     return numbers;
-}
-
-/* A matrix where the context computes, its rows `stride` numbers apart and -77 between them. */
-static sp_dense place(sp_context *context, const double *numbers, int64_t rows, int64_t cols, int64_t stride,
-                      sp_dense_type type)
-{
-    sp_dense wide, made;
-    ck_ok(context, sp_dense_create(context, rows, stride, type, SP_HOST, &wide));
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < stride; j++) {
-            const double value = j < cols ? numbers[i * cols + j] : -77;
-            if (type == SP_DENSE_F32) ((float *)wide.values)[i * stride + j] = (float)value;
-            else ((double *)wide.values)[i * stride + j] = value;
-        }
-    ck_ok(context, sp_dense_copy(context, &wide, space_of(context), &made));
-    sp_dense_free(context, &wide);
-    made.cols = cols;
-    return made;
-}
-
-/* A matrix's numbers, after a look at what lies between its rows; the matrix is freed. */
-static double *take_back(sp_context *context, sp_dense *matrix)
-{
-    const int64_t cols = matrix->cols, stride = matrix->stride;
-    double *numbers = malloc((size_t)(matrix->rows * cols) * sizeof *numbers + 1);
-    sp_dense host;
-    ck_assert_ptr_nonnull(numbers);
-    matrix->cols = stride;
-    ck_ok(context, sp_dense_copy(context, matrix, SP_HOST, &host));
-    for (int64_t i = 0; i < host.rows; i++)
-        for (int64_t j = 0; j < stride; j++) {
-            const double value = host.type == SP_DENSE_F32 ? (double)((float *)host.values)[i * stride + j]
-                                                           : ((double *)host.values)[i * stride + j];
-            if (j < cols) numbers[i * cols + j] = value;
-            else test_expect(value == -77, "row %lld was written past its end", (long long)i);
-        }
-    test_free_dense(context, &host, matrix);
-    return numbers;
-}
-
-/* Compressed rows on the host, in f64. */
-typedef struct kept_rows {
-    int64_t rows, cols, k;
-    double *values;
-    int32_t *columns;
-} kept_rows;
-
-static kept_rows make_kept(int64_t rows, int64_t cols, int64_t k)
-{
-    kept_rows kept = {rows, cols, k, malloc((size_t)(rows * k) * sizeof(double) + 1),
-                      malloc((size_t)(rows * k) * sizeof(int32_t) + 1)};
-    ck_assert(kept.values && kept.columns);
-    return kept;
-}
-
-static void free_kept(kept_rows *kept) { free_all(kept->values, kept->columns); }
-
-static kept_rows read_kept(sp_context *context, const sp_cbsr *matrix)
-{
-    const int64_t count = matrix->rows * matrix->k;
-    const size_t size = matrix->type == SP_DENSE_F32 ? 4 : 8, column = matrix->cols <= 256 ? 1 : 2;
-    kept_rows kept = make_kept(matrix->rows, matrix->cols, matrix->k);
-    void *values, *columns;
-    ck_ok(context, sp_array_create(context, count, size, SP_HOST, &values));
-    ck_ok(context, sp_array_create(context, count, column, SP_HOST, &columns));
-    ck_ok(context, sp_array_copy(context, count, size, values, SP_HOST, matrix->values, matrix->space));
-    ck_ok(context, sp_array_copy(context, count, column, columns, SP_HOST, matrix->columns, matrix->space));
-    for (int64_t e = 0; e < count; e++) {
-        kept.values[e] = size == 4 ? (double)((float *)values)[e] : ((double *)values)[e];
-        kept.columns[e] = column == 1 ? ((uint8_t *)columns)[e] : ((uint16_t *)columns)[e];
-    }
-    sp_array_free(context, SP_HOST, values);
-    sp_array_free(context, SP_HOST, columns);
-    return kept;
 }
 
 static sp_cbsr place_kept(sp_context *context, const kept_rows *kept, sp_dense_type type)
@@ -136,8 +56,7 @@ static kept_rows random_kept(test_random *random, int64_t rows, int64_t cols, in
 
 static double *expanded(const kept_rows *kept)
 {
-    double *dense = calloc((size_t)(kept->rows * kept->cols) + 1, sizeof *dense);
-    ck_assert_ptr_nonnull(dense);
+    double *dense = test_zeros((size_t)(kept->rows * kept->cols) + 1, sizeof *dense);
     for (int64_t i = 0; i < kept->rows; i++)
         for (int64_t e = i * kept->k; e < (i + 1) * kept->k; e++)
             dense[i * kept->cols + kept->columns[e]] = kept->values[e];
@@ -195,8 +114,7 @@ static int by_column(const void *left, const void *right)
 
 static void check_selection(const double *x, const kept_rows *kept, uint64_t seed)
 {
-    candidate *row = malloc((size_t)kept->cols * sizeof *row);
-    ck_assert_ptr_nonnull(row);
+    candidate *row = test_block((size_t)kept->cols * sizeof *row);
     for (int64_t i = 0; i < kept->rows; i++) {
         for (int64_t j = 0; j < kept->cols; j++) row[j] = (candidate){x[i * kept->cols + j], (int32_t)j};
         qsort(row, (size_t)kept->cols, sizeof *row, by_value);
@@ -282,8 +200,7 @@ static void multiply(const sp_csr *a, bool transpose, bool mean, const double *x
                      double *sizes)
 {
     const int64_t rows = transpose ? a->cols : a->rows;
-    int64_t *entries = calloc((size_t)rows + 1, sizeof *entries);
-    ck_assert_ptr_nonnull(entries);
+    int64_t *entries = test_zeros((size_t)rows + 1, sizeof *entries);
     memset(made, 0, (size_t)(rows * cols) * sizeof *made);
     memset(sizes, 0, (size_t)(rows * cols) * sizeof *sizes);
     for (int64_t i = 0; i < a->rows; i++)
@@ -408,7 +325,7 @@ DEVICE_TEST(the_gradient_is_the_adjoint_of_the_product, _i, 2)
         sp_cbsr kept = place_kept(context, &v, SP_DENSE_F64);
         sp_dense g = place(context, gradient, rows, cols, cols, SP_DENSE_F64), y;
         sp_spmm_plan *forward, *backward;
-        ck_ok(context, sp_dense_create(context, rows, cols, SP_DENSE_F64, space_of(context), &y));
+        ck_ok(context, sp_dense_create(context, rows, cols, SP_DENSE_F64, test_space(context), &y));
         ck_ok(context, sp_spmm_plan_create(context, &a, cols, NULL, &forward));
         ck_ok(context, sp_spmm_plan_create(context, &a, cols, &(sp_spmm_options){.transpose = true}, &backward));
         ck_ok(context, sp_maxk_spmm(forward, 1, &kept, 0, &y));
@@ -459,8 +376,7 @@ static sp_csr hubs(sp_context *host, test_random *random, int64_t rows, int64_t 
 
 static double *single_column(const double *numbers, int64_t rows, int64_t cols, int64_t column)
 {
-    double *made = malloc((size_t)rows * sizeof *made);
-    ck_assert_ptr_nonnull(made);
+    double *made = test_block((size_t)rows * sizeof *made);
     for (int64_t i = 0; i < rows; i++) made[i] = numbers[i * cols + column];
     return made;
 }
@@ -473,8 +389,7 @@ DEVICE_TEST(rows_of_many_thousand_entries_sum_to_five_digits, _i, 2)
     kept_rows gathered = random_kept(&random, NODES, COLS, K, SP_DENSE_F32),
               wanted = random_kept(&random, ROWS, COLS, K, SP_DENSE_F32);
     double *x = expanded(&gathered), *gradient = random_numbers(&random, NODES * COLS, SP_DENSE_F32);
-    double *zeros = calloc(ROWS * COLS, sizeof *zeros);
-    ck_assert_ptr_nonnull(zeros);
+    double *zeros = test_zeros(ROWS * COLS, sizeof *zeros);
     for (int algorithm = 0; algorithm < ALGORITHMS; algorithm++) {
         const sp_spmm_options options = {.algorithm = (sp_spmm_algorithm)algorithm, .partition_bytes = 1 << 21};
         sp_cbsr kept = place_kept(context, &gathered, SP_DENSE_F32),
@@ -528,8 +443,7 @@ HOST_TEST(runs_and_threads_do_not_change_a_bit, 1)
               wanted = random_kept(&random, ROWS, COLS, K, SP_DENSE_F32);
     double *gradient = random_numbers(&random, NODES * COLS, SP_DENSE_F32), *first = NULL, *zeros;
     kept_rows first_slopes = {0};
-    zeros = calloc(ROWS * COLS, sizeof *zeros);
-    ck_assert_ptr_nonnull(zeros);
+    zeros = test_zeros(ROWS * COLS, sizeof *zeros);
     for (int run = 0; run < 6; run++) {
         sp_context *context = test_context(_i, 1 + run % 3);
         sp_cbsr kept = place_kept(context, &gathered, SP_DENSE_F32),
@@ -564,156 +478,6 @@ HOST_TEST(runs_and_threads_do_not_change_a_bit, 1)
     sp_csr_free(host, &a);
 }
 
-/* ---- promises -------------------------------------------------------------------------------------------- */
-
-CONTEXT_TEST(graphs_without_edges_or_rows_are_graphs_too, _i, 1)
-{
-    static const int64_t shapes[][2] = {{0, 0}, {0, 4}, {5, 0}, {5, 4}};
-    for (int s = 0; s < 4; s++)
-        for (int algorithm = 0; algorithm < ALGORITHMS; algorithm++) {
-            const int64_t rows = shapes[s][0], nodes = shapes[s][1];
-            const double ones[50] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-            int64_t offsets[6] = {0};
-            sp_csr a = {rows, nodes, 0, offsets, NULL, NULL, SP_F32, SP_HOST};
-            sp_spmm_options options = {.algorithm = (sp_spmm_algorithm)algorithm};
-            sp_dense x = place(context, ones, nodes, 10, 10, SP_DENSE_F32),
-                     y = place(context, ones, rows, 10, 10, SP_DENSE_F32);
-            sp_cbsr kept, slopes;
-            sp_spmm_plan *plan;
-            ck_ok(context, sp_cbsr_create(context, nodes, 10, 3, SP_DENSE_F32, &kept));
-            ck_ok(context, sp_cbsr_create(context, rows, 10, 3, SP_DENSE_F32, &slopes));
-            ck_ok(context, sp_maxk(context, &x, &kept));
-            ck_ok(context, sp_maxk(context, &y, &slopes));
-            ck_ok(context, sp_spmm_plan_create(context, &a, 10, &options, &plan));
-            ck_ok(context, sp_maxk_spmm(plan, 1, &kept, 0.5, &y));
-            ck_ok(context, sp_maxk_spmm_backward(plan, &x, &slopes));
-            kept_rows got = read_kept(context, &slopes);
-            double *product = take_back(context, &y);
-            for (int64_t i = 0; i < rows * 10; i++) ck_assert(product[i] == 0.5 * ones[i]);
-            for (int64_t e = 0; e < rows * 3; e++) ck_assert(got.values[e] == 0);
-            sp_spmm_plan_free(plan);
-            sp_dense_free(context, &x);
-            sp_cbsr_free(context, &kept);
-            sp_cbsr_free(context, &slopes);
-            free_kept(&got);
-            free(product);
-        }
-}
-
-CONTEXT_TEST(bad_arguments_are_refused, _i, 1)
-{
-    int64_t offsets[] = {0, 2, 3};
-    int32_t cols[] = {0, 2, 1};
-    float values[] = {1, 2, 3};
-    sp_csr a = {2, 3, 3, offsets, cols, values, SP_F32, SP_HOST};
-    const sp_spmm_options extreme = {.reduce = SP_REDUCE_MAX};
-    const sp_space space = space_of(context);
-    sp_cbsr none, kept, doubles, slopes;
-    sp_dense x, y, narrow;
-    sp_spmm_plan *plan, *maximum;
-    ck_assert_int_eq(sp_cbsr_create(context, 3, 8, 0, SP_DENSE_F32, &none), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_cbsr_create(context, 3, 8, 9, SP_DENSE_F32, &none), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_cbsr_create(context, -1, 8, 2, SP_DENSE_F32, &none), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_cbsr_create(context, 3, 65537, 2, SP_DENSE_F32, &none), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_cbsr_create(context, 3, 8, 2, SP_DENSE_F16, &none), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_cbsr_create(context, INT64_MAX, 8, 2, SP_DENSE_F32, &none), SP_ERROR_OVERFLOW);
-    ck_assert(!none.values && !none.columns);
-    ck_ok(context, sp_cbsr_create(context, 3, 8, 2, SP_DENSE_F32, &kept));
-    ck_ok(context, sp_cbsr_create(context, 2, 8, 2, SP_DENSE_F32, &slopes));
-    ck_ok(context, sp_cbsr_create(context, 3, 8, 2, SP_DENSE_F64, &doubles));
-    ck_ok(context, sp_dense_create(context, 3, 8, SP_DENSE_F32, space, &x));
-    ck_ok(context, sp_dense_create(context, 2, 8, SP_DENSE_F32, space, &y));
-    ck_ok(context, sp_dense_create(context, 3, 7, SP_DENSE_F32, space, &narrow));
-    ck_ok(context, sp_spmm_plan_create(context, &a, 8, NULL, &plan));
-    ck_ok(context, sp_spmm_plan_create(context, &a, 8, &extreme, &maximum));
-    ck_assert_int_eq(sp_maxk(context, &narrow, &kept), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_maxk(context, &y, &kept), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_maxk(context, &x, &doubles), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_maxk_expand(context, &kept, &y), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_maxk_spmm(plan, 1, &slopes, 0, &y), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_maxk_spmm(plan, 1, &kept, 0, &x), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_maxk_spmm(plan, 1, &doubles, 0, &y), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_maxk_spmm(maximum, 1, &kept, 0, &y), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_maxk_spmm_backward(plan, &y, &slopes), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_maxk_spmm_backward(plan, &x, &kept), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_maxk_spmm_backward(maximum, &x, &slopes), SP_ERROR_ARGUMENT);
-    sp_dense elsewhere = x;
-    elsewhere.space = space == SP_HOST ? SP_DEVICE : SP_HOST;
-    ck_assert_int_eq(sp_maxk(context, &elsewhere, &kept), SP_ERROR_ARGUMENT);
-    ck_assert(strstr(sp_last_error(context), "where the context computes") != NULL);
-    sp_spmm_plan_free(plan);
-    sp_spmm_plan_free(maximum);
-    sp_cbsr_free(context, &kept);
-    sp_cbsr_free(context, &slopes);
-    sp_cbsr_free(context, &doubles);
-    test_free_dense(context, &x, &y, &narrow);
-}
-
-/* Selection, expansion, product and gradient of ten nodes in a ring. */
-static sp_status use_everything(sp_context *context)
-{
-    enum { NODES = 10, COLS = 6, K = 2 };
-    static float x_values[NODES * COLS], y_values[NODES * COLS];
-    int64_t offsets[NODES + 1];
-    int32_t cols[NODES];
-    for (int i = 0; i < NODES; i++) {
-        offsets[i] = i;
-        cols[i] = (i + 1) % NODES;
-    }
-    offsets[NODES] = NODES;
-    sp_csr a = {NODES, NODES, NODES, offsets, cols, NULL, SP_F32, SP_HOST};
-    sp_dense x = {NODES, COLS, COLS, x_values, SP_DENSE_F32, SP_HOST},
-             y = {NODES, COLS, COLS, y_values, SP_DENSE_F32, SP_HOST};
-    sp_cbsr kept = {0};
-    sp_spmm_plan *plan = NULL;
-    sp_status status = sp_spmm_plan_create(context, &a, COLS, NULL, &plan);
-    if (status == SP_OK) status = sp_cbsr_create(context, NODES, COLS, K, SP_DENSE_F32, &kept);
-    if (status == SP_OK) status = sp_maxk(context, &x, &kept);
-    if (status == SP_OK) status = sp_maxk_expand(context, &kept, &x);
-    if (status == SP_OK) status = sp_maxk_spmm(plan, 1, &kept, 0, &y);
-    if (status == SP_OK) status = sp_maxk_spmm_backward(plan, &y, &kept);
-    sp_spmm_plan_free(plan);
-    sp_cbsr_free(context, &kept);
-    return status;
-}
-
-TEST(failed_allocations_leave_nothing)
-{
-    test_heap heap = {.fail_at = -1};
-    sp_context *context = test_heap_context(&heap, 0, 2);
-    const int64_t before = heap.live_blocks;
-    for (int64_t n = 0;; n++) {
-        heap.allocations = 0;
-        heap.fail_at = n;
-        const sp_status status = use_everything(context);
-        ck_assert_msg(heap.live_blocks == before, "allocation %lld leaks", (long long)n);
-        if (status == SP_OK) break;
-        ck_assert_int_eq(status, SP_ERROR_HOST_MEMORY);
-        ck_assert_int_lt(n, 100);
-    }
-    ck_assert_int_gt(heap.allocations, 5);
-    sp_context_destroy(context);
-}
-
-TEST(interrupts_end_the_calls)
-{
-    volatile int flag = 1;
-    const sp_context_options options = {.device = "cpu", .threads = 2, .interrupt = &flag};
-    sp_context *context;
-    sp_dense x;
-    sp_cbsr kept;
-    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
-    ck_ok(context, sp_dense_create(context, 10, 10, SP_DENSE_F32, SP_HOST, &x));
-    ck_ok(context, sp_cbsr_create(context, 10, 10, 2, SP_DENSE_F32, &kept));
-    memset(x.values, 0, 100 * sizeof(float));
-    ck_assert_int_eq(sp_maxk(context, &x, &kept), SP_ERROR_INTERRUPTED);
-    flag = 0;
-    ck_ok(context, sp_maxk(context, &x, &kept));
-    sp_cbsr_free(context, &kept);
-    sp_dense_free(context, &x);
-    sp_context_destroy(context);
-}
-
 static const test_entry tests[] = {
     CASE("selection", 120),
     ON_DEVICES(the_largest_are_those_of_the_sorted_row),
@@ -725,12 +489,7 @@ static const test_entry tests[] = {
     ON_DEVICES(the_gradient_is_the_adjoint_of_the_product),
     ON_DEVICES(rows_of_many_thousand_entries_sum_to_five_digits),
     ON_DEVICES(runs_and_threads_do_not_change_a_bit),
-    CASE("promises", 120),
-    ON_DEVICES(graphs_without_edges_or_rows_are_graphs_too),
-    ON_DEVICES(bad_arguments_are_refused),
-    ONCE(failed_allocations_leave_nothing),
-    ONCE(interrupts_end_the_calls),
     {0},
 };
 
-int main(void) { return test_run("maxk", tests); }
+int main(void) { return test_run("maxk", tests, promises_tests); }
