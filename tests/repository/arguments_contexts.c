@@ -93,8 +93,8 @@ TEST(a_context_that_cannot_be_made_has_a_sentence)
 TEST(a_context_lives_as_long_as_its_plans)
 {
     test_heap heap = {.fail_at = -1};
-    sp_context *context = test_heap_context(&heap, _i, 2);
     for (int kind = 0; kind < 4; kind++) {
+        sp_context *context = test_heap_context(&heap, _i, 2);
         operands o = open_operands(0);
         sp_spgemm_plan *product = NULL;
         sp_spmm_plan *plan = NULL;
