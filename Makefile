@@ -114,7 +114,7 @@ GENERATORS   := $(patsubst tests/gen/%.c,%,$(wildcard tests/gen/*.c))
 
 objects      = $(patsubst %,$(OBJ)/%.o,$(1))
 LIB_OBJECTS := $(call objects,$(CUDA_SOURCES) $(LIB_SOURCES))
-IO_OBJECTS  := $(call objects,$(wildcard io/*.c))
+IO_OBJECTS  := $(call objects,$(wildcard io/*/*.c))
 MCL_OBJECTS := $(call objects,$(wildcard mcl/*.c))
 CONTRACTION_OBJECTS := $(call objects,$(wildcard contraction/*.c))
 GNN_OBJECTS := $(call objects,$(wildcard gnn/*.c gnn/cpu/*.c) $(if $(NVCC),$(wildcard gnn/cuda/*.cu)))

@@ -10,7 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "arrays/npy.h"
+#include "bytes/source.h"
+#include "graphs/formats.h"
+#include "nodes/nodes.h"
+#include "text/check.h"
 
 enum { MOST_BYTES = 256 << 20, MOST_UNPACKED = 1 << 14, HEAD_BYTES = 16 };
 

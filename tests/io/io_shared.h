@@ -3,7 +3,12 @@
 #define TESTS_IO_SHARED_H
 
 #include "files.h"
-#include "internal.h"
+#include "arrays/npy.h"
+#include "graphs/formats.h"
+#include "nodes/nodes.h"
+#include "text/check.h"
+#include "text/labels.h"
+#include "text/write.h"
 
 static const io_read_options automatic = {.format = IO_AUTO};
 

@@ -3,7 +3,9 @@
 #define TESTS_NPY_SHARED_H
 
 #include "files.h"
-#include "internal.h"
+#include "arrays/npy.h"
+#include "graphs/formats.h"
+#include "nodes/nodes.h"
 
 /* The last failure is PATH followed by `sentence`. */
 void failed(sp_context *context, sp_status status, const char *path, const char *sentence);

@@ -8,7 +8,9 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "internal.h"
+#include "graphs/formats.h"
+#include "nodes/nodes.h"
+#include "text/check.h"
 #include "support.h"
 
 enum { PIECE = 1 << 20, PIECES = 200, MOST_BYTES = 128 << 20 };

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "graphs/formats.h"
+#include "graphs/metis.h"
 #include "support.h"
 
 static const io_read_options metis = {.format = IO_METIS};

@@ -36,7 +36,14 @@ for room in libsparse/*/; do
     esac
     only "libsparse/$room" "sparse\.h|($room|$floor)(/.*)?"
 done
-only io 'sparse\.h|base/.*'
+# io in layers: bytes below text, text below lines, these below the formats of graphs, and arrays beside them.
+layers='sparse\.h|base/.*|io\.h'
+only io/bytes "$layers|bytes/.*"
+only io/text "$layers|(bytes|text)/.*"
+only io/lines "$layers|(bytes|text|lines)/.*"
+only io/graphs "$layers|(bytes|text|lines|graphs)/.*"
+only io/arrays "$layers|(bytes|text|arrays)/.*"
+only io/nodes "$layers|(bytes|text|lines|graphs|arrays|nodes)/.*"
 only mcl 'sparse\.h|base/.*'
 only contraction 'sparse\.h|base/.*'
 # The headers of device that gnn's CUDA code stands on use public calls alone: the shared library hides all others.

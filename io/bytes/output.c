@@ -1,0 +1,548 @@
+/* Output files that appear complete or not at all.
+ *
+ * A regular target is written as PATH.tmp.XXXXXXXX, random hexadecimal digits, in its own folder, synced and renamed
+ * over PATH; the folder is synced too, so that the name survives a power cut. Another process may own a file of that
+ * name, or take it over: the file is only renamed or removed while the name still leads to the open descriptor.
+ * Standard output, FIFOs and devices are written directly. The first error is kept and reported by io_output_commit.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "io.h"
+
+enum { BUFFER_BYTES = 1 << 16, MOST_OUTPUTS = 64, START_BYTES = 1 << 23 };
+enum { SUFFIX_BYTES = 16 }; /* room for .tmp.XXXXXXXX */
+enum { NAME_ATTEMPTS = 8 };
+
+struct io_output {
+    sp_context *context;
+    int file;
+    bool close_file;
+    bool settled; /* synced */
+    int slot;  /* in `temporaries`; -1: written directly */
+    int error; /* errno of the first failure, or NAME_LOST */
+    off_t written, started; /* bytes of the temporary file, and those that are on their way to the disk */
+    size_t used;
+    char shown[256];       /* what the user called it */
+    char target[PATH_MAX]; /* symbolic links followed */
+    char buffer[BUFFER_BYTES];
+};
+
+enum { NAME_LOST = -1 };
+
+/* The temporary files that exist, in memory that stays: a signal handler may look at them at any time. */
+typedef enum temporary_state { STATE_FREE, STATE_TAKEN, STATE_OPEN } temporary_state;
+static struct temporary {
+    _Atomic(int) state;
+    int file;
+    char path[PATH_MAX];
+} temporaries[MOST_OUTPUTS];
+
+static sp_status fail(sp_context *context, const char *path, const char *what)
+{
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s; give another place", path, what);
+}
+
+/* ---- open and finished outputs -------------------------------------------------------------------------- */
+
+/* Names of the files that were written, one after another, a NUL after each: only appended to, so that a signal
+ * handler may read them at any time. Those that do not fit are counted. */
+enum { WRITTEN_BYTES = 4096, LISTED = 8 };
+static char written_names[WRITTEN_BYTES];
+static _Atomic(int) written_listed, written_others, begun; /* begun: direct outputs that got a part */
+
+static void note_written(const char *name)
+{
+    const char *at = written_names;
+    const int listed = atomic_load(&written_listed);
+    for (int i = 0; i < listed; i++, at += strlen(at) + 1)
+        if (strcmp(at, name) == 0) return;
+    if (listed == LISTED || strlen(name) >= (size_t)(written_names + WRITTEN_BYTES - at)) {
+        atomic_fetch_add(&written_others, 1);
+        return;
+    }
+    strcpy(written_names + (at - written_names), name);
+    atomic_store(&written_listed, listed + 1);
+}
+
+static void append(char *text, size_t size, const char *more)
+{
+    const size_t used = strlen(text), length = strlen(more), room = size - used - 1;
+    memcpy(text + used, more, length < room ? length : room);
+    text[used + (length < room ? length : room)] = '\0';
+}
+
+static void append_count(char *text, size_t size, int count)
+{
+    char digits[12], *at = digits + sizeof digits - 1;
+    *at = '\0';
+    do *--at = (char)('0' + count % 10);
+    while (count /= 10);
+    append(text, size, at);
+}
+
+bool io_output_account(char *text, size_t size)
+{
+    const int listed = atomic_load(&written_listed), others = atomic_load(&written_others);
+    const int all = listed + (others > 0);
+    const char *at = written_names;
+    text[0] = '\0';
+    for (int i = 0; i < listed; i++, at += strlen(at) + 1) {
+        if (i > 0) append(text, size, i + 1 == all ? " and " : ", ");
+        append(text, size, at);
+    }
+    if (others > 0) {
+        append(text, size, listed > 0 ? " and " : "");
+        append_count(text, size, others);
+        append(text, size, listed > 0 ? " more" : others > 1 ? " files" : " file");
+    }
+    append(text, size, all == 0 ? "no file was written" : listed + others > 1 ? " were written, no other file"
+                                                                              : " was written, no other file");
+    if (atomic_load(&begun) > 0) append(text, size, "; what went to standard output or a pipe is incomplete");
+    return all > 0;
+}
+
+/* ---- where ---------------------------------------------------------------------------------------------- */
+
+typedef enum target_kind { TARGET_STANDARD, TARGET_DIRECT, TARGET_FILE } target_kind;
+
+static bool are_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static bool is_standard_output(const struct stat *about)
+{
+    struct stat standard;
+    return fstat(STDOUT_FILENO, &standard) == 0 && are_same(&standard, about) &&
+           (fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) != O_RDONLY;
+}
+
+/* Below /dev and /proc a name stands for an open file, which must not be replaced; /dev/shm is a folder like any
+ * other. */
+static bool is_alias(const char *path)
+{
+    return strncmp(path, "/proc/", 6) == 0 ||
+           (strncmp(path, "/dev/", 5) == 0 && strncmp(path, "/dev/shm/", 9) != 0);
+}
+
+/* What PATH is; *mode gets the permissions of a file that is there, 0 if none is. */
+static sp_status classify(sp_context *context, const char *path, target_kind *kind, mode_t *mode)
+{
+    struct stat about;
+    *mode = 0;
+    *kind = TARGET_FILE;
+    if (strcmp(path, "-") == 0) {
+        *kind = TARGET_STANDARD;
+        if (fcntl(STDOUT_FILENO, F_GETFD) < 0) return fail(context, "(standard output)", strerror(errno));
+        return SP_OK;
+    }
+    if (stat(path, &about) != 0) {
+        const int error = errno;
+        if (error == ENOENT && lstat(path, &about) == 0) return fail(context, path, "this link leads to no file");
+        if (error == ENOENT && *path) return SP_OK;
+        return fail(context, *path ? path : "\"\"", strerror(error));
+    }
+    if (S_ISDIR(about.st_mode)) return fail(context, path, "this is a folder");
+    if (is_alias(path) && is_standard_output(&about)) *kind = TARGET_STANDARD; /* at its place, if it is a file */
+    else if (!S_ISREG(about.st_mode) || is_alias(path)) *kind = TARGET_DIRECT;
+    *mode = about.st_mode & 0777;
+    return SP_OK;
+}
+
+/* What follows the last slash. */
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The folder of `path`, "." when it names none. */
+static void folder_of(const char *path, char folder[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) : 0;
+    if (!slash)
+        strcpy(folder, ".");
+    else if (length == 0)
+        strcpy(folder, "/");
+    else {
+        memcpy(folder, path, length);
+        folder[length] = '\0';
+    }
+}
+
+sp_status io_output_check(sp_context *context, const char *path)
+{
+    target_kind kind;
+    mode_t mode;
+    char folder[PATH_MAX];
+    sp_status status = classify(context, path, &kind, &mode);
+    if (status != SP_OK || kind == TARGET_STANDARD) return status;
+    if (strlen(path) + SUFFIX_BYTES > PATH_MAX || strlen(name_of(path)) + SUFFIX_BYTES > NAME_MAX)
+        return fail(context, path, strerror(ENAMETOOLONG));
+    if (mode != 0 && access(path, W_OK) != 0) return fail(context, path, strerror(errno));
+    if (kind == TARGET_DIRECT) return SP_OK;
+    folder_of(path, folder);
+    if (access(folder, W_OK | X_OK) == 0) return SP_OK;
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: the folder %s cannot be written: %s; give another place",
+                   path, folder, strerror(errno));
+}
+
+static bool is_file(const char *path, int standard, struct stat *about)
+{
+    const int failed = strcmp(path, "-") == 0 ? fstat(standard, about) : stat(path, about);
+    return failed == 0 && S_ISREG(about->st_mode);
+}
+
+bool io_output_is_input(const char *path, const char *input)
+{
+    struct stat to, from;
+    return is_file(path, STDOUT_FILENO, &to) && is_file(input, STDIN_FILENO, &from) && are_same(&to, &from);
+}
+
+void io_output_place(const char *path, io_place *place)
+{
+    struct stat about;
+    char target[PATH_MAX], folder[PATH_MAX];
+    memset(place, 0, sizeof *place);
+    place->dash = strcmp(path, "-") == 0;
+    place->there = (place->dash ? fstat(STDOUT_FILENO, &about) : stat(path, &about)) == 0;
+    if (place->there) {
+        place->standard = is_alias(path) && is_standard_output(&about);
+        place->sink = S_ISCHR(about.st_mode);
+        place->device = about.st_dev;
+        place->file = about.st_ino;
+        place->names = about.st_nlink;
+    }
+    place->standard |= place->dash;
+    if (place->dash || strlen(path) >= PATH_MAX) return;
+    if (!place->there || !realpath(path, target)) strcpy(target, path);
+    folder_of(target, folder);
+    place->placed = stat(folder, &about) == 0 && strlen(name_of(target)) < sizeof place->name;
+    if (!place->placed) return;
+    place->folder_device = about.st_dev;
+    place->folder = about.st_ino;
+    strcpy(place->name, name_of(target));
+}
+
+/* Hard links are files of their own, since a rename parts them; but where a file system knows no upper and lower case,
+ * one file is there under two names. */
+bool io_output_same_place(const io_place *a, const io_place *b)
+{
+    if (a->dash && b->dash) return true;
+    if (a->sink || b->sink) return false;
+    const bool one_file = a->there && b->there && a->device == b->device && a->file == b->file;
+    if (one_file && (a->names == 1 || a->standard || b->standard)) return true;
+    return a->placed && b->placed && a->folder_device == b->folder_device && a->folder == b->folder &&
+           strcmp(a->name, b->name) == 0;
+}
+
+/* ---- opening -------------------------------------------------------------------------------------------- */
+
+static bool is_temporary_of(const char *path, const char *target)
+{
+    static const char suffix[] = ".tmp.XXXXXXXX", mark[] = ".tmp.";
+    const size_t length = strlen(target);
+    return strlen(path) == length + sizeof suffix - 1 && strncmp(path, target, length) == 0 &&
+           strncmp(path + length, mark, sizeof mark - 1) == 0;
+}
+
+static sp_status take_slot(io_output *output)
+{
+    int slot = -1;
+    for (int i = MOST_OUTPUTS; i-- > 0;) {
+        if (atomic_load(&temporaries[i].state) == STATE_FREE) slot = i;
+        else if (is_temporary_of(temporaries[i].path, output->target))
+            return fail(output->context, output->shown, "this file is already being written");
+    }
+    if (slot < 0) return fail(output->context, output->shown, "too many output files are open");
+    temporaries[slot].path[0] = '\0';
+    atomic_store(&temporaries[slot].state, STATE_TAKEN);
+    output->slot = slot;
+    return SP_OK;
+}
+
+static void release_slot(io_output *output)
+{
+    atomic_store(&temporaries[output->slot].state, STATE_FREE);
+    output->slot = -1;
+}
+
+/* The file that `path` names, links followed, and its folder's: one file has one name, if that is not too long. */
+static void resolve(const char *path, mode_t mode, char target[PATH_MAX])
+{
+    const char *name = name_of(path);
+    char folder[PATH_MAX];
+    if (mode != 0 && realpath(path, target)) return;
+    folder_of(path, folder);
+    const size_t used = realpath(folder, target) ? strlen(target) : PATH_MAX;
+    if (used + strlen(name) + SUFFIX_BYTES < PATH_MAX) snprintf(target + used, PATH_MAX - used, "/%s", name);
+    else strcpy(target, path);
+}
+
+/* A new file with a random name beside `target`: its descriptor, or -1 and errno. A file that is there is another
+ * process's, even if it looks left over. */
+static int create_temporary(const char *target, char path[PATH_MAX])
+{
+    uint32_t number;
+    int file = -1;
+    for (int attempt = 0; attempt < NAME_ATTEMPTS && file < 0; attempt++) {
+        if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number) return -1;
+        const int length = snprintf(path, PATH_MAX, "%s.tmp.%08x", target, (unsigned)number);
+        if (length < 0 || length >= PATH_MAX) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file < 0 && errno != EEXIST) return -1;
+    }
+    return file;
+}
+
+static sp_status open_temporary(io_output *output, const char *path, mode_t mode)
+{
+    resolve(path, mode, output->target);
+    sp_status status = take_slot(output);
+    if (status != SP_OK) return status;
+    struct temporary *made = &temporaries[output->slot];
+    output->file = made->file = create_temporary(output->target, made->path);
+    if (output->file < 0) {
+        status = fail(output->context, output->shown, strerror(errno));
+        release_slot(output);
+        return status;
+    }
+    atomic_store(&made->state, STATE_OPEN);
+    if (mode != 0 && fchmod(output->file, mode) != 0) output->error = errno;
+    return SP_OK;
+}
+
+sp_status io_output_open(sp_context *context, const char *path, io_output **output)
+{
+    target_kind kind;
+    mode_t mode;
+    *output = NULL;
+    sp_status status = io_output_check(context, path);
+    if (status == SP_OK) status = classify(context, path, &kind, &mode);
+    io_output *made = NULL;
+    if (status == SP_OK) status = sp_alloc(context, 1, sizeof *made, (void **)&made);
+    if (status != SP_OK) return status;
+    made->context = context;
+    made->file = made->slot = -1;
+    made->close_file = kind != TARGET_STANDARD;
+    made->error = 0;
+    made->settled = false;
+    made->written = made->started = 0;
+    made->used = 0;
+    snprintf(made->shown, sizeof made->shown, "%s", kind == TARGET_STANDARD ? "(standard output)" : path);
+    if (kind == TARGET_STANDARD) {
+        made->file = STDOUT_FILENO;
+    } else if (kind == TARGET_DIRECT) {
+        made->file = open(path, O_WRONLY | O_CLOEXEC);
+        if (made->file < 0) status = fail(context, path, strerror(errno));
+    } else {
+        status = open_temporary(made, path, mode);
+    }
+    if (status != SP_OK) {
+        sp_free(context, made);
+        return status;
+    }
+    *output = made;
+    return SP_OK;
+}
+
+/* ---- writing -------------------------------------------------------------------------------------------- */
+
+/* Lets the disk begin while more is written, so that the sync at the end waits for little. */
+static void start_disk(io_output *output)
+{
+#ifdef SYNC_FILE_RANGE_WRITE
+    if (output->slot < 0 || output->written - output->started < START_BYTES) return;
+    if (sync_file_range(output->file, output->started, output->written - output->started, SYNC_FILE_RANGE_WRITE) != 0)
+        errno = 0; /* only advice */
+    output->started = output->written;
+#else
+    (void)output;
+#endif
+}
+
+static void write_all(io_output *output, const char *bytes, size_t count)
+{
+    while (count && !output->error) {
+        ssize_t written = write(output->file, bytes, count);
+        if (written >= 0) {
+            bytes += written;
+            count -= (size_t)written;
+            if (output->written == 0 && written > 0 && output->slot < 0) atomic_fetch_add(&begun, 1);
+            output->written += written;
+        } else if (errno != EINTR) {
+            output->error = errno;
+        }
+    }
+    start_disk(output);
+}
+
+static void flush(io_output *output)
+{
+    write_all(output, output->buffer, output->used);
+    output->used = 0;
+}
+
+void io_output_bytes(io_output *output, const void *bytes, size_t count)
+{
+    if (count == 0) return; /* `bytes` may be NULL */
+    if (count > BUFFER_BYTES - output->used) flush(output);
+    if (count > BUFFER_BYTES) {
+        write_all(output, bytes, count);
+        return;
+    }
+    memcpy(output->buffer + output->used, bytes, count);
+    output->used += count;
+}
+
+void io_output_string(io_output *output, const char *string) { io_output_bytes(output, string, strlen(string)); }
+
+void io_output_format(io_output *output, const char *format, ...)
+{
+    va_list arguments;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        size_t room = BUFFER_BYTES - output->used;
+        va_start(arguments, format);
+        int length = vsnprintf(output->buffer + output->used, room, format, arguments);
+        va_end(arguments);
+        if (length >= 0 && (size_t)length < room) {
+            output->used += (size_t)length;
+            return;
+        }
+        flush(output);
+    }
+    /* Longer than the buffer: written through a stream of its own. */
+    va_start(arguments, format);
+    if (!output->error && vdprintf(output->file, format, arguments) < 0) output->error = errno ? errno : EIO;
+    va_end(arguments);
+}
+
+/* ---- ending --------------------------------------------------------------------------------------------- */
+
+/* Whether `path` still names the open file. */
+static bool leads_to(const char *path, int file)
+{
+    struct stat opened, named;
+    return fstat(file, &opened) == 0 && lstat(path, &named) == 0 && are_same(&opened, &named);
+}
+
+/* Removes the temporary file, if it still is ours, and forgets it. */
+static void drop_temporary(io_output *output)
+{
+    if (output->slot < 0) return;
+    const char *path = temporaries[output->slot].path;
+    if (leads_to(path, output->file)) unlink(path);
+    release_slot(output);
+}
+
+/* Some file systems know no fsync: that is no failure of ours. */
+static int sync_file(int file)
+{
+    if (fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS) return 0;
+    return errno;
+}
+
+static void sync_folder(const char *path)
+{
+    char folder[PATH_MAX];
+    folder_of(path, folder);
+    int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file < 0) return; /* a folder that may be written but not read */
+    fsync(file);
+    close(file);
+}
+
+static sp_status failure(const io_output *output, bool temporary)
+{
+    return sp_fail(output->context, SP_ERROR_ARGUMENT, "%s: %s; %s", output->shown,
+                   output->error == NAME_LOST ? "another process removed or replaced its temporary file"
+                                              : strerror(output->error),
+                   temporary ? "nothing was written there" : "what was written is incomplete");
+}
+
+sp_status io_output_settle(io_output *output)
+{
+    const bool temporary = output->slot >= 0;
+    flush(output);
+    if (!output->error && temporary && !output->settled) output->error = sync_file(output->file);
+    output->settled = true;
+    return output->error ? failure(output, temporary) : SP_OK;
+}
+
+/* Network file systems report at close what they could not write. A copy is closed, so that the descriptor goes on
+ * telling which file is ours. */
+static int close_copy(int file)
+{
+    const int copy = fcntl(file, F_DUPFD_CLOEXEC, 0);
+    return copy < 0 || close(copy) != 0 ? errno : 0;
+}
+
+/* Gives the settled temporary file its name. */
+static int publish(io_output *output)
+{
+    const char *path = temporaries[output->slot].path;
+    const int error = close_copy(output->file);
+    if (error) return error;
+    if (!leads_to(path, output->file)) return NAME_LOST;
+    if (rename(path, output->target) != 0) return errno;
+    release_slot(output);
+    sync_folder(output->target);
+    note_written(output->shown);
+    return 0;
+}
+
+sp_status io_output_commit(io_output *output)
+{
+    const bool temporary = output->slot >= 0;
+    sp_status status = io_output_settle(output);
+    if (temporary && !output->error) output->error = publish(output);
+    drop_temporary(output);
+    if (output->close_file && close(output->file) != 0 && !temporary && !output->error) output->error = errno;
+    if (output->error) status = failure(output, temporary);
+    else if (!temporary && output->written > 0) atomic_fetch_sub(&begun, 1);
+    sp_free(output->context, output);
+    return status;
+}
+
+sp_status io_output_commit_all(io_output *const *outputs, int count)
+{
+    sp_status status = SP_OK;
+    for (int i = 0; i < count && status == SP_OK; i++) status = io_output_settle(outputs[i]);
+    for (int i = count; i-- > 0;) {
+        if (status == SP_OK) status = io_output_commit(outputs[i]);
+        else io_output_discard(outputs[i]);
+    }
+    return status;
+}
+
+bool io_output_is_file(const io_output *output) { return output->slot >= 0; }
+
+void io_output_discard(io_output *output)
+{
+    if (!output) return;
+    drop_temporary(output);
+    if (output->close_file) close(output->file);
+    sp_free(output->context, output);
+}
+
+void io_output_unlink_all(void)
+{
+    for (int i = 0; i < MOST_OUTPUTS; i++) {
+        const struct temporary *t = &temporaries[i];
+        if (atomic_load(&t->state) == STATE_OPEN && leads_to(t->path, t->file)) unlink(t->path);
+    }
+}

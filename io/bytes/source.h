@@ -1,0 +1,35 @@
+/* A source: the uncompressed bytes of a file, of standard input or of memory, in order. */
+#ifndef IO_BYTES_SOURCE_H
+#define IO_BYTES_SOURCE_H
+
+#include <string.h>
+
+#include "io.h"
+
+typedef struct io_source io_source;
+
+sp_status io_source_open(sp_context *context, const char *path, const volatile int *interrupt, io_source **source);
+sp_status io_source_memory(sp_context *context, const char *name, const void *bytes, size_t count,
+                           io_source **source);
+void io_source_close(io_source *source);
+/* The bytes of a byte order mark of UTF-8 at the beginning: 0 or 3. */
+static inline size_t io_mark_bytes(const char *bytes, size_t count)
+{
+    return count >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+/* Before anything is read: a byte order mark at the beginning is not dropped. */
+void io_source_keep_mark(io_source *source);
+/* Fills `to`; *got is less than `count` only at the end of the data. */
+sp_status io_source_read(io_source *source, void *to, size_t count, size_t *got);
+/* The first bytes (up to `*count`) without taking them; valid until the next read. */
+sp_status io_source_peek(io_source *source, const char **bytes, size_t *count);
+/* Refuses a zip archive, .npz among them, where text or a matrix of our own kinds is read. */
+sp_status io_source_refuse_zip(io_source *source);
+/* Takes a line of at most 64 KB, for headers and small files; *line is NULL at the end of the data, **end is readable
+ * unless it is. Valid until the next call; *bytes grows by what was taken. */
+sp_status io_source_line(io_source *source, const char **line, const char **end, int64_t *bytes);
+const char *io_source_name(const io_source *source);
+/* Bytes that are certainly still to come (a plain file's size), 0 when unknown. */
+int64_t io_source_size(const io_source *source);
+
+#endif

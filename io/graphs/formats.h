@@ -1,0 +1,61 @@
+/* The formats of graphs: who reads and writes each, and how they are told apart. */
+#ifndef IO_GRAPHS_FORMATS_H
+#define IO_GRAPHS_FORMATS_H
+
+#include "bytes/source.h"
+#include "lines/lines.h"
+#include "lines/scan.h"
+
+bool io_line_abc(io_slice *slice, char *line, char *end);
+const char *io_scan_abc(io_slice *slice, const char *line);
+bool io_line_sif(io_slice *slice, char *line, char *end);
+bool io_line_etc(io_slice *slice, char *line, char *end);
+/* Whether the first line of text..end that is no comment is a hit of a BLAST table. */
+bool io_begins_with_hit(const char *text, const char *end);
+bool io_line_blast(io_slice *slice, char *line, char *end);
+
+/* What io_read_graph would take the source for: what the content begins with, else IO_METIS if its name ends as such
+ * files do, or the content fits and the name does not end as lists do, else IO_ABC. */
+sp_status io_detect_format(io_source *source, io_format *format);
+/* Refuses a header that claims more nodes than a file of `bytes` can have business with: nodes need no line of their
+ * own, so a million is free, and eight a byte. */
+sp_status io_check_nodes(sp_context *context, const char *name, int64_t nodes, int64_t bytes);
+extern const unsigned char io_binary_cookie[4]; /* what mcl's binary matrices begin with */
+/* With `columns` the matrix is a clustering: its rows are the graph's nodes, and *columns gets the number of its
+ * columns, which are the arcs' tails. */
+sp_status io_read_native(sp_context *context, io_source *source, const io_read_options *options, int64_t *columns,
+                         io_graph *graph);
+sp_status io_read_mtx(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
+                      io_graph *graph);
+/* A matrix of any shape and signs: entries (row: head, column: tail), or in the array form all numbers, column by
+ * column (tail: which, counted through). */
+typedef struct io_mtx_numbers {
+    io_graph graph;
+    int64_t rows, cols;
+    bool array;
+} io_mtx_numbers;
+sp_status io_read_mtx_numbers(sp_context *context, io_source *source, const volatile int *interrupt,
+                              io_mtx_numbers *numbers);
+sp_status io_read_string(sp_context *context, io_source *source, const io_read_options *options,
+                         size_t reader_block, io_graph *graph);
+sp_status io_read_metis(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
+                        io_graph *graph);
+enum { IO_CSR_COOKIE = 8 };
+extern const unsigned char io_csr_cookie[IO_CSR_COOKIE]; /* what our binary matrices begin with */
+sp_status io_read_csr(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph);
+/* Reads ID<TAB>LABEL lines as the names of graph's nodes. */
+sp_status io_read_tab(sp_context *context, io_source *source, io_graph *graph);
+/* A matrix in our binary form. */
+void io_put_csr(io_output *output, const sp_csr *matrix, bool undirected, const io_names *names);
+/* io_write_native_matrix in text, into an output that is open; digits 0: as many as give each value back. */
+sp_status io_put_native_matrix(sp_context *context, io_output *output, const sp_csr *columns, const int64_t *ids,
+                               const double *numbers, int digits, const char *command_line);
+
+/* io_read_graph on an open source (not closed here). */
+sp_status io_read_source(sp_context *context, io_source *source, const io_read_options *options,
+                         size_t reader_block, io_graph *graph);
+/* io_read_graph on bytes in memory, called NAME in messages. */
+sp_status io_read_memory(sp_context *context, const char *name, const void *bytes, size_t count,
+                         const io_read_options *options, size_t reader_block, io_graph *graph);
+
+#endif

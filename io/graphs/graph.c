@@ -1,0 +1,221 @@
+/* Reading a graph: what format it is, who reads it. */
+#include <ctype.h>
+#include <string.h>
+
+#include "graphs/formats.h"
+#include "graphs/metis.h"
+
+const char *io_format_name(io_format format)
+{
+    static const char *const names[] = {[IO_AUTO] = "a graph",
+                                        [IO_ABC] = "label pairs",
+                                        [IO_SIF] = "SIF",
+                                        [IO_ETC] = "lists of labels",
+                                        [IO_NATIVE] = "an mcl matrix",
+                                        [IO_MTX] = "Matrix Market",
+                                        [IO_STRING] = "STRING links",
+                                        [IO_BLAST] = "BLAST hits",
+                                        [IO_METIS] = "METIS",
+                                        [IO_CSR] = "a binary matrix",
+                                        [IO_TSV] = "label pairs"};
+    return names[format];
+}
+
+enum { DETECT_BYTES = 1 << 16 };
+
+/* Whether text..end begins with `word`, whatever the case. */
+static bool begins(const char *text, const char *end, const char *word)
+{
+    for (; *word; word++, text++)
+        if (text >= end || tolower((unsigned char)*text) != tolower((unsigned char)*word)) return false;
+    return true;
+}
+
+/* The first byte that is neither blank nor within a line beginning with #. */
+static const char *skip_comments(const char *text, const char *end)
+{
+    while (text < end) {
+        if (*text == '#')
+            while (text < end && *text != '\n') text++;
+        else if (!isspace((unsigned char)*text))
+            break;
+        else
+            text++;
+    }
+    return text;
+}
+
+sp_status io_check_nodes(sp_context *context, const char *name, int64_t nodes, int64_t bytes)
+{
+    enum { FREE_NODES = 1 << 20, NODES_PER_BYTE = 8 };
+    if (nodes <= FREE_NODES || nodes / NODES_PER_BYTE <= bytes) return SP_OK;
+    return sp_fail(context, SP_ERROR_MATRIX,
+                   "%s: the header claims %lld nodes, too many for a file of %lld bytes; correct it", name,
+                   (long long)nodes, (long long)bytes);
+}
+
+/* Whether the path ends with `ending`, or with that and the ending of a compressed file. */
+static bool ends_with(const char *path, const char *ending)
+{
+    static const char *const packed[] = {"", ".gz", ".zst"};
+    const size_t length = strlen(path), tail = strlen(ending);
+    for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
+        const size_t more = strlen(packed[i]);
+        if (length > tail + more && strcmp(path + length - more, packed[i]) == 0 &&
+            memcmp(path + length - more - tail, ending, tail) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A METIS graph by the name of its file; or by its content, unless the name is that of a list. */
+static bool is_metis(const char *path, const char *bytes, size_t count, bool whole)
+{
+    if (ends_with(path, ".metis") || ends_with(path, ".graph")) return true;
+    if (ends_with(path, ".abc") || ends_with(path, ".tsv") || ends_with(path, ".csv")) return false;
+    return io_looks_like_metis(bytes, count, whole);
+}
+
+sp_status io_detect_format(io_source *source, io_format *format)
+{
+    const char *bytes;
+    size_t count = DETECT_BYTES;
+    sp_status status = io_source_peek(source, &bytes, &count);
+    if (status != SP_OK && count == 0) return status; /* otherwise the reader meets it where it is */
+    const char *end = bytes + count, *text = skip_comments(bytes, end);
+    /* A byte order mark is not among the bytes. */
+    const bool whole = status == SP_OK && count < DETECT_BYTES - 3;
+    *format = is_metis(io_source_name(source), bytes, count, whole) ? IO_METIS : IO_ABC;
+    if (count >= 4 && memcmp(bytes, io_binary_cookie, 4) == 0)
+        *format = IO_NATIVE;
+    else if (count >= IO_CSR_COOKIE && memcmp(bytes, io_csr_cookie, IO_CSR_COOKIE) == 0)
+        *format = IO_CSR;
+    else if (begins(bytes, end, "%%MatrixMarket"))
+        *format = IO_MTX;
+    else if (begins(text, end, "(mcl"))
+        *format = IO_NATIVE;
+    else if (begins(bytes, end, "protein1 protein2 ") || begins(bytes, end, "protein1\tprotein2\t"))
+        *format = IO_STRING;
+    return SP_OK;
+}
+
+/* The format that the options leave open. */
+static sp_status find_format(sp_context *context, io_source *source, bool refuse_others, io_format *format)
+{
+    const char *name = io_source_name(source), *bytes;
+    size_t count = 1;
+    sp_status status = io_detect_format(source, format);
+    if (status != SP_OK || *format != IO_ABC || !refuse_others) return status;
+    status = io_source_peek(source, &bytes, &count);
+    if (status == SP_OK && count == 0)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: the file is empty; give a matrix, or label pairs and --abc",
+                       name);
+    return sp_fail(context, SP_ERROR_ARGUMENT,
+                   "%s: not a matrix and not a STRING file; for label pairs give --abc, for BLAST tables --blast"
+                   " bits", name);
+}
+
+static sp_status read_format(sp_context *context, io_source *source, const io_read_options *options,
+                             size_t reader_block, io_graph *graph)
+{
+    const io_format_state state = {.options = options}, triples = {.options = options, .scanner = io_scan_abc};
+    const io_format_state lists = {.options = options, .many_arcs = true};
+    graph->symmetric = true;
+    switch (graph->format) {
+    case IO_AUTO:
+    case IO_TSV:
+    case IO_ABC: return io_read_lines(context, source, &triples, io_line_abc, reader_block, 0, NULL, graph);
+    case IO_SIF: return io_read_lines(context, source, &lists, io_line_sif, reader_block, 0, NULL, graph);
+    case IO_ETC: return io_read_lines(context, source, &lists, io_line_etc, reader_block, 0, NULL, graph);
+    case IO_BLAST: return io_read_lines(context, source, &state, io_line_blast, reader_block, 0, NULL, graph);
+    case IO_STRING: return io_read_string(context, source, options, reader_block, graph);
+    case IO_MTX: return io_read_mtx(context, source, options, reader_block, graph);
+    case IO_NATIVE: return io_read_native(context, source, options, NULL, graph);
+    case IO_METIS: return io_read_metis(context, source, options, reader_block, graph);
+    case IO_CSR: return io_read_csr(context, source, options, graph);
+    }
+    return sp_fail(context, SP_ERROR_ARGUMENT, "there is no input format %d", (int)graph->format);
+}
+
+/* Weights of matrices are transformed as a whole, after they are read; mcl passes over what would be done before. */
+static sp_status refuse_transform(sp_context *context, const char *name, io_format format)
+{
+    if (format != IO_MTX && format != IO_METIS && format != IO_CSR) return SP_OK;
+    return sp_fail(context, SP_ERROR_ARGUMENT,
+                   "%s: %s, and -abc-tf, --abc-neg-log and --abc-neg-log10 transform label weights; use -tf, such as "
+                   "-tf 'neglog(10)'",
+                   name, io_format_name(format));
+}
+
+static sp_status look_for_hits(io_source *source, io_graph *graph)
+{
+    const char *bytes;
+    size_t count = DETECT_BYTES;
+    const sp_status status = io_source_peek(source, &bytes, &count);
+    graph->blast_hits = io_begins_with_hit(bytes, bytes + count);
+    return count == 0 ? status : SP_OK; /* otherwise the reader meets it where it is */
+}
+
+static sp_status read_tab_file(sp_context *context, const io_read_options *options, io_graph *graph)
+{
+    io_source *source;
+    sp_status status = io_source_open(context, options->tab, options->interrupt, &source);
+    if (status != SP_OK) return status;
+    status = io_read_tab(context, source, graph);
+    io_source_close(source);
+    return status;
+}
+
+sp_status io_read_source(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
+                         io_graph *graph)
+{
+    memset(graph, 0, sizeof *graph);
+    graph->format = options->format;
+    if (options->lenient) io_source_keep_mark(source);
+    sp_status status = io_source_refuse_zip(source);
+    if (status == SP_OK && graph->format == IO_AUTO)
+        status = find_format(context, source, options->refuse_others, &graph->format);
+    if (status == SP_OK && options->transform)
+        status = refuse_transform(context, io_source_name(source), graph->format);
+    if (status == SP_OK && graph->format == IO_ABC) status = look_for_hits(source, graph);
+    if (status == SP_OK) status = read_format(context, source, options, reader_block, graph);
+    graph->undirected = graph->undirected || graph->symmetric;
+    bool numbered = graph->format == IO_NATIVE || graph->format == IO_MTX || graph->format == IO_METIS;
+    if (status == SP_OK && options->tab && numbered) status = read_tab_file(context, options, graph);
+    if (status != SP_OK) io_graph_free(context, graph);
+    return status;
+}
+
+sp_status io_read_memory(sp_context *context, const char *name, const void *bytes, size_t count,
+                         const io_read_options *options, size_t reader_block, io_graph *graph)
+{
+    io_source *source;
+    memset(graph, 0, sizeof *graph);
+    sp_status status = io_source_memory(context, name, bytes, count, &source);
+    if (status != SP_OK) return status;
+    status = io_read_source(context, source, options, reader_block, graph);
+    io_source_close(source);
+    return status;
+}
+
+sp_status io_read_graph(sp_context *context, const char *path, const io_read_options *options, io_graph *graph)
+{
+    io_source *source;
+    memset(graph, 0, sizeof *graph);
+    sp_status status = io_source_open(context, path, options->interrupt, &source);
+    if (status != SP_OK) return status;
+    status = io_read_source(context, source, options, 0, graph);
+    io_source_close(source);
+    return status;
+}
+
+void io_graph_free(sp_context *context, io_graph *graph)
+{
+    io_graph_free_arcs(context, graph);
+    sp_free(context, graph->node_weights);
+    sp_free(context, graph->node_sizes);
+    sp_free(context, graph->ids);
+    sp_csr_free(context, &graph->matrix);
+    io_names_free(context, &graph->names);
+    memset(graph, 0, sizeof *graph);
+}

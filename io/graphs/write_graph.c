@@ -1,0 +1,266 @@
+/* A matrix as a graph file: Matrix Market, label triples, METIS; other formats have files of their own. Rows are
+ * where edges begin, as the first field of a line and the row of a Matrix Market entry are.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "graphs/formats.h"
+#include "graphs/metis.h"
+#include "text/write.h"
+
+enum { AHEAD = 16 }; /* entries between two steps of fetching */
+
+typedef struct graph_text {
+    const sp_csr *matrix;
+    const io_write_options *options;
+    bool values; /* the format and the matrix have them */
+} graph_text;
+
+/* ---- entries a line ------------------------------------------------------------------------------------- */
+
+/* Of an undirected graph Matrix Market has what is below the diagonal, label triples what is above it. */
+static void put_mtx(const void *user, int64_t row, int64_t begin, int64_t end, io_text *text)
+{
+    const graph_text *from = user;
+    char begins[IO_NUMBER] = ""; /* of lines */
+    size_t length = io_format_int(begins, row + 1);
+    begins[length++] = ' ';
+    for (int64_t e = begin; e < end; e++) {
+        const int64_t col = from->matrix->col_indices[e];
+        if (from->options->undirected && col > row) break;
+        char *at = io_text_room(text, 4 * IO_NUMBER), *to = at;
+        if (!at) return;
+        memcpy(to, begins, IO_NUMBER);
+        to += length;
+        to += io_format_int(to, col + 1);
+        if (from->values) *to++ = ' ';
+        if (from->values) to += io_format_value(to, from->matrix, e);
+        *to++ = '\n';
+        text->used += (size_t)(to - at);
+    }
+}
+
+/* A name or a number as text. */
+typedef struct word {
+    const char *bytes;
+    size_t length;
+    char digits[IO_NUMBER];
+} word;
+
+static inline void name_node(const io_write_options *o, int64_t node, word *w)
+{
+    if (o->names && o->names->count > 0) {
+        w->bytes = io_name(o->names, node);
+        w->length = io_name_length(o->names, node);
+    } else {
+        w->bytes = w->digits;
+        w->length = io_format_int(w->digits, o->first + node);
+    }
+}
+
+/* Names of columns lie in no order: where they begin, then they themselves are fetched ahead. */
+static inline void fetch_names(const io_names *names, const int32_t *cols, int64_t at, int64_t end)
+{
+    if (at + 2 * AHEAD < end) __builtin_prefetch(names->offsets + cols[at + 2 * AHEAD]);
+    if (at + AHEAD < end) __builtin_prefetch(io_name(names, cols[at + AHEAD]));
+}
+
+/* Most names have 4 to 16 bytes: two moves that overlap, without a call. */
+static inline char *put_word(char *to, const word *w)
+{
+    const size_t n = w->length;
+    if (n >= 8 && n <= 16) {
+        memcpy(to, w->bytes, 8);
+        memcpy(to + n - 8, w->bytes + n - 8, 8);
+    } else if (n >= 4 && n < 8) {
+        memcpy(to, w->bytes, 4);
+        memcpy(to + n - 4, w->bytes + n - 4, 4);
+    } else {
+        memcpy(to, w->bytes, n);
+    }
+    return to + n;
+}
+
+static void put_triples(const void *user, int64_t row, int64_t begin, int64_t end, io_text *text)
+{
+    const graph_text *from = user;
+    const io_write_options *o = from->options;
+    const int32_t *cols = from->matrix->col_indices;
+    const bool once = o->undirected && o->format == IO_ABC, named = o->names && o->names->count > 0;
+    word first, second;
+    name_node(o, row, &first);
+    for (int64_t e = begin; e < end; e++) {
+        if (named) fetch_names(o->names, cols, e, from->matrix->nnz);
+        if (once && cols[e] < row) continue;
+        name_node(o, cols[e], &second);
+        char *at = io_text_room(text, first.length + second.length + 2 * IO_NUMBER), *to = at;
+        if (!at) return;
+        to = put_word(to, &first);
+        *to++ = '\t';
+        to = put_word(to, &second);
+        *to++ = '\t';
+        to += io_format_value(to, from->matrix, e);
+        *to++ = '\n';
+        text->used += (size_t)(to - at);
+    }
+}
+
+/* Entries on or below the diagonal. */
+static int64_t count_lower(const sp_csr *m, int threads)
+{
+    int64_t count = 0;
+#pragma omp parallel for schedule(dynamic, 1024) reduction(+ : count) num_threads(threads)
+    for (int64_t i = 0; i < m->rows; i++)
+        for (int64_t e = m->row_offsets[i]; e < m->row_offsets[i + 1] && m->col_indices[e] <= i; e++) count++;
+    return count;
+}
+
+static bool all_whole(const sp_csr *m, int threads)
+{
+    int64_t others = 0;
+#pragma omp parallel for schedule(static) reduction(+ : others) num_threads(threads)
+    for (int64_t e = 0; e < m->nnz; e++) {
+        const double value = entry_value(m, e);
+        others += !(fabs(value) <= IO_MOST_WHOLE && value == trunc(value));
+    }
+    return others == 0;
+}
+
+static sp_status write_mtx(sp_context *context, io_output *output, graph_text *from)
+{
+    const sp_csr *m = from->matrix;
+    const int threads = sp_context_threads(context);
+    const bool once = from->options->undirected;
+    io_output_format(output, "%%%%MatrixMarket matrix coordinate %s %s\n",
+                     !from->values             ? "pattern"
+                     : all_whole(m, threads) ? "integer"
+                                             : "real",
+                     once ? "symmetric" : "general");
+    if (from->options->comment) io_output_format(output, "%% %s\n", from->options->comment);
+    io_output_format(output, "%lld %lld %lld\n", (long long)m->rows, (long long)m->cols,
+                     (long long)(once ? count_lower(m, threads) : m->nnz));
+    return io_put_rows(context, output, m, false, put_mtx, from);
+}
+
+/* ---- METIS ---------------------------------------------------------------------------------------------- */
+
+/* Size and weights of a node; whether there are any. */
+static bool put_node_numbers(const io_write_options *o, int64_t node, io_text *text)
+{
+    if (o->node_sizes) io_text_int(text, o->node_sizes[node]);
+    for (int k = 0; o->node_weights && k < o->constraints; k++) {
+        if (k > 0 || o->node_sizes) io_text_bytes(text, " ", 1);
+        io_text_int(text, o->node_weights[node * o->constraints + k]);
+    }
+    return o->node_sizes || o->node_weights;
+}
+
+static void put_node(const void *user, int64_t row, int64_t begin, int64_t end, io_text *text)
+{
+    const graph_text *from = user;
+    const sp_csr *m = from->matrix;
+    bool first = begin == m->row_offsets[row]; /* of the line's numbers */
+    if (first) first = !put_node_numbers(from->options, row, text);
+    for (int64_t e = begin; e < end; e++, first = false) {
+        if (!first) io_text_bytes(text, " ", 1);
+        io_text_int(text, m->col_indices[e] + 1);
+        if (!from->values) continue;
+        char *at = io_text_room(text, 2 * IO_NUMBER);
+        if (!at) return;
+        *at = ' ';
+        text->used += 1 + io_format_value(at + 1, m, e);
+    }
+    if (end == m->row_offsets[row + 1]) io_text_bytes(text, "\n", 1);
+}
+
+/* The entry of column `row` in row `col`, or -1. */
+static int64_t find_mirror(const sp_csr *m, int64_t row, int64_t col)
+{
+    int64_t low = m->row_offsets[col], high = m->row_offsets[col + 1];
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (m->col_indices[middle] < row) low = middle + 1;
+        else high = middle;
+    }
+    return low < m->row_offsets[col + 1] && m->col_indices[low] == row ? low : -1;
+}
+
+/* What makes the matrix no METIS graph, or NULL; in its first entry that does, at (*row, *col). */
+static const char *metis_obstacle(const sp_csr *m, int64_t *row, int64_t *col)
+{
+    for (int64_t i = 0; i < m->rows; i++)
+        for (int64_t e = m->row_offsets[i]; e < m->row_offsets[i + 1]; e++) {
+            const int64_t j = m->col_indices[e], mirror = find_mirror(m, i, j);
+            const double value = entry_value(m, e);
+            *row = i;
+            *col = j;
+            if (i == j) return "is a loop, and METIS graphs have none: use --loops drop";
+            if (!(value >= 1 && value <= IO_MOST_WHOLE) || value != trunc(value))
+                return "has a weight that is no whole number above 0, and METIS takes no other: use another format";
+            if (mirror < 0 || entry_value(m, mirror) != value)
+                return "has no opposite of the same weight, and METIS graphs are undirected: use --undirected";
+        }
+    return NULL;
+}
+
+static bool are_weights(const int64_t *numbers, int64_t count)
+{
+    for (int64_t i = 0; numbers && i < count; i++)
+        if (numbers[i] < 0 || numbers[i] > IO_MOST_NODE_WEIGHT) return false;
+    return true;
+}
+
+static sp_status write_metis(sp_context *context, io_output *output, graph_text *from)
+{
+    const sp_csr *m = from->matrix;
+    const io_write_options *o = from->options;
+    int64_t row, col;
+    const char *obstacle = metis_obstacle(m, &row, &col);
+    if (o->node_weights && (o->constraints < 1 || o->constraints > IO_MOST_CONSTRAINTS))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%d weights a node; METIS graphs have 1 to %d", o->constraints,
+                       IO_MOST_CONSTRAINTS);
+    if (!are_weights(o->node_weights, m->rows * o->constraints) || !are_weights(o->node_sizes, m->rows))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "METIS takes sizes and weights of nodes from 0 to 2^53 only");
+    if (obstacle)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "the edge from %lld to %lld %s", (long long)(row + 1),
+                       (long long)(col + 1), obstacle);
+    bool ones = true;
+    for (int64_t e = 0; ones && e < m->nnz; e++) ones = entry_value(m, e) == 1;
+    from->values = !ones;
+    if (o->comment) io_output_format(output, "%% %s\n", o->comment);
+    io_output_format(output, "%lld %lld", (long long)m->rows, (long long)(m->nnz / 2));
+    if (o->node_sizes || o->node_weights || !ones)
+        io_output_format(output, " %d%d%d", o->node_sizes != NULL, o->node_weights != NULL, !ones);
+    if (o->node_weights && o->constraints > 1) io_output_format(output, " %d", o->constraints);
+    io_output_string(output, "\n");
+    return io_put_rows(context, output, m, false, put_node, from);
+}
+
+/* ---- all ------------------------------------------------------------------------------------------------ */
+
+sp_status io_put_graph(sp_context *context, io_output *output, const sp_csr *matrix, const io_write_options *options)
+{
+    graph_text from = {matrix, options, matrix->values != NULL};
+    if (matrix->rows != matrix->cols || matrix->space != SP_HOST)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "a graph is written from a square host matrix");
+    switch (options->format) {
+    case IO_MTX: return write_mtx(context, output, &from);
+    case IO_ABC:
+    case IO_TSV: return io_put_rows(context, output, matrix, false, put_triples, &from);
+    case IO_METIS: return write_metis(context, output, &from);
+    case IO_NATIVE: return io_put_native_matrix(context, output, matrix, NULL, NULL, 0, options->comment);
+    case IO_CSR: io_put_csr(output, matrix, options->undirected, options->names); return SP_OK;
+    default: return sp_fail(context, SP_ERROR_ARGUMENT, "graphs are not written in this format");
+    }
+}
+
+sp_status io_write_graph(sp_context *context, const char *path, const sp_csr *matrix, const io_write_options *options)
+{
+    io_output *output;
+    sp_status status = io_output_open(context, path, &output);
+    if (status != SP_OK) return status;
+    status = io_put_graph(context, output, matrix, options);
+    if (status == SP_OK) return io_output_commit(output);
+    io_output_discard(output);
+    return status;
+}

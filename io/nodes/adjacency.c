@@ -1,0 +1,245 @@
+/* The matrix of a graph whose nodes are numbers, from whatever holds one. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/try.h"
+#include "graphs/formats.h"
+#include "nodes/nodes.h"
+#include "text/table.h"
+
+/* ---- edge lists ---------------------------------------------------------------------------------------- */
+
+static bool read_end(io_slice *slice, const char **at, const char *end, int32_t *node)
+{
+    const char *field = io_next_field(at, end), *stop = io_field_end(field, end);
+    int64_t number;
+    if (!io_parse_index(field, stop, slice->state->rows - 1, &number)) {
+        char remedy[64];
+        snprintf(remedy, sizeof remedy, "nodes are whole numbers from 0 to %lld", (long long)slice->state->rows - 1);
+        return io_slice_fail(slice, "an end of an edge that is no node", field, stop, remedy);
+    }
+    *node = (int32_t)number;
+    return true;
+}
+
+static bool read_edge(io_slice *slice, char *line, char *line_end)
+{
+    const char *end = line_end, *at = io_skip_blanks(line, end);
+    int32_t source = 0, target = 0;
+    double weight = 1;
+    bool keep = true;
+    if (at == end || *line == '#' || *line == '%') return true;
+    if (!read_end(slice, &at, end, &source) || !read_end(slice, &at, end, &target)) return false;
+    if (at < end) {
+        const char *field = io_next_field(&at, end);
+        if (!io_slice_weight(slice, field, io_field_end(field, end), &weight, &keep)) return false;
+    }
+    if (at < end)
+        return io_slice_fail(slice, "too many fields", at, end,
+                             "an edge is SOURCE TARGET, and WEIGHT where it has one");
+    return !keep || io_slice_arc(slice, source, target, weight);
+}
+
+/* ---- entries ------------------------------------------------------------------------------------------- */
+
+/* Triples that make the matrix. */
+typedef struct triples {
+    int64_t nodes, count;
+    const int32_t *rows, *cols;
+    const float *values; /* NULL: ones */
+    bool mirror;
+} triples;
+
+static bool all_ones(sp_context *context, const float *values, int64_t count)
+{
+    int64_t others = 0;
+#pragma omp parallel for schedule(static) reduction(+ : others) num_threads(sp_context_threads(context))
+    for (int64_t e = 0; e < count; e++) others += values[e] != 1;
+    return others == 0;
+}
+
+static void drop_values(sp_context *context, sp_csr *matrix)
+{
+    sp_free(context, matrix->values);
+    matrix->values = NULL;
+}
+
+/* Of edges that stand for both directions and are there twice the heavier counts; otherwise weights are summed. */
+static sp_status build(sp_context *context, const triples *from, bool undirected, sp_csr *matrix)
+{
+    const bool pattern = !from->values || all_ones(context, from->values, from->count);
+    sp_status status = sp_csr_from_coo(context, from->nodes, from->nodes, from->count, from->rows, from->cols,
+                                       pattern ? NULL : from->values, SP_F32,
+                                       pattern || undirected ? SP_COMBINE_MAX : SP_COMBINE_SUM,
+                                       from->mirror || undirected, matrix);
+    if (status == SP_OK && pattern) drop_values(context, matrix);
+    return status;
+}
+
+/* Arcs end where rows are: the target hears from the source. */
+static sp_status build_graph(sp_context *context, io_graph *g, bool undirected, sp_csr *matrix)
+{
+    const bool pattern =
+        g->packed ? io_packed_ones(g->packed) : !g->weights || all_ones(context, g->weights, g->arcs);
+    sp_status status = io_graph_matrix(context, g, true, pattern || undirected ? SP_COMBINE_MAX : SP_COMBINE_SUM,
+                                       g->symmetric || undirected, matrix);
+    if (status == SP_OK && pattern) drop_values(context, matrix);
+    return status;
+}
+
+/* ---- matrices ------------------------------------------------------------------------------------------ */
+
+static sp_status to_f32(sp_context *context, sp_csr *matrix)
+{
+    float *values;
+    if (!matrix->values || matrix->value_type == SP_F32) return SP_OK;
+    sp_status status = sp_alloc(context, matrix->nnz, sizeof *values, (void **)&values);
+    if (status != SP_OK) return status;
+    for (int64_t e = 0; e < matrix->nnz; e++) values[e] = (float)((const double *)matrix->values)[e];
+    sp_free(context, matrix->values);
+    matrix->values = values;
+    return SP_OK;
+}
+
+/* Weights of the matrix: what they are, and whether any is 0. */
+static const char *check_weights(sp_context *context, const sp_csr *matrix, bool *ones, bool *zeros)
+{
+    const float *values = matrix->values;
+    int64_t bad = 0, none = 0, others = 0;
+#pragma omp parallel for schedule(static) reduction(+ : bad, none, others) num_threads(sp_context_threads(context))
+    for (int64_t e = 0; e < matrix->nnz; e++) {
+        bad += !(values[e] >= 0 && values[e] <= 3.402823466e38f);
+        none += values[e] == 0;
+        others += values[e] != 1;
+    }
+    *ones = others == 0;
+    *zeros = none > 0;
+    return bad ? "a weight that is negative or not finite; weights are 0 or above" : NULL;
+}
+
+/* Takes entries of 0 out, by way of triples, which also brings both directions. */
+static sp_status rebuild(sp_context *context, bool undirected, sp_csr *matrix)
+{
+    const float *values = matrix->values;
+    int32_t *rows = NULL, *cols = NULL;
+    float *kept = NULL;
+    int64_t count = 0;
+    sp_csr made = {0};
+    sp_status status;
+    TRY(sp_alloc(context, matrix->nnz, sizeof *rows, (void **)&rows));
+    TRY(sp_alloc(context, matrix->nnz, sizeof *cols, (void **)&cols));
+    TRY(sp_alloc(context, matrix->nnz, sizeof *kept, (void **)&kept));
+    for (int64_t i = 0; i < matrix->rows; i++)
+        for (int64_t e = matrix->row_offsets[i]; e < matrix->row_offsets[i + 1]; e++) {
+            if (values && values[e] == 0) continue;
+            rows[count] = (int32_t)i;
+            cols[count] = matrix->col_indices[e];
+            kept[count++] = values ? values[e] : 1;
+        }
+    const triples from = {matrix->rows, count, rows, cols, kept, false};
+    TRY(build(context, &from, undirected, &made));
+    sp_csr_free(context, matrix);
+    *matrix = made;
+done:
+    sp_free(context, rows);
+    sp_free(context, cols);
+    sp_free(context, kept);
+    return status;
+}
+
+/* A matrix as it was read becomes a graph's: square, weights that can be, a pattern if all are 1. */
+sp_status io_make_adjacency(sp_context *context, const char *path, bool undirected, sp_csr *matrix)
+{
+    bool ones = true, zeros = false;
+    if (matrix->rows != matrix->cols)
+        return sp_fail(context, SP_ERROR_MATRIX, "%s: %lld rows and %lld columns; a graph needs a square matrix",
+                       path, (long long)matrix->rows, (long long)matrix->cols);
+    sp_status status = to_f32(context, matrix);
+    if (status != SP_OK) return status;
+    const char *wrong = matrix->values ? check_weights(context, matrix, &ones, &zeros) : NULL;
+    if (wrong) return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s", path, wrong);
+    if (ones) {
+        sp_free(context, matrix->values);
+        matrix->values = NULL;
+    }
+    return zeros || undirected ? rebuild(context, undirected, matrix) : SP_OK;
+}
+
+static sp_status read_npz(sp_context *context, const char *path, const io_adjacency_options *options, sp_csr *matrix)
+{
+    io_npz *npz;
+    sp_status status = io_npz_open(context, path, options->interrupt, &npz);
+    if (status != SP_OK) return status;
+    status = io_npz_matrix(npz, "", matrix);
+    if (status == SP_OK) status = io_make_adjacency(context, path, options->undirected, matrix);
+    io_npz_close(npz);
+    return status;
+}
+
+/* ---- all ----------------------------------------------------------------------------------------------- */
+
+static sp_status read_edges(sp_context *context, io_source *source, const char *path,
+                            const io_adjacency_options *options, sp_csr *matrix)
+{
+    const io_read_options reading = {.interrupt = options->interrupt};
+    const io_format_state state = {.options = &reading, .rows = options->nodes ? options->nodes : INT32_MAX};
+    io_graph graph = {0};
+    io_table table;
+    int32_t largest = -1;
+    sp_status status;
+    TRY(io_scan_table(context, path, options->interrupt, &table));
+    TRY(io_skip_heading(source, &table));
+    TRY(io_read_lines(context, source, &state, read_edge, 0, table.heading_lines, NULL, &graph));
+    for (int64_t e = 0; e < graph.arcs; e++) {
+        const int32_t end = graph.tails[e] > graph.heads[e] ? graph.tails[e] : graph.heads[e];
+        if (end > largest) largest = end;
+    }
+    graph.nodes = options->nodes ? options->nodes : (int64_t)largest + 1;
+    TRY(io_check_nodes(context, path, options->nodes ? 0 : graph.nodes, graph.bytes));
+    status = build_graph(context, &graph, options->undirected, matrix);
+done:
+    io_graph_free(context, &graph);
+    return status;
+}
+
+static sp_status read_graph(sp_context *context, io_source *source, io_format format,
+                            const io_adjacency_options *options, sp_csr *matrix)
+{
+    const io_read_options reading = {.format = format, .matrix = true, .interrupt = options->interrupt};
+    io_graph graph;
+    sp_status status = io_read_source(context, source, &reading, 0, &graph);
+    if (status != SP_OK) return status;
+    if (graph.matrix.row_offsets) {
+        *matrix = graph.matrix;
+        memset(&graph.matrix, 0, sizeof graph.matrix);
+        status = io_make_adjacency(context, io_source_name(source), options->undirected, matrix);
+    } else {
+        status = build_graph(context, &graph, options->undirected, matrix);
+    }
+    io_graph_free(context, &graph);
+    return status;
+}
+
+sp_status io_read_adjacency(sp_context *context, const char *path, const io_adjacency_options *options,
+                            sp_csr *matrix)
+{
+    io_content content;
+    io_format format;
+    io_source *source;
+    memset(matrix, 0, sizeof *matrix);
+    sp_status status = io_source_open(context, path, options->interrupt, &source);
+    if (status != SP_OK) return status;
+    TRY(io_detect_content(source, &content));
+    TRY(io_detect_format(source, &format));
+    if (content == IO_CONTENT_NPZ) status = read_npz(context, path, options, matrix);
+    else if (content == IO_CONTENT_NPY)
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: an array, not a sparse matrix; save CSR as .npz", path);
+    else if (format == IO_ABC) status = read_edges(context, source, path, options, matrix);
+    else if (format == IO_STRING)
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: nodes with names; number them from 0", path);
+    else status = read_graph(context, source, format, options, matrix);
+done:
+    io_source_close(source);
+    if (status != SP_OK) sp_csr_free(context, matrix);
+    return status;
+}

@@ -1,0 +1,296 @@
+/* The two JSON files of GraphSAINT's folders (Zeng et al. 2020): class_map.json, {"node": class, ...} or
+ * {"node": [0, 1, ...], ...}, and role.json, {"tr": [node, ...], "va": [...], "te": [...]}. Nothing else is read.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/try.h"
+#include "bytes/memory.h"
+#include "bytes/message.h"
+#include "nodes/nodes.h"
+#include "text/check.h"
+#include "text/number.h"
+#include "text/words.h"
+
+typedef struct json {
+    sp_context *context;
+    const char *name, *begin, *at, *end;
+} json;
+
+static sp_status refuse(const json *text, const char *what, const char *remedy)
+{
+    int64_t line = 1;
+    const char *stop = text->at;
+    for (const char *p = text->begin; p < text->at; p++) line += *p == '\n';
+    while (stop < text->end && stop - text->at < IO_TOKEN_SHOWN && *stop != '\n') stop++;
+    return io_fail_line(text->context, text->name, line, what, text->at, stop, remedy);
+}
+
+static void skip_space(json *text)
+{
+    while (text->at < text->end && (io_is_blank(*text->at) || *text->at == '\n')) text->at++;
+}
+
+static bool take(json *text, char c)
+{
+    skip_space(text);
+    if (text->at >= text->end || *text->at != c) return false;
+    text->at++;
+    return true;
+}
+
+/* A string without escapes. */
+static bool take_string(json *text, const char **string, size_t *length)
+{
+    skip_space(text);
+    if (text->at >= text->end || *text->at != '"') return false;
+    const char *close = memchr(text->at + 1, '"', (size_t)(text->end - text->at - 1));
+    if (!close || memchr(text->at, '\\', (size_t)(close - text->at))) return false;
+    *string = text->at + 1;
+    *length = (size_t)(close - *string);
+    text->at = close + 1;
+    return true;
+}
+
+/* A number; NaN for null, and for NaN as Python writes it. */
+static bool take_number(json *text, double *number)
+{
+    static const char *const missing[] = {"null", "NaN"};
+    skip_space(text);
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
+        const size_t length = strlen(missing[i]);
+        if ((size_t)(text->end - text->at) < length || memcmp(text->at, missing[i], length) != 0) continue;
+        text->at += length;
+        *number = (double)NAN;
+        return true;
+    }
+    if (text->at == text->end || *text->at == '+') return false;
+    const char *stop = io_parse_decimal(text->at, text->end, number);
+    if (stop == text->at) return false;
+    text->at = stop;
+    return true;
+}
+
+/* A whole number from `low` to `high`, also as 1.0. */
+static bool take_whole(json *text, int64_t low, int64_t high, int64_t *number)
+{
+    double value;
+    skip_space(text);
+    json after = *text;
+    if (!take_number(&after, &value) || !(value >= (double)low && value <= (double)high) || value != floor(value))
+        return false;
+    *text = after;
+    *number = (int64_t)value;
+    return true;
+}
+
+/* The whole of a file; the bytes belong to the caller. */
+static sp_status open_text(sp_context *context, const char *path, const volatile int *interrupt, char **bytes,
+                           json *text)
+{
+    io_source *source;
+    int64_t size = 0;
+    sp_status status = io_source_open(context, path, interrupt, &source);
+    if (status != SP_OK) return status;
+    status = io_read_text(context, source, bytes, &size);
+    if (status == SP_OK) *text = (json){context, io_source_name(source), *bytes, *bytes, *bytes + size};
+    io_source_close(source);
+    return status;
+}
+
+static sp_status expect_end(json *text)
+{
+    skip_space(text);
+    return text->at == text->end ? SP_OK : refuse(text, "something follows the object", "the file holds one object");
+}
+
+/* ---- classes ------------------------------------------------------------------------------------------- */
+
+typedef struct class_map {
+    json text;
+    int64_t nodes;
+    io_classes *classes;
+    bool begun, lists;
+    uint8_t *rows; /* of lists, in the order of the file */
+    int32_t *order; /* the nodes in that order */
+    int64_t count, order_capacity, row_capacity;
+    uint8_t *seen;
+} class_map;
+
+static sp_status take_list(class_map *map)
+{
+    io_classes *c = map->classes;
+    const bool first = map->count == 0;
+    int64_t length = 0, value;
+    for (bool more = !take(&map->text, ']'); more; length++) {
+        if (length == (first ? IO_MOST_CLASSES : c->classes))
+            return refuse(&map->text, "too many classes", "the same number for each node, at most 65536");
+        if (!take_whole(&map->text, 0, 1, &value))
+            return refuse(&map->text, "an element that is not 0 or 1", "write 0 or 1 a class");
+        const int64_t at = first ? length : map->count * c->classes + length;
+        sp_status status = io_reserve(map->text.context, at, at + 1, 1, &map->row_capacity, (void **)&map->rows);
+        if (status != SP_OK) return status;
+        map->rows[at] = (uint8_t)value;
+        more = take(&map->text, ',');
+        if (!more && !take(&map->text, ']'))
+            return refuse(&map->text, "a list that does not end", "write [0, 1, ...]");
+    }
+    if (first) c->classes = length;
+    return length == c->classes ? SP_OK : refuse(&map->text, "too few classes", "the same number for each node");
+}
+
+static sp_status take_class(class_map *map)
+{
+    io_classes *c = map->classes;
+    double number;
+    const bool list = take(&map->text, '[');
+    if (!map->begun) map->lists = list;
+    map->begun = true;
+    if (list != map->lists) return refuse(&map->text, "numbers and lists are mixed", "give every node one kind");
+    if (list) return take_list(map);
+    skip_space(&map->text);
+    const json before = map->text;
+    if (!take_number(&map->text, &number))
+        return refuse(&before, "a class that is no number", "write whole numbers from 0, or lists of 0 and 1");
+    int32_t *label = &c->labels[map->order[map->count]];
+    if (!io_class_of_number(number, label))
+        return refuse(&before, "a label that is no class", io_class_remedy(number));
+    if (*label >= c->classes) c->classes = (int64_t)*label + 1;
+    return SP_OK;
+}
+
+static sp_status take_node(class_map *map)
+{
+    const char *key;
+    size_t length;
+    int64_t node;
+    skip_space(&map->text);
+    json before = map->text;
+    if (!take_string(&map->text, &key, &length) || !take(&map->text, ':'))
+        return refuse(&before, "no node", "write \"NODE\": CLASS");
+    if (!io_parse_index(key, key + length, map->nodes - 1, &node))
+        return refuse(&before, "this is no node of the graph", "nodes are numbers from 0");
+    if (map->seen[node]) return refuse(&before, "a node that is there twice", "write each once");
+    map->seen[node] = 1;
+    sp_status status = io_reserve(map->text.context, map->count, map->count + 1, sizeof *map->order,
+                                  &map->order_capacity, (void **)&map->order);
+    if (status != SP_OK) return status;
+    map->order[map->count] = (int32_t)node;
+    status = take_class(map);
+    map->count++;
+    return status;
+}
+
+static sp_status read_map(class_map *map)
+{
+    sp_context *context = map->text.context;
+    io_classes *c = map->classes;
+    sp_status status;
+    TRY(sp_calloc(context, map->nodes, 1, (void **)&map->seen));
+    TRY(sp_alloc(context, map->nodes, sizeof *c->labels, (void **)&c->labels));
+    if (!take(&map->text, '{')) TRY(refuse(&map->text, "no object", "write {\"NODE\": CLASS, ...}"));
+    for (bool more = !take(&map->text, '}'); more;) {
+        TRY(take_node(map));
+        more = take(&map->text, ',');
+        if (!more && !take(&map->text, '}'))
+            TRY(refuse(&map->text, "no comma and no end", "write {\"NODE\": CLASS, ...}"));
+    }
+    TRY(expect_end(&map->text));
+    if (map->count != map->nodes)
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld nodes, but the graph has %lld; give each a class",
+                    map->text.name, (long long)map->count, (long long)map->nodes));
+    c->nodes = map->nodes;
+    if (!map->lists) goto done;
+    TRY(sp_alloc(context, map->nodes * c->classes, 1, (void **)&c->targets));
+    for (int64_t i = 0; i < map->nodes; i++)
+        memcpy(c->targets + map->order[i] * c->classes, map->rows + i * c->classes, (size_t)c->classes);
+    sp_free(context, c->labels);
+    c->labels = NULL;
+done:
+    return status;
+}
+
+sp_status io_read_class_map(sp_context *context, const char *path, const volatile int *interrupt, int64_t nodes,
+                            io_classes *classes)
+{
+    class_map map = {.nodes = nodes, .classes = classes};
+    char *bytes = NULL;
+    sp_status status;
+    memset(classes, 0, sizeof *classes);
+    TRY(open_text(context, path, interrupt, &bytes, &map.text));
+    status = read_map(&map);
+done:
+    sp_free(context, bytes);
+    sp_free(context, map.seen);
+    sp_free(context, map.rows);
+    sp_free(context, map.order);
+    if (status != SP_OK) io_classes_free(context, classes);
+    return status;
+}
+
+/* ---- roles --------------------------------------------------------------------------------------------- */
+
+/* Which of `words` the string is, -1 if none. */
+static int which(const char *string, size_t length, const char *const *words)
+{
+    for (int i = 0; words[i]; i++)
+        if (strlen(words[i]) == length && memcmp(words[i], string, length) == 0) return i;
+    return -1;
+}
+
+static sp_status take_role(json *text, int64_t nodes, uint8_t role, uint8_t *roles)
+{
+    int64_t node;
+    if (!take(text, '[')) return refuse(text, "no list", "write [NODE, ...]");
+    for (bool more = !take(text, ']'); more;) {
+        if (!take_whole(text, 0, nodes - 1, &node))
+            return refuse(text, "this is no node of the graph", "nodes are numbers from 0");
+        if (roles[node] && roles[node] != role)
+            return sp_fail(text->context, SP_ERROR_ARGUMENT, "%s: node %lld has two roles; give it one", text->name,
+                           (long long)node);
+        roles[node] = role;
+        more = take(text, ',');
+        if (!more && !take(text, ']')) return refuse(text, "a list that does not end", "write [NODE, ...]");
+    }
+    return SP_OK;
+}
+
+static sp_status read_roles(json *text, int64_t nodes, uint8_t *roles)
+{
+    static const char *const words[] = {"tr", "va", "te", NULL};
+    sp_status status;
+    if (!take(text, '{')) return refuse(text, "no object", "write {\"tr\": [NODE, ...], \"va\": ...}");
+    for (bool more = !take(text, '}'); more;) {
+        const char *key;
+        size_t length;
+        skip_space(text);
+        const json before = *text;
+        const int role = take_string(text, &key, &length) && take(text, ':') ? which(key, length, words) : -1;
+        if (role < 0) TRY(refuse(&before, "no role", "roles are \"tr\", \"va\" and \"te\""));
+        TRY(take_role(text, nodes, (uint8_t)(role + 1), roles));
+        more = take(text, ',');
+        if (!more && !take(text, '}'))
+            TRY(refuse(text, "no comma and no end", "write {\"tr\": [NODE, ...], ...}"));
+    }
+    status = expect_end(text);
+done:
+    return status;
+}
+
+sp_status io_read_roles(sp_context *context, const char *path, const volatile int *interrupt, int64_t nodes,
+                        uint8_t **roles)
+{
+    char *bytes = NULL;
+    json text;
+    sp_status status;
+    *roles = NULL;
+    TRY(open_text(context, path, interrupt, &bytes, &text));
+    TRY(sp_calloc(context, nodes, 1, (void **)roles));
+    status = read_roles(&text, nodes, *roles);
+done:
+    sp_free(context, bytes);
+    if (status != SP_OK) sp_free(context, *roles);
+    if (status != SP_OK) *roles = NULL;
+    return status;
+}

@@ -1,0 +1,185 @@
+/* Features of nodes: a row of numbers a node, dense or sparse, from Matrix Market, NumPy's and scipy's files, and
+ * text. Text is read twice: its beginning for the number of fields, then all of it by the parallel line reader, the
+ * numbers that are not 0 as entries.
+ */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/try.h"
+#include "graphs/formats.h"
+#include "nodes/nodes.h"
+#include "text/table.h"
+
+/* ---- text ---------------------------------------------------------------------------------------------- */
+
+static bool read_row(io_slice *slice, char *line, char *line_end)
+{
+    const char *end = line_end, *at = io_skip_blanks(line, end);
+    if (io_is_table_comment(line, end)) return true;
+    const int32_t row = (int32_t)slice->node_lines++;
+    int64_t col = 0;
+    while (end > at && io_is_blank(end[-1])) end--;
+    for (bool more = true; more; col++) {
+        const char *stop = io_field_end(at, end);
+        double value;
+        if (col == slice->state->cols)
+            return io_slice_fail(slice, "more numbers than in the first row", at, stop, "rows have equal lengths");
+        if (stop == at || io_parse_decimal(at, stop, &value) != stop)
+            return io_slice_fail(slice, "a feature that is no number", at, stop,
+                                 col == 0 ? "write numbers alone, without names of nodes" : "write numbers");
+        if (!(fabs(value) <= FLT_MAX))
+            return io_slice_fail(slice, "a feature that is too large", at, stop, "write numbers below 3.4e38");
+        if (value != 0 && !io_slice_arc(slice, row, (int32_t)col, io_round(slice->values, value))) return false;
+        at = io_skip_blanks(stop, end);
+        more = at < end;
+        if (more && io_is_separator(*at)) at = io_skip_blanks(at + 1, end);
+    }
+    return col == slice->state->cols ||
+           io_slice_fail(slice, "fewer numbers than in the first row", line, end, "rows have equal lengths");
+}
+
+static sp_status fill_dense(sp_context *context, int64_t rows, int64_t cols, sp_dense *dense)
+{
+    sp_status status = sp_dense_create(context, rows, cols, SP_DENSE_F32, SP_HOST, dense);
+    if (status == SP_OK) memset(dense->values, 0, (size_t)rows * (size_t)cols * sizeof(float));
+    return status;
+}
+
+static sp_status read_text(sp_context *context, io_source *source, const io_table *table, sp_dense *dense)
+{
+    const io_read_options options = {.any_sign = true};
+    const io_format_state state = {.options = &options, .cols = table->fields, .long_lines = true};
+    io_line_counts counts = {0};
+    io_graph entries = {0};
+    sp_status status;
+    TRY(io_skip_heading(source, table));
+    TRY(io_read_lines(context, source, &state, read_row, 0, table->heading_lines, &counts, &entries));
+    if (counts.node_lines == 0 || state.cols == 0)
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: no features; write a row of numbers a node",
+                    io_source_name(source)));
+    TRY(fill_dense(context, counts.node_lines, state.cols, dense));
+    float *values = dense->values;
+#pragma omp parallel for schedule(static) num_threads(sp_context_threads(context))
+    for (int64_t e = 0; e < entries.arcs; e++)
+        values[(int64_t)entries.tails[e] * dense->cols + entries.heads[e]] = (float)io_arc_weight(&entries, e);
+done:
+    io_graph_free(context, &entries);
+    return status;
+}
+
+/* ---- Matrix Market ------------------------------------------------------------------------------------- */
+
+static sp_status read_mtx(sp_context *context, io_source *source, const volatile int *interrupt, sp_dense *dense,
+                          sp_csr *sparse)
+{
+    io_mtx_numbers m;
+    sp_status status = io_read_mtx_numbers(context, source, interrupt, &m);
+    if (status != SP_OK) return status;
+    const io_graph *g = &m.graph;
+    if (!m.array) {
+        status = sp_csr_from_coo(context, m.rows, m.cols, g->arcs, g->heads, g->tails, g->weights, SP_F32,
+                                 SP_COMBINE_SUM, false, sparse);
+    } else {
+        status = fill_dense(context, m.rows, m.cols, dense);
+        float *values = dense->values;
+        for (int64_t e = 0; status == SP_OK && e < g->arcs; e++) /* column by column */
+            values[g->tails[e] % m.rows * m.cols + g->tails[e] / m.rows] = (float)io_arc_weight(g, e);
+    }
+    io_graph_free(context, &m.graph);
+    return status;
+}
+
+/* ---- NumPy and scipy ----------------------------------------------------------------------------------- */
+
+/* The first number that is not finite, -1 if there is none. Bits are compared: a whole exponent of ones. */
+static int64_t first_bad(sp_context *context, const float *values, int64_t count)
+{
+    int64_t first = INT64_MAX;
+    const uint32_t *bits = (const void *)values;
+#pragma omp parallel for schedule(static) reduction(min : first) num_threads(sp_context_threads(context))
+    for (int64_t e = 0; e < count; e++)
+        if ((bits[e] & 0x7f800000u) == 0x7f800000u && e < first) first = e;
+    return first == INT64_MAX ? -1 : first;
+}
+
+static sp_status not_finite(sp_context *context, const char *name, int64_t row)
+{
+    return sp_fail(context, SP_ERROR_NOT_FINITE,
+                   "%s: row %lld (from 0) has a number that is not finite; replace NaN and infinity", name,
+                   (long long)row);
+}
+
+sp_status io_check_features(sp_context *context, const char *name, const sp_csr *sparse)
+{
+    const int64_t bad = first_bad(context, sparse->values, sparse->nnz);
+    int64_t row = 0;
+    if (bad < 0) return SP_OK;
+    while (sparse->row_offsets[row + 1] <= bad) row++;
+    return not_finite(context, name, row);
+}
+
+sp_status io_make_features(sp_context *context, const char *name, io_array *array, sp_dense *dense)
+{
+    if (array->dimensions != 2)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %d dimensions; features have two, nodes and features", name,
+                       array->dimensions);
+    sp_status status = io_array_to_f32(context, name, array);
+    if (status != SP_OK) return status;
+    const int64_t bad = first_bad(context, array->values, array->count);
+    if (bad >= 0) return not_finite(context, name, bad / array->shape[1]);
+    *dense = (sp_dense){.rows = array->shape[0], .cols = array->shape[1], .stride = array->shape[1],
+                        .values = array->values, .type = SP_DENSE_F32, .space = SP_HOST};
+    array->values = NULL;
+    return SP_OK;
+}
+
+static sp_status read_npy(sp_context *context, const char *path, const volatile int *interrupt, sp_dense *dense)
+{
+    io_array array;
+    sp_status status = io_read_npy(context, path, interrupt, &array);
+    if (status == SP_OK) status = io_make_features(context, path, &array, dense);
+    io_array_free(context, &array);
+    return status;
+}
+
+static sp_status read_npz(sp_context *context, const char *path, const volatile int *interrupt, sp_csr *sparse)
+{
+    io_npz *npz;
+    sp_status status = io_npz_open(context, path, interrupt, &npz);
+    if (status != SP_OK) return status;
+    status = io_npz_matrix(npz, "", sparse);
+    if (status == SP_OK) status = io_check_features(context, path, sparse);
+    io_npz_close(npz);
+    return status;
+}
+
+/* ---- all ----------------------------------------------------------------------------------------------- */
+
+sp_status io_read_features(sp_context *context, const char *path, const volatile int *interrupt, sp_dense *dense,
+                           sp_csr *sparse)
+{
+    io_content content;
+    io_source *source;
+    io_table table;
+    memset(dense, 0, sizeof *dense);
+    memset(sparse, 0, sizeof *sparse);
+    sp_status status = io_source_open(context, path, interrupt, &source);
+    if (status != SP_OK) return status;
+    TRY(io_detect_content(source, &content));
+    switch (content) {
+    case IO_CONTENT_NPY: status = read_npy(context, path, interrupt, dense); break;
+    case IO_CONTENT_NPZ: status = read_npz(context, path, interrupt, sparse); break;
+    case IO_CONTENT_MTX: status = read_mtx(context, source, interrupt, dense, sparse); break;
+    case IO_CONTENT_TEXT:
+        TRY(io_scan_table(context, path, interrupt, &table));
+        status = read_text(context, source, &table, dense);
+        break;
+    }
+done:
+    io_source_close(source);
+    if (status != SP_OK) sp_dense_free(context, dense);
+    if (status != SP_OK) sp_csr_free(context, sparse);
+    return status;
+}

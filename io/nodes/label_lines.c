@@ -1,0 +1,441 @@
+/* Label files: which group each node of a graph belongs to.
+ *
+ *   list       LABEL a line, in the order of the nodes; where nodes are named by numbers, in the order of these, as an
+ *              edge list has no order but that in which lines name nodes
+ *   pairs      NODE LABEL [WEIGHT] a line
+ *   clusters   NODE NODE... a line, a line a group, as mcl writes clusters of labels
+ *   native     mcl's matrix with a column a cluster
+ * Fields are separated by tabs in lines that hold one, so that names may contain blanks, else by blanks. Empty lines
+ * and lines that begin with # are skipped. Labels of lists and pairs are whole numbers, counted from `base`, or names,
+ * if the first is none; -1, NA, nan and NaN are no label.
+ *
+ * The file is held in memory and gone over twice only if a node turns out to be in several groups, or to have a
+ * weight: then memberships are collected, otherwise a label a node is all there is.
+ */
+#include <float.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/try.h"
+#include "bytes/memory.h"
+#include "bytes/message.h"
+#include "nodes/labelling.h"
+#include "text/number.h"
+#include "text/words.h"
+
+enum { PAIR_FIELDS = 3, TOGETHER = 16 };
+
+typedef struct field {
+    const char *begin, *end;
+} field;
+
+/* ---- words ---------------------------------------------------------------------------------------------- */
+
+static sp_status fail(const labeller *l, const char *what, field word, const char *remedy)
+{
+    return io_fail_line(l->context, l->name, l->line, what, word.begin, word.end, remedy);
+}
+
+/* The next line that is neither empty nor a comment, without blanks around it; false at the end of the file. */
+static bool next_line(labeller *l, const char **at, field *line)
+{
+    const char *file_end = l->bytes + l->size;
+    while (*at < file_end) {
+        const char *begin = *at, *end = memchr(begin, '\n', (size_t)(file_end - begin) + 1);
+        *at = end + 1;
+        l->line++;
+        *line = (field){begin, end};
+        if (io_trim_line(&line->begin, &line->end)) return true;
+    }
+    return false;
+}
+
+/* The next line if it is a number of at most nine digits and nothing else, as most lines of lists are: a quarter of
+ * the time that the general way takes. */
+static bool next_number(labeller *l, const char **at, int64_t *number)
+{
+    const char *digit = *at;
+    if (digit >= l->bytes + l->size) return false;
+    for (*number = 0; io_is_digit(*digit) && digit - *at < 10; digit++)
+        *number = 10 * *number + (*digit - '0');
+    if (*digit != '\n' || digit == *at || digit - *at > 9) return false;
+    *at = digit + 1;
+    l->line++;
+    return true;
+}
+
+/* The next field of a line. */
+static bool next_field(const char **at, const char *end, bool tabs, field *word)
+{
+    const char *begin = io_skip_blanks(*at, end), *stop;
+    if (begin == end) return false;
+    if (tabs) {
+        stop = memchr(begin, '\t', (size_t)(end - begin));
+        if (!stop) stop = end;
+        *word = (field){begin, stop};
+        io_trim_line(&word->begin, &word->end);
+    } else {
+        stop = io_skip_word(begin, end);
+        *word = (field){begin, stop};
+    }
+    *at = stop;
+    return true;
+}
+
+static bool has_tab(field line) { return memchr(line.begin, '\t', (size_t)(line.end - line.begin)) != NULL; }
+
+static bool is_whole(field word)
+{
+    if (word.begin < word.end && (*word.begin == '-' || *word.begin == '+')) word.begin++;
+    if (word.begin == word.end) return false;
+    for (; word.begin < word.end; word.begin++)
+        if (*word.begin < '0' || *word.begin > '9') return false;
+    return true;
+}
+
+/* ---- nodes ---------------------------------------------------------------------------------------------- */
+
+static int compare_ids(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The node that mcl would give this id, or -1. */
+int64_t io_node_of_id(const io_graph *graph, int64_t id)
+{
+    if (!graph->ids) return id < graph->nodes ? id : -1;
+    const int64_t *found = bsearch(&id, graph->ids, (size_t)graph->nodes, sizeof id, compare_ids);
+    return found ? found - graph->ids : -1;
+}
+
+/* The node that a word names, or -1: by its name, else by its number as the graph's own file has it. */
+static int64_t find_node(const labeller *l, field word)
+{
+    int64_t id;
+    const size_t length = (size_t)(word.end - word.begin);
+    if (l->graph->names.count > 0)
+        return io_labels_find(&l->nodes, word.begin, length, io_label_hash(word.begin, length));
+    if (!io_parse_index(word.begin, word.end, INT32_MAX, &id)) return -1;
+    const io_format format = l->graph->format;
+    const int64_t first = format == IO_MTX || format == IO_METIS ? 1 : format == IO_CSR ? l->options->base : 0;
+    return id < first ? -1 : io_node_of_id(l->graph, id - first);
+}
+
+static sp_status alien(const labeller *l, field word)
+{
+    if (l->options->skip_unknown) return SP_OK;
+    return fail(l, l->graph->nodes == 0 ? "the graph has no nodes" : "this is no node of the graph", word,
+                l->graph->names.count > 0 ? "write its names (--unknown drop passes over others)"
+                                            : "write its numbers as the graph's file has them (--unknown drop passes "
+                                              "over others)");
+}
+
+/* ---- groups --------------------------------------------------------------------------------------------- */
+
+static sp_status take_number(labeller *l, int64_t number, field label, int32_t *group)
+{
+    if (number < l->options->base)
+        return fail(l, "a label 0 where labels begin at 1", label, "number them from 1, or give --base 0");
+    *group = (int32_t)(number - l->options->base);
+    if (*group >= l->group_count) l->group_count = (int64_t)*group + 1;
+    return SP_OK;
+}
+
+/* What stands where a node has no label: programs that cluster write -1, tables of data the others. */
+static bool is_no_label(field label)
+{
+    static const char *const words[] = {"-1", "NA", "nan", "NaN"};
+    const size_t length = (size_t)(label.end - label.begin);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (length == strlen(words[i]) && memcmp(label.begin, words[i], length) == 0) return true;
+    return false;
+}
+
+/* The group that a label stands for, -1 for none. */
+static sp_status find_group(labeller *l, field label, int32_t *group)
+{
+    const int base = l->options->base;
+    int64_t number;
+    *group = -1;
+    if (is_no_label(label)) return SP_OK;
+    if (*label.begin == '-' && is_whole(label))
+        return fail(l, "the label is negative", label,
+                    base ? "labels are whole numbers from 1, or names, and -1 where a node has none"
+                         : "labels are whole numbers from 0, or names, and -1 where a node has none");
+    if (!l->decided) l->named = !is_whole(label);
+    l->decided = true;
+    if (l->named) {
+        const size_t length = (size_t)(label.end - label.begin);
+        sp_status status = io_labels_add(l->context, &l->groups, label.begin, length,
+                                         io_label_hash(label.begin, length), group);
+        l->group_count = l->groups.list.names.count;
+        return status;
+    }
+    if (!is_whole(label))
+        return fail(l, "the label is no whole number, and those before were", label,
+                    "write numbers only, or names that are none");
+    if (!io_parse_index(label.begin + (*label.begin == '+'), label.end, (int64_t)INT32_MAX - 1 + base, &number))
+        return fail(l, "the label is too large", label, "labels are below 2147483647");
+    return take_number(l, number, label, group);
+}
+
+sp_status io_add_member(labeller *l, int64_t node, int32_t group, double weight)
+{
+    sp_status status = SP_OK;
+    if (!l->collect) {
+        if (weight != 1) l->weighted = true;
+        if (weight != 1 || (l->labels[node] >= 0 && l->labels[node] != group)) l->general = true;
+        l->labels[node] = group;
+        return SP_OK;
+    }
+    const int64_t needed = l->count + 1;
+    TRY(io_reserve(l->context, l->count, needed, sizeof(int32_t), &l->group_capacity, (void **)&l->member_groups));
+    TRY(io_reserve(l->context, l->count, needed, sizeof(int32_t), &l->member_capacity, (void **)&l->members));
+    if (l->weighted) {
+        TRY(io_reserve(l->context, l->count, needed, sizeof *l->weights, &l->weight_capacity, (void **)&l->weights));
+        l->weights[l->count] = weight;
+    }
+    l->member_groups[l->count] = group;
+    l->members[l->count++] = (int32_t)node;
+done:
+    return status;
+}
+
+/* ---- the kinds of lines --------------------------------------------------------------------------------- */
+
+static sp_status count_error(const labeller *l, int64_t labels)
+{
+    return sp_fail(
+        l->context, SP_ERROR_ARGUMENT,
+        "%s:%lld: %lld labels, but the graph has %lld nodes; write one a line, in the order of the nodes, or "
+        "NODE LABEL",
+        l->name, (long long)(l->line ? l->line : 1), (long long)labels, (long long)l->graph->nodes);
+}
+
+static bool is_numbered(const io_names *names, int64_t node, int64_t *number)
+{
+    const char *name = io_name(names, node);
+    return io_parse_index(name, name + io_name_length(names, node), INT32_MAX, number);
+}
+
+/* Whether a list goes by the order of the nodes. Rows are one, but numbers as names are a better one. */
+bool io_have_order(const io_graph *graph)
+{
+    int64_t number;
+    if (graph->format != IO_CSR || graph->names.count == 0)
+        return graph->format == IO_MTX || graph->format == IO_NATIVE || graph->format == IO_METIS ||
+               graph->format == IO_CSR;
+    for (int64_t i = 0; i < graph->nodes; i++)
+        if (!is_numbered(&graph->names, i, &number)) return true;
+    return false;
+}
+
+/* Nodes that are named by numbers are listed in the order of these: from 0 if there is a node 0. */
+sp_status io_order_list(labeller *l)
+{
+    const io_graph *g = l->graph;
+    int64_t number, first = 1, last = -1;
+    field line;
+    const char *at = l->bytes;
+    sp_status status = SP_OK;
+    for (l->line = 0, l->list_lines = 0; next_line(l, &at, &line);) l->list_lines++;
+    for (int64_t i = 0; i < g->nodes; i++) {
+        const field name = {io_name(&g->names, i), io_name(&g->names, i) + io_name_length(&g->names, i)};
+        if (!is_numbered(&g->names, i, &number))
+            return fail(l, "a label a line for nodes that have names", name, "write NODE LABEL a line");
+        if (number == 0) first = 0;
+        if (number > last) last = number;
+    }
+    if (last - first >= l->list_lines)
+        return sp_fail(l->context, SP_ERROR_ARGUMENT,
+                       "%s:%lld: %lld labels for nodes that are named by numbers up to %lld; write one for each number "
+                       "from %lld on, or NODE LABEL a line",
+                       l->name, (long long)(l->line ? l->line : 1), (long long)l->list_lines, (long long)last,
+                       (long long)first);
+    if (first == 1 && last < l->list_lines)
+        return sp_fail(
+            l->context, SP_ERROR_ARGUMENT,
+            "%s:%lld: %lld labels for nodes that are named from 1 to %lld, or 0 has no edges; write NODE LABEL "
+            "a line",
+            l->name, (long long)l->line, (long long)l->list_lines, (long long)last);
+    TRY(sp_alloc(l->context, l->list_lines, sizeof *l->node_of_line, (void **)&l->node_of_line));
+    memset(l->node_of_line, 0xff, (size_t)l->list_lines * sizeof *l->node_of_line);
+    for (int64_t i = 0; i < g->nodes; i++) {
+        const field name = {io_name(&g->names, i), io_name(&g->names, i) + io_name_length(&g->names, i)};
+        is_numbered(&g->names, i, &number);
+        if (l->node_of_line[number - first] >= 0)
+            return fail(l, "two nodes have names of the same number", name, "write NODE LABEL a line");
+        l->node_of_line[number - first] = (int32_t)i;
+    }
+done:
+    return status;
+}
+
+static sp_status read_list(labeller *l)
+{
+    const int64_t lines = l->node_of_line ? l->list_lines : l->graph->nodes;
+    const char *at = l->bytes;
+    int64_t found = 0, number;
+    int32_t group;
+    field line;
+    sp_status status = SP_OK;
+    for (;;) {
+        line.begin = at;
+        const bool plain = l->decided && !l->named && next_number(l, &at, &number);
+        if (plain) line.end = at - 1;
+        else if (!next_line(l, &at, &line)) break;
+        if (found == lines) return fail(l, "a label more than the graph has nodes", line, "write one a line");
+        const int64_t node = l->node_of_line ? l->node_of_line[found] : found;
+        found++;
+        TRY(plain ? take_number(l, number, line, &group) : find_group(l, line, &group));
+        if (node >= 0 && group >= 0) TRY(io_add_member(l, node, group, 1));
+    }
+    if (found < lines) return count_error(l, found);
+done:
+    return status;
+}
+
+/* A line of a pair, split. */
+typedef struct pair_line {
+    field line, words[PAIR_FIELDS + 1];
+    int count;
+    int64_t number;
+    uint32_t hash; /* of the node's name */
+} pair_line;
+
+static sp_status read_pair(labeller *l, const pair_line *pair)
+{
+    double weight = 1;
+    int32_t group;
+    l->line = pair->number;
+    if (pair->count < 2 || pair->count > PAIR_FIELDS)
+        return fail(l, pair->count < 2 ? "a node without a label" : "too many fields", pair->line,
+                    pair->count < 2 ? "write NODE LABEL [WEIGHT], with -1 for no label" : "write NODE LABEL [WEIGHT]");
+    const field name = pair->words[0];
+    const size_t length = (size_t)(name.end - name.begin);
+    const int64_t node =
+        l->nodes.slots ? io_labels_find(&l->nodes, name.begin, length, pair->hash) : find_node(l, name);
+    if (node < 0) return alien(l, name);
+    if (pair->count == PAIR_FIELDS) {
+        const field w = pair->words[2];
+        if (io_parse_decimal(w.begin, w.end, &weight) != w.end || !(weight >= -DBL_MAX && weight <= DBL_MAX))
+            return fail(l, "the weight of a membership is no number", w, "write NODE LABEL [WEIGHT]");
+    }
+    sp_status status = find_group(l, pair->words[1], &group);
+    return status == SP_OK && group >= 0 ? io_add_member(l, node, group, weight) : status;
+}
+
+/* Lines are taken TOGETHER, so that the cache misses of finding their nodes overlap. */
+static sp_status read_pairs(labeller *l)
+{
+    pair_line pairs[TOGETHER];
+    int32_t ids[TOGETHER];
+    const char *at = l->bytes;
+    int count = TOGETHER;
+    int64_t read = 0;
+    sp_status status = SP_OK;
+    while (status == SP_OK && count == TOGETHER) {
+        l->line = read;
+        for (count = 0; count < TOGETHER && next_line(l, &at, &pairs[count].line); count++) {
+            pair_line *pair = &pairs[count];
+            const bool tabs = has_tab(pair->line);
+            const char *in = pair->line.begin;
+            pair->number = l->line;
+            pair->count = 0;
+            while (pair->count <= PAIR_FIELDS && next_field(&in, pair->line.end, tabs, &pair->words[pair->count]))
+                pair->count++;
+            pair->hash = io_label_hash(pair->words[0].begin, (size_t)(pair->words[0].end - pair->words[0].begin));
+            io_labels_prefetch_slot(&l->nodes, pair->hash);
+        }
+        read = l->line;
+        for (int i = 0; i < count; i++) ids[i] = io_labels_prefetch_offset(&l->nodes, pairs[i].hash);
+        for (int i = 0; i < count; i++) io_labels_prefetch_name(&l->nodes, ids[i]);
+        for (int i = 0; i < count && status == SP_OK; i++) status = read_pair(l, &pairs[i]);
+    }
+    if (status == SP_OK) l->line = read;
+    return status;
+}
+
+/* A line without tabs may be one name with blanks. */
+static bool next_member(const labeller *l, field line, bool tabs, const char **at, field *word)
+{
+    const bool whole = l->blanks && !tabs && *at == line.begin && find_node(l, line) >= 0;
+    if (!whole) return next_field(at, line.end, tabs, word);
+    *word = line;
+    *at = line.end;
+    return true;
+}
+
+static sp_status read_cluster(labeller *l, field line)
+{
+    const bool tabs = has_tab(line);
+    const char *at = line.begin;
+    field word;
+    if (l->group_count == INT32_MAX) return sp_fail(l->context, SP_ERROR_OVERFLOW, "%s: 2^31 groups", l->name);
+    const int32_t group = (int32_t)l->group_count++;
+    while (next_member(l, line, tabs, &at, &word)) {
+        const int64_t node = find_node(l, word);
+        sp_status status = node < 0 ? alien(l, word) : io_add_member(l, node, group, 1);
+        if (status != SP_OK) return status;
+    }
+    return SP_OK;
+}
+
+sp_status io_read_label_lines(labeller *l)
+{
+    const char *at = l->bytes;
+    field line;
+    sp_status status = SP_OK;
+    l->line = l->group_count = 0;
+    if (l->format == IO_LABELS_LIST) return read_list(l);
+    if (l->format == IO_LABELS_PAIRS) return read_pairs(l);
+    while (status == SP_OK && next_line(l, &at, &line)) status = read_cluster(l, line);
+    return status;
+}
+
+/* ---- which kind ----------------------------------------------------------------------------------------- */
+
+/* Whether every field names a node and none is repeated: then lines of one or two fields are clusters. */
+static bool are_partition(labeller *l)
+{
+    const char *at = l->bytes;
+    bool partition = true;
+    field line, word;
+    l->line = 0;
+    while (partition && next_line(l, &at, &line)) {
+        const bool tabs = has_tab(line);
+        const char *in = line.begin;
+        while (partition && next_member(l, line, tabs, &in, &word)) {
+            const int64_t node = find_node(l, word);
+            partition = node >= 0 && l->labels[node] < 0;
+            if (partition) l->labels[node] = 0;
+        }
+    }
+    memset(l->labels, 0xff, (size_t)l->graph->nodes * sizeof *l->labels);
+    return partition;
+}
+
+io_label_format io_find_label_kind(labeller *l)
+{
+    const char *at = l->bytes;
+    bool ones = true, twos = true;
+    int64_t number;
+    field line, word;
+    l->line = 0;
+    while (ones || twos) {
+        int count = next_number(l, &at, &number);
+        if (count == 0) {
+            if (!next_line(l, &at, &line)) break;
+            const bool tabs = has_tab(line);
+            const char *in = line.begin;
+            while (count < 3 && next_member(l, line, tabs, &in, &word)) count++;
+        }
+        ones = ones && count == 1;
+        twos = twos && count == 2;
+    }
+    if (ones) return l->graph->names.count > 0 && are_partition(l) ? IO_LABELS_CLUSTERS : IO_LABELS_LIST;
+    if (twos) return are_partition(l) ? IO_LABELS_CLUSTERS : IO_LABELS_PAIRS;
+    return IO_LABELS_CLUSTERS;
+}

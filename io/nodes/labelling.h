@@ -1,0 +1,43 @@
+/* Inside the reader of labellings. */
+#ifndef IO_NODES_LABELLING_H
+#define IO_NODES_LABELLING_H
+
+#include "io.h"
+#include "text/labels.h"
+
+typedef struct labeller {
+    sp_context *context;
+    const char *name;
+    const io_graph *graph;
+    const io_label_options *options;
+    io_label_format format;
+    char *bytes; /* of the file, with a line feed at its end */
+    int64_t size, line;
+    io_labels nodes;        /* the graph's names, and their table; the names are not ours */
+    bool blanks;            /* some of the names hold a blank */
+    int32_t *node_of_line;  /* of a list for nodes that have numbers as names; NULL: as they stand */
+    int64_t list_lines;
+    io_labels groups;       /* labels that are names */
+    bool decided, named;    /* whether the first label was seen, and was a name */
+    int64_t group_count;
+    int32_t *labels;
+    bool collect, general;  /* memberships are collected; they have to be */
+    bool weighted;          /* some have a weight other than 1 */
+    int32_t *member_groups, *members;
+    double *weights; /* there only if `weighted` */
+    int64_t count, group_capacity, member_capacity, weight_capacity;
+} labeller;
+
+
+/* The node that mcl would give this id, or -1. */
+int64_t io_node_of_id(const io_graph *graph, int64_t id);
+/* Whether a list goes by the order of the nodes. */
+bool io_have_order(const io_graph *graph);
+/* Sets l->node_of_line for nodes that are named by numbers. */
+sp_status io_order_list(labeller *l);
+io_label_format io_find_label_kind(labeller *l);
+sp_status io_add_member(labeller *l, int64_t node, int32_t group, double weight);
+/* Goes over all lines; collects memberships if l->collect says so. */
+sp_status io_read_label_lines(labeller *l);
+
+#endif

@@ -1,0 +1,59 @@
+/* Characters, and the words and fields of a line. */
+#ifndef IO_TEXT_WORDS_H
+#define IO_TEXT_WORDS_H
+
+#include <stdbool.h>
+#include <string.h>
+
+/* Blank in C's sense, newline apart. */
+static inline bool io_is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r' && c != '\n'); }
+
+static inline bool io_is_digit(char c) { return c >= '0' && c <= '9'; }
+
+static inline const char *io_skip_blanks(const char *at, const char *end)
+{
+    while (at < end && io_is_blank(*at)) at++;
+    return at;
+}
+
+static inline const char *io_skip_word(const char *at, const char *end)
+{
+    while (at < end && !io_is_blank(*at)) at++;
+    return at;
+}
+
+/* The next word of the line, up to *at; empty at its end. */
+static inline const char *io_next_word(const char **at, const char *end)
+{
+    const char *word = io_skip_blanks(*at, end);
+    *at = io_skip_word(word, end);
+    return word;
+}
+
+static inline bool io_is_separator(char c) { return c == ',' || c == ';'; }
+
+/* Takes the blanks around *line..*end away; false if nothing is left, or a comment. */
+static inline bool io_trim_line(const char **line, const char **end)
+{
+    *line = io_skip_blanks(*line, *end);
+    while (*end > *line && io_is_blank((*end)[-1])) --*end;
+    return *line < *end && **line != '#';
+}
+
+/* Where a field ends: fields are separated by commas, semicolons or blanks. */
+static inline const char *io_field_end(const char *field, const char *end)
+{
+    while (field < end && !io_is_blank(*field) && !io_is_separator(*field)) field++;
+    return field;
+}
+
+/* The field at *at, which moves on to where the next one begins. */
+static inline const char *io_next_field(const char **at, const char *end)
+{
+    const char *field = io_skip_blanks(*at, end);
+    *at = io_skip_blanks(io_field_end(field, end), end);
+    if (*at < end && io_is_separator(**at)) *at = io_skip_blanks(*at + 1, end);
+    return field;
+}
+
+#endif
