@@ -6,6 +6,7 @@
 #   CUDA_ARCHS="90"   compute capabilities to make machine code for; by default those of the GPUs that are here;
 #                     without one, or as CUDA_ARCHS=all, what nvcc offers of ALL_ARCHS: five times the work;
 #                     make install takes those of the build
+#   ABLATION=1        SPARSE_WITHOUT=name,name leaves special paths out, for bench/ablation.sh; with a BUILD of its own
 #   BLAS_LIBS=-lblas  what gnn links for CBLAS (Debian: whatever libblas.so is set to, OpenBLAS once it is installed)
 #   BUILD=DIR         where everything made goes
 #   PREFIX, BINDIR, LIBDIR, INCLUDEDIR, MANDIR, DESTDIR=DIR  where make install puts things
@@ -82,10 +83,11 @@ comma := ,
 # Contraction is off on both sides: a fused multiply-add would round differently on the CPU and on the GPU.
 HARDENING := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong
 WARNINGS  := -Wall -Wextra -Wshadow -Wconversion
+ABLATED   := $(if $(filter 1,$(ABLATION)), -DSPARSE_ABLATION)
 C_FLAGS   := -std=c11 -D_GNU_SOURCE -O3 -g -fopenmp -fvisibility=hidden -fPIC -ffp-contract=off \
-             $(HARDENING) $(WARNINGS)
+             $(HARDENING) $(WARNINGS)$(ABLATED)
 CU_FLAGS  := -std=c++17 -O3 -lineinfo -fmad=false -Xfatbin=-compress-all \
-             -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra
+             -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra$(ABLATED)
 INCLUDES  := -Ilibsparse -Iio -Imcl -Icontraction -Ignn -Ibench/generate $(if $(NVCC),-DGNN_CUDA)
 COMPILE_C  = $(CC) $(CPPFLAGS) $(INCLUDES) $(C_FLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 LINK       = $(CC) $(C_FLAGS) $(CFLAGS) $(LDFLAGS) -o $@

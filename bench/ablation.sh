@@ -1,0 +1,62 @@
+#!/bin/bash
+# What every special path is worth: runs the benchmarks once as they are, and once without each path whose source says
+# left_out("NAME") (libsparse/base/ablation.h). A path stays if leaving it out costs 3 % over all cases or 15 % of a
+# family that users have.
+cd "$(dirname "$0")/.." || exit 1
+
+usage() {
+    cat <<'END_OF_USAGE'
+usage: bench/ablation.sh [options]    needs a build of its own: make ABLATION=1 BUILD=build/ablation
+  --names "..."       of the paths [all that the sources have]
+  --device NAME       cpu, cuda, cuda:N [cuda where there is a GPU]
+  --graphs "..."      of gnn: specifications of gnn convert [flickr reddit; on the CPU flickr]
+  --widths N,...      of spmm [16,32,64,100,128,256,602]
+  --repeat N          samples, of which the median counts [5]
+  --limit SECONDS     for each candidate and matrix; then fewer samples do [1]
+  --out DIR           where the JSON files go [BUILD/results]
+Names of spgemm, spmm and contract are measured by bench/survey.sh, those of gnn by sparse-bench gnn: GCN and GraphSAGE
+with 16 and 256 columns, A*X kept and not, 16-bit gathers, MaxK, sampling. BUILD=DIR the build [build/ablation].
+END_OF_USAGE
+}
+
+export BUILD=${BUILD:-build/ablation}
+names='' device='' graphs='' widths=16,32,64,100,128,256,602 repeat=5 limit=1 out='' name='' threads=''
+options="names device graphs widths repeat limit out"
+. bench/options.sh
+[ "$device" = cpu ] && graphs=${graphs:-flickr}
+graphs=${graphs:-flickr reddit}
+out=${out:-$BUILD/results}
+names=${names:-$(grep -rhoE 'left_out\("[a-z0-9-]+"\)' libsparse gnn | cut -d'"' -f2 | sort -u)}
+mkdir -p "$out" || exit 1
+status=0
+
+gnn() { # gnn DIR: epochs and sampling
+    local generate=()
+    for graph in $graphs; do generate+=(--generate "$graph"); done
+    "$BUILD/bin/sparse-bench" gnn "${generate[@]}" --device "$device" --repeat "$repeat" --limit "$limit" --model gcn,sage \
+        --hidden 16,256 --maxk 16,32 --keep --half --sample --json "$1/gnn.json" >"$1/gnn.log" || status=1
+}
+survey() { # survey DIR OPERATION [OPTIONS...]: with the same seed each time
+    local parts="$2-f64 $2-f32"
+    [ "$2" != spmm ] || parts=spmm-f32
+    bench/survey.sh --parts "$parts" --out "$1" --seed 1 --device "$device" --repeat "$repeat" --limit "$limit" \
+        --widths "$widths" "${@:3}" || status=1
+}
+
+for operation in spgemm spmm contract gnn; do
+    own=$(tr ' ' '\n' <<<"$names" | grep "^$operation-")
+    [ -n "$own" ] || continue
+    mkdir -p "$out/whole"
+    if [ $operation = gnn ]; then gnn "$out/whole"; else survey "$out/whole" $operation >/dev/null; fi
+    for path in $own; do
+        echo "== without $path"
+        mkdir -p "$out/$path"
+        export SPARSE_WITHOUT=$path
+        if [ $operation = gnn ]; then
+            gnn "$out/$path"
+            python3 -B bench/ablation.py "$out/whole/gnn.json" "$out/$path/gnn.json" || status=1
+        else survey "$out/$path" $operation --before "$out/whole"; fi
+        unset SPARSE_WITHOUT
+    done
+done
+exit $status
