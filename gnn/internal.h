@@ -2,6 +2,7 @@
 #ifndef GNN_INTERNAL_H
 #define GNN_INTERNAL_H
 
+#include "base/ablation.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/search.h"

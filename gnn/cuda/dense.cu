@@ -197,7 +197,7 @@ sp_status gnn_cuda_dense_backward(gnn_engine *engine, int count, const gnn_produ
     int64_t cols = 0;
     for (int k = 0; k < count; k++) cols += product[k].g->cols;
     const int64_t most = NARROW_BLOCKS * 32 * (int64_t)state_of(engine)->processors;
-    if (cols > FEW || cols == 0 || x->rows == 0 || x->cols > most)
+    if (left_out("gnn-back") || cols > FEW || cols == 0 || x->rows == 0 || x->cols > most)
         return gnn_dense_backward_by_steps(engine, count, product, how, x, x_gradient, sums);
     return (x->type == SP_DENSE_F32 ? go_back<float> : go_back<double>)(engine, count, product, own, x, x_gradient,
                                                                         sums);
@@ -289,7 +289,7 @@ sp_status gnn_cuda_finish_multiply(gnn_engine *engine, const gnn_pointwise *how,
     const size_t most = (size_t)AFTER_LANES * 16 / number_size(y->type);
     int64_t cols = 0;
     for (int k = 0; k < count; k++) cols += product[k].b->cols;
-    if (cols > FEW || (size_t)y->cols > most || y->rows == 0 || !is_aligned(y) || (uintptr_t)bias % 16 != 0)
+    if (left_out("gnn-finish") || cols > FEW || (size_t)y->cols > most || y->rows == 0 || !is_aligned(y) || (uintptr_t)bias % 16 != 0)
         return gnn_finish_multiply_by_steps(engine, how, bias, y, count, product);
     const mask own = make_mask(engine, how->activation, how->rate, how->site);
     return (y->type == SP_DENSE_F32 ? finish_multiply<float> : finish_multiply<double>)(engine, own, bias, y, count,
@@ -302,6 +302,6 @@ sp_status gnn_cuda_dense(gnn_engine *engine, int count, const gnn_product *produ
 {
     bool split = how->activation != GNN_ELU;
     for (int k = 0; k < count; k++) split = split && gnn_cuda_split_wins(engine, false, false, product[k].a, y);
-    if (!split) return gnn_dense_by_steps(engine, count, product, how, bias, y);
+    if (!split || left_out("gnn-epilogue")) return gnn_dense_by_steps(engine, count, product, how, bias, y);
     return gnn_cuda_multiply_split(engine, false, false, 1, count, product, 0, how, bias, y);
 }

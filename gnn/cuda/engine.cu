@@ -132,7 +132,7 @@ static sp_status see_overlap(gnn_engine *engine)
     int driver;
     CUDA_CHECK(cudaFuncGetAttributes(&code, change_step));
     CUDA_CHECK(cudaDriverGetVersion(&driver));
-    state->overlaps = CUDART_VERSION >= 12030 && driver >= 12030 && code.binaryVersion >= 90 && code.ptxVersion >= 90;
+    state->overlaps = !left_out("gnn-overlap") && CUDART_VERSION >= 12030 && driver >= 12030 && code.binaryVersion >= 90 && code.ptxVersion >= 90;
     return SP_OK;
 }
 

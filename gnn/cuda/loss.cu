@@ -307,7 +307,10 @@ static sp_status launch_few(gnn_engine *engine, const loss_job &job, const sp_de
                         few_block<MOST>::THREADS, 0, job, x, dx, state->partial, (float *)sums);
 }
 
-static bool has_few(const sp_dense *logits) { return logits->type == SP_DENSE_F32 && logits->cols <= FEW_CLASSES; }
+static bool has_few(const sp_dense *logits)
+{
+    return !left_out("gnn-few") && logits->type == SP_DENSE_F32 && logits->cols <= FEW_CLASSES;
+}
 
 static sp_status launch_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes, const int32_t *labels,
                              const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,

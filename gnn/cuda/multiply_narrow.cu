@@ -12,7 +12,7 @@
  * H200, 89,250 rows of 500 columns, which are read in 0.040 ms: a product with 16 columns takes 0.052 ms
  * (multiply_split.cu 0.058 and 0.003 for its split of B), in bf16 0.033; the transpose times 16 columns takes 0.042
  * (multiply_split.cu 0.066). More stages are slower: with 192 KB in flight to each multiprocessor A is read in 0.054
- * ms, with 96 to 128 KB in 0.043. Left out (SPARSE_WITHOUT=narrow), multiply_split.cu takes its work, with f16 halves
+ * ms, with 96 to 128 KB in 0.043. Left out (SPARSE_WITHOUT=gnn-narrow), multiply_split.cu takes its work, with f16 halves
  * instead of TF32 ones and the same accuracy.
  */
 #include <cuda_bf16.h>
@@ -371,6 +371,7 @@ bool gnn_cuda_narrow_wins(const gnn_engine *engine, bool transpose_a, bool trans
                           const gnn_product_with *product)
 {
     const gnn_cuda_state *state = state_of(engine);
+    if (left_out("gnn-narrow") || left_out(transpose_a ? "gnn-narrow-down" : "gnn-narrow-across")) return false;
     const int64_t cols = product->c->cols, together = count > 1 ? (int64_t)MOST_COLS : cols;
     const int64_t most = most_inner(transpose_a ? 1 : together);
     return state->split_partial && product->c->type == SP_DENSE_F32 && !transpose_b && cols <= MOST_COLS &&

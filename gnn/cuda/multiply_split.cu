@@ -19,7 +19,7 @@
  * stretches, one after another.
  *
  * An H200 multiplies f16 numbers at 989 TFLOP/s, so three products run at 330, and f32 numbers at 67. Other devices
- * use cuBLAS. Left out (SPARSE_WITHOUT=split), cuBLAS in f32 takes its work, without loss of accuracy; its TF32 mode
+ * use cuBLAS. Left out (SPARSE_WITHOUT=gnn-split), cuBLAS in f32 takes its work, without loss of accuracy; its TF32 mode
  * would be faster but keeps 11 bits only.
  */
 #include "each.cuh"
@@ -427,6 +427,8 @@ static int64_t image_room(int cols) { return (int64_t)IMAGE_TILES * 128 / cols; 
 /* Columns of a tile: 128, or fewer if many would be empty. */
 static int tile_cols(int64_t cols)
 {
+    if (left_out("gnn-split-16") && cols <= 16) return 64;
+    if (left_out("gnn-split-64") && cols > 16) return 128;
     return cols <= 16 ? 16 : 10 * cols >= 7 * (ceil_div(cols, 128) * 128) ? 128 : 64;
 }
 
@@ -440,6 +442,7 @@ bool gnn_cuda_split_wins(const gnn_engine *engine, bool transpose_a, bool transp
                          const sp_dense *c)
 {
     const gnn_cuda_state *state = state_of(engine);
+    if (left_out("gnn-split")) return false;
     const int64_t inner = transpose_a ? a->rows : a->cols, tiles = ceil_div(c->cols, tile_cols(c->cols));
     return state->split_partial && c->type == SP_DENSE_F32 && !(transpose_a && transpose_b) && inner >= LEAST_INNER &&
            (double)c->rows * (double)c->cols * (double)inner >= LEAST_WORK &&

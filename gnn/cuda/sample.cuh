@@ -49,12 +49,17 @@ static inline sp_status launch_lists(const gnn_sampler *s, void (*kernel)(P...),
     return grid.x == 0 ? SP_OK : launch_grid(s->engine, false, kernel, grid, THREADS, 0, arguments...);
 }
 
-/* The longest row that node-wise draws can give, or 33 for any above 32; and the lanes for such rows. */
+/* The longest row that node-wise draws can give, or 33 for any above 32; and the lanes for such rows. Without short
+ * draws, draw_long takes all rows. */
 static inline int64_t widest_row(const gnn_sampler *s, int64_t fanout)
 {
-    return fanout > 32 ? 33 : fanout + (s->own != NULL);
+    return fanout > 32 || left_out("gnn-short-draws") ? 33 : fanout + (s->own != NULL);
 }
-static inline int lanes_for(int64_t widest) { return widest <= 8 ? 8 : widest <= 16 ? 16 : 32; }
+static inline int lanes_for(int64_t widest)
+{
+    if (left_out("gnn-few-lanes")) return 32;
+    return widest <= 8 ? 8 : widest <= 16 ? 16 : 32;
+}
 
 /* sample_draw.cu and sample_finish.cu: see sample.h. */
 sp_status gnn_cuda_sample_count(const gnn_sampler *s, const gnn_lists *rows, int64_t fanout, gnn_drawn *drawn);

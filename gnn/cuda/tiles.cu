@@ -7,7 +7,7 @@
  * memory, three tiles ahead. T's ones are bits in the order of the registers (a shift, an AND and a multiplication
  * for two numbers), 1 KB a tile. A tile takes 2 · 8,192 · 64 multiplications, reads 16 KB of X from the second-level
  * cache, and replaces up to 8,192 gathers of 256 bytes. H200, 132,600 tiles, 256 columns: 2.7 ms. Left out
- * (SPARSE_WITHOUT=tiles), sparse x dense products gather all entries.
+ * (SPARSE_WITHOUT=gnn-tiles), sparse x dense products gather all entries.
  */
 #include <cuda_fp16.h>
 
@@ -253,6 +253,6 @@ sp_status gnn_cuda_open_tiles(gnn_engine *engine)
 {
     cudaFuncAttributes code;
     CUDA_CHECK(cudaFuncGetAttributes(&code, multiply_panels));
-    engine->takes_tiles = code.ptxVersion >= 80;
+    engine->takes_tiles = !left_out("gnn-tiles") && code.ptxVersion >= 80;
     return SP_OK;
 }
