@@ -441,6 +441,44 @@ static __device__ __forceinline__ bool are_in_doubt(const contract_job<float> &j
     return (__ballot_sync(FULL_WARP, doubts) & mask) && own == 0;
 }
 
+/* Cells of rows in which columns repeat; returns how many the lane's row has. The lane is the `own`th of group
+ * `group` of G lanes, which are those of `mask`. */
+template <int G, int K, bool PLACED, typename Key, typename V>
+static __device__ __forceinline__ int write_packed(const contract_job<V> &job, const row_place &row, int c, int own,
+                                                   int group, unsigned mask, int entries, const Key *sorted,
+                                                   const V *value)
+{
+    constexpr int BITS = log2_of(G * K);
+    const auto key_at = [&](int at) { return sorted[swizzled(group * G * K + at, K - 1)]; };
+    const auto value_of = [&](Key key) { return value[(int)key & (G * K - 1)]; };
+    const int most = (int)warp_max((unsigned)entries);
+    bool many = false;
+    int written = 0;
+    for (int from = 0; from < most; from += G) {
+        const int at = from + own;
+        const Key mine = key_at(at < entries ? at : 0), column = mine >> BITS;
+        const bool head = at < entries && (at == 0 || key_at(at - 1) >> BITS != column);
+        const unsigned heads = __ballot_sync(FULL_WARP, head) & mask;
+        if (head) {
+            double sum = (double)value_of(mine);
+            int end = at + 1;
+            for (Key more; end < entries && (more = key_at(end)) >> BITS == column; end++)
+                sum = combine(PLACED ? SP_COMBINE_SUM : job.operation.combine, sum, (double)value_of(more));
+            const int64_t to = row.begin + written + __popc(heads & lanes_below());
+            job.cols[to] = (int32_t)column;
+            job.values[to] = (V)cell_value(job.operation, sum, end - at, (int32_t)column == row.p);
+            many = many || end - at > 2;
+        }
+        written += __popc(heads);
+    }
+    if constexpr (PLACED) {
+        many = __ballot_sync(FULL_WARP, many) & mask;
+        if (__any_sync(FULL_WARP, many) && are_in_doubt<G, K>(job, row, many, entries, sorted, value))
+            leave_row(job, c, row.p);
+    }
+    return written;
+}
+
 /* Rows of at most G·K entries, G lanes each, 32 / G of them a warp, which shares what a row costs beside its entries:
  * with 16 lanes and 4 keys each a row of 36 entries takes three quarters of the instructions that it takes a warp. While
  * rows are sorted the entries of the next are on their way. */
@@ -458,9 +496,8 @@ static __global__ void __launch_bounds__(WARP_THREADS, 8) packed_rows(contract_j
     auto *sources = (typename node_places<PLACED>::place *)memory + group * G * K;
     uint32_t *begins = (uint32_t *)(row_memory + WARP_THREADS * K * sorted_bytes<Key, V>()) +
                        (warp * ROWS + group) * packed_words<G, K>();
-    unsigned kept = 0;
     const unsigned step = gridDim.x * (WARP_THREADS / 32) * ROWS;
-    unsigned base = (blockIdx.x * (WARP_THREADS / 32) + warp) * ROWS;
+    unsigned base = (blockIdx.x * (WARP_THREADS / 32) + warp) * ROWS, kept = 0;
     const auto key_at = [&](int at) { return sorted[swizzled(group * G * K + at, K - 1)]; };
     const auto value_of = [&](Key key) { return value[(int)key & (G * K - 1)]; };
     next_row<PLACED, V> next;
@@ -518,31 +555,7 @@ static __global__ void __launch_bounds__(WARP_THREADS, 8) packed_rows(contract_j
                 values[G * u] = number[u];
             }
         } else {
-            const int most = (int)warp_max((unsigned)entries);
-            bool many = false;
-            written = 0;
-            for (int from = 0; from < most; from += G) {
-                const int at = from + own;
-                const Key mine = key_at(at < entries ? at : 0), column = mine >> BITS;
-                const bool head = at < entries && (at == 0 || key_at(at - 1) >> BITS != column);
-                const unsigned heads = __ballot_sync(FULL_WARP, head) & mask;
-                if (head) {
-                    double sum = (double)value_of(mine);
-                    int end = at + 1;
-                    for (Key more; end < entries && (more = key_at(end)) >> BITS == column; end++)
-                        sum = combine(PLACED ? SP_COMBINE_SUM : job.operation.combine, sum, (double)value_of(more));
-                    const int64_t to = row.begin + written + __popc(heads & lanes_below());
-                    job.cols[to] = (int32_t)column;
-                    job.values[to] = (V)cell_value(job.operation, sum, end - at, (int32_t)column == row.p);
-                    many = many || end - at > 2;
-                }
-                written += __popc(heads);
-            }
-            if constexpr (PLACED) {
-                many = __ballot_sync(FULL_WARP, many) & mask;
-                if (__any_sync(FULL_WARP, many) && are_in_doubt<G, K>(job, row, many, entries, sorted, value))
-                    leave_row(job, c, row.p);
-            }
+            written = write_packed<G, K, PLACED>(job, row, c, own, group, mask, entries, sorted, value);
         }
         if (own == 0 && row.p >= 0) job.lengths[row.p] = written;
         __syncwarp();
