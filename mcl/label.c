@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/value.h"
 #include "mcl.h"
 
 /* A copy with f32 values, which the process takes, without those that f32 rounds to 0. */
@@ -14,9 +15,7 @@ static sp_status give_weights(sp_context *context, const sp_csr *g, sp_csr *copy
     for (int64_t i = 0, e = 0; i < g->rows; i++) {
         copy->row_offsets[i] = kept;
         for (; e < g->row_offsets[i + 1]; e++) {
-            const double value = !g->values                ? 1
-                                 : g->value_type == SP_F32 ? (double)((const float *)g->values)[e]
-                                                           : ((const double *)g->values)[e];
+            const double value = entry_value(g, e);
             if (!(fabs(value) <= FLT_MAX))
                 return sp_fail(context, SP_ERROR_NOT_FINITE,
                                "a weight of %g: clustering takes at most 3.4e38; scale the weights down", value);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "mcl.h"
 
 /* Smaller graphs are copied before a second thread would have started. */
@@ -62,13 +63,7 @@ static void adjust_to_degrees(sp_csr *graph, double power)
 /* Where in row j column j is, or would be. */
 static int64_t loop_place(const sp_csr *graph, int64_t j)
 {
-    int64_t low = graph->row_offsets[j], high = graph->row_offsets[j + 1];
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (graph->col_indices[middle] < j) low = middle + 1;
-        else high = middle;
-    }
-    return low;
+    return lower_bound_i32(graph->col_indices, graph->row_offsets[j], graph->row_offsets[j + 1], (int32_t)j);
 }
 
 static inline bool has_loop(const sp_csr *graph, int64_t j, int64_t place)
