@@ -2,7 +2,6 @@
 #ifndef CONTRACTION_INTERNAL_H
 #define CONTRACTION_INTERNAL_H
 
-
 #include "base/clock.h"
 #include "base/try.h"
 #include "base/value.h"

@@ -1,5 +1,8 @@
-/* Quotients of undirected graphs: C(p, q) and C(q, p) are sums of the same weights in two orders, which rounding tells
- * apart in the last digits. One of them stands for both. */
+/* Makes the quotient C of an undirected graph symmetric to the last bit.
+ *
+ * C(p, q) and C(q, p) are sums of the same weights in two orders, so that rounding may tell them apart in the last
+ * digits. Each entry above the diagonal takes the value of the one below it. Time O(nnz(C)) and memory of one
+ * transpose. If the patterns of C and its transpose differ, C stays as it is and is reported as not symmetric. */
 #include <string.h>
 
 #include "internal.h"

@@ -1,7 +1,10 @@
-/* S·G·Sᵀ as two products, G·Sᵀ and S·(G·Sᵀ), for any S (sp_triple_product). In this order the rows of the first are
- * as short as those of G, and those of the second span no more columns than there are groups; (S·G)·Sᵀ has long rows
- * over all nodes first, and then single entries of Sᵀ to fetch for each of them. Each combine operation is a
- * semiring, or made of some:
+/* C = S·G·Sᵀ as two products, G·Sᵀ and S·(G·Sᵀ), for any matrix S (sp_triple_product).
+ *
+ * This order is the faster one. The rows of G·Sᵀ are as short as those of G, and the rows of the second product span
+ * no more columns than there are groups. (S·G)·Sᵀ would first make long rows over all nodes, and then fetch a single
+ * entry of Sᵀ for each entry of these.
+ *
+ * Each combine operation is one semiring or is made of several:
  *
  *   sum     plus-times
  *   max     max-times with S a pattern of ones
@@ -10,8 +13,8 @@
  *   mean    the sum over the count, which have the same pattern
  *   first   min-plus over the positions of G's entries, each then replaced by the value there
  *
- * Entries on or off the diagonal are left out by a mask of the second product. What has no semiring (mean, first,
- * halved loops) is done on the host. */
+ * A mask of the second product leaves out entries on or off the diagonal (--loops drop, only). Mean, first and halved
+ * loops have no semiring: their last step runs on the host. */
 #include <string.h>
 
 #include "internal.h"

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "common/device.h"
 #include "job.h"
 #include "mcl.h"
@@ -197,22 +198,18 @@ static sp_status refuse_infinite(contract_job *job)
 {
     const sp_csr *c = &job->c;
     const bool single = c->value_type == SP_F32;
-    int64_t first = INT64_MAX, row = 0;
-    char buffers[2][32];
-    size_t lengths[2];
+    int64_t first = INT64_MAX;
+    short_name from, to;
 #pragma omp parallel for schedule(static) reduction(min : first) num_threads(sp_context_threads(job->host))
     for (int64_t e = 0; e < (c->values ? c->nnz : 0); e++) {
         const bool finite = single ? isfinite(((const float *)c->values)[e]) : isfinite(((const double *)c->values)[e]);
         if (!finite && e < first) first = e;
     }
     if (first == INT64_MAX) return SP_OK;
-    while (c->row_offsets[row + 1] <= first) row++;
-    const char *from = contract_group_name(job, row, buffers[0], &lengths[0]);
-    const char *to = contract_group_name(job, c->col_indices[first], buffers[1], &lengths[1]);
     return sp_fail(job->host, SP_ERROR_NOT_FINITE,
-                   "%s: the edges from group %.*s to group %.*s sum to more than %s; scale the weights down",
-                   job->options->graph, (int)(lengths[0] < 40 ? lengths[0] : 40), from,
-                   (int)(lengths[1] < 40 ? lengths[1] : 40), to, single ? "3.4e38" : "1.8e308");
+                   "%s: the edges from group %s to group %s sum to more than %s; scale the weights down",
+                   job->options->graph, contract_short_group(job, row_of_entry(c->row_offsets, c->rows, first), from),
+                   contract_short_group(job, c->col_indices[first], to), single ? "3.4e38" : "1.8e308");
 }
 
 /* Sums of repeated edges made means, as the figures of groups take them. */

@@ -6,6 +6,7 @@
  */
 #include <math.h>
 
+#include "base/search.h"
 #include "job.h"
 
 static const double MOST = 9007199254740992.0; /* 2^53 */
@@ -103,28 +104,21 @@ static sp_status largest_share(const contract_job *job, const sp_csr *s, double 
 
 static sp_status refuse_cell(const contract_job *job, const sp_csr *c, int64_t entry)
 {
-    char buffers[2][32];
-    size_t lengths[2];
-    int64_t row = 0;
-    while (c->row_offsets[row + 1] <= entry) row++;
-    const char *from = contract_group_name(job, row, buffers[0], &lengths[0]);
-    const char *to = contract_group_name(job, c->col_indices[entry], buffers[1], &lengths[1]);
+    short_name from, to;
     return sp_fail(job->host, SP_ERROR_OVERFLOW,
-                   "%s: the weights from group %.*s to group %.*s, signs aside, add up to more than 2^53, beyond which "
+                   "%s: the weights from group %s to group %s, signs aside, add up to more than 2^53, beyond which "
                    "whole sums are not exact; scale the weights down, or give --values f32, which rounds",
-                   job->options->graph, (int)(lengths[0] < 40 ? lengths[0] : 40), from,
-                   (int)(lengths[1] < 40 ? lengths[1] : 40), to);
+                   job->options->graph, contract_short_group(job, row_of_entry(c->row_offsets, c->rows, entry), from),
+                   contract_short_group(job, c->col_indices[entry], to));
 }
 
 static sp_status refuse_group(const contract_job *job, int64_t group)
 {
-    char buffer[32];
-    size_t length;
-    const char *name = contract_group_name(job, group, buffer, &length);
+    short_name name;
     return sp_fail(job->host, SP_ERROR_OVERFLOW,
-                   "%s: the weights of group %.*s, signs aside, add up to more than 2^53, beyond which whole sums are "
+                   "%s: the weights of group %s, signs aside, add up to more than 2^53, beyond which whole sums are "
                    "not exact; scale the weights down, or leave --node-output out",
-                   job->options->node_output, (int)(length < 40 ? length : 40), name);
+                   job->options->node_output, contract_short_group(job, group, name));
 }
 
 static sp_status check_cells(contract_job *job, const sp_csr parts[2], const sp_csr *s)

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "job.h"
 
 /* ---- values --------------------------------------------------------------------------------------------- */
@@ -64,17 +65,12 @@ static int64_t count_loops(const contract_job *job)
 static sp_status refuse_repeats(contract_job *job, int64_t entry)
 {
     const sp_csr *g = &job->g;
-    char buffers[2][32];
-    size_t lengths[2];
-    int64_t row = 0;
-    while (g->row_offsets[row + 1] <= entry) row++;
-    const char *from = contract_node_name(job, row, buffers[0], &lengths[0]);
-    const char *to = contract_node_name(job, g->col_indices[entry], buffers[1], &lengths[1]);
+    short_name from, to;
     return sp_fail(job->host, SP_ERROR_OVERFLOW,
-                   "%s: the weights of the repeated edge from %.*s to %.*s, signs aside, add up to more than 2^53, "
-                   "beyond which whole sums are not exact; scale the weights down, or give --values f32, which rounds",
-                   job->options->graph, (int)(lengths[0] < 40 ? lengths[0] : 40), from,
-                   (int)(lengths[1] < 40 ? lengths[1] : 40), to);
+                   "%s: the weights of the repeated edge from %s to %s, signs aside, add up to more than 2^53, beyond "
+                   "which whole sums are not exact; scale the weights down, or give --values f32, which rounds",
+                   job->options->graph, contract_short_node(job, row_of_entry(g->row_offsets, g->rows, entry), from),
+                   contract_short_node(job, g->col_indices[entry], to));
 }
 
 /* Whole weights of repeated edges have exact sums (exact.c). */
@@ -232,18 +228,26 @@ const char *contract_node_name(const contract_job *job, int64_t node, char buffe
     return buffer;
 }
 
-static sp_status refuse_unlabelled(contract_job *job)
+const char *contract_short_node(const contract_job *job, int64_t node, short_name text)
 {
     char buffer[32];
     size_t length;
-    const char *name = contract_node_name(job, job->labelling.first_unlabelled, buffer, &length);
+    const char *name = contract_node_name(job, node, buffer, &length);
+    snprintf(text, sizeof(short_name), "%.*s", (int)(length < 40 ? length : 40), name);
+    return text;
+}
+
+static sp_status refuse_unlabelled(contract_job *job)
+{
+    short_name name;
+    contract_short_node(job, job->labelling.first_unlabelled, name);
     const io_label_format format = job->labelling.format;
     const bool listed = format == IO_LABELS_LIST || format == IO_LABELS_PAIRS;
     return sp_fail(job->host, SP_ERROR_ARGUMENT,
                    job->labelling.unlabelled == 1
-                       ? "%s: %lld node has no label, %.*s; give --unlabelled drop or keep%s"
-                       : "%s: %lld nodes have no label, such as %.*s; give --unlabelled drop or keep%s",
-                   job->options->labels, (long long)job->labelling.unlabelled, (int)(length < 40 ? length : 40), name,
+                       ? "%s: %lld node has no label, %s; give --unlabelled drop or keep%s"
+                       : "%s: %lld nodes have no label, such as %s; give --unlabelled drop or keep%s",
+                   job->options->labels, (long long)job->labelling.unlabelled, name,
                    listed ? " (-1, NA and nan are no label)" : "");
 }
 

@@ -86,6 +86,11 @@ sp_status contract_read_labels(contract_job *job);
 /* A node of the input as text; `buffer` is used if it has no name. */
 const char *contract_node_name(const contract_job *job, int64_t node, char buffer[32], size_t *length);
 
+/* Names as messages have them: their first 40 bytes. */
+typedef char short_name[48];
+const char *contract_short_node(const contract_job *job, int64_t node, short_name text);
+const char *contract_short_group(const contract_job *job, int64_t group, short_name text);
+
 /* Values of a matrix as f32 or f64. */
 sp_status contract_convert(sp_context *context, sp_csr *matrix, sp_value_type type);
 

@@ -6,11 +6,9 @@ static const int64_t MOST = INT64_C(1) << 53; /* as io reads and writes them */
 
 static sp_status refuse_sum(const contract_job *job, const char *what, int64_t group)
 {
-    char buffer[32];
-    size_t length;
-    const char *name = contract_group_name(job, group, buffer, &length);
-    return sp_fail(job->host, SP_ERROR_OVERFLOW, "%s: the %s of the nodes of group %.*s sum to more than 2^53; scale "
-                   "them down", job->options->graph, what, (int)(length < 40 ? length : 40), name);
+    short_name name;
+    return sp_fail(job->host, SP_ERROR_OVERFLOW, "%s: the %s of the nodes of group %s sum to more than 2^53; scale "
+                   "them down", job->options->graph, what, contract_short_group(job, group, name));
 }
 
 /* `each` numbers a node, or NULL for ones. Nodes without a label count nowhere. */

@@ -154,6 +154,15 @@ const char *contract_group_name(const contract_job *job, int64_t group, char buf
     return buffer;
 }
 
+const char *contract_short_group(const contract_job *job, int64_t group, short_name text)
+{
+    char buffer[32];
+    size_t length;
+    const char *name = contract_group_name(job, group, buffer, &length);
+    snprintf(text, sizeof(short_name), "%.*s", (int)(length < 40 ? length : 40), name);
+    return text;
+}
+
 static void put_group(const contract_job *job, io_output *out, int64_t group)
 {
     char buffer[32];

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
+#include "base/value.h"
 #include "bench.h"
 
 /* Entries, and products, that are compared at most: some seconds on one thread. */
@@ -180,25 +182,14 @@ void extract_free(sp_context *context, extract *e)
 
 /* ---- one entry ----------------------------------------------------------------------------------------- */
 
-static inline double value_at(const sp_csr *m, int64_t k)
-{
-    if (!m->values) return 1;
-    return m->value_type == SP_F32 ? (double)((const float *)m->values)[k] : ((const double *)m->values)[k];
-}
-
 /* Σ |a·b| of an entry: what rounding errors are proportional to when products cancel. */
 static double magnitude(const sp_csr *a, const sp_csr *b, int64_t row, int32_t col)
 {
     double sum = 0;
     for (int64_t k = a->row_offsets[row]; k < a->row_offsets[row + 1]; k++) {
         const int64_t end = b->row_offsets[a->col_indices[k] + 1];
-        int64_t low = b->row_offsets[a->col_indices[k]], high = end;
-        while (low < high) {
-            const int64_t middle = low + (high - low) / 2;
-            if (b->col_indices[middle] < col) low = middle + 1;
-            else high = middle;
-        }
-        if (low < end && b->col_indices[low] == col) sum += fabs(value_at(a, k) * value_at(b, low));
+        const int64_t found = lower_bound_i32(b->col_indices, b->row_offsets[a->col_indices[k]], end, col);
+        if (found < end && b->col_indices[found] == col) sum += fabs(entry_value(a, k) * entry_value(b, found));
     }
     return sum;
 }
@@ -298,10 +289,10 @@ static void reference_row(const sp_csr *a, const sp_csr *b, sp_semiring semiring
 {
     sum->count = 0;
     for (int64_t p = a->row_offsets[row]; p < a->row_offsets[row + 1]; p++) {
-        const double x = value_at(a, p);
+        const double x = entry_value(a, p);
         for (int64_t q = b->row_offsets[a->col_indices[p]]; q < b->row_offsets[a->col_indices[p] + 1]; q++) {
             const int32_t col = b->col_indices[q];
-            const double product = multiply(semiring, x, value_at(b, q));
+            const double product = multiply(semiring, x, entry_value(b, q));
             if (sum->seen[col] == row + 1) {
                 sum->sums[col] = add(semiring, sum->sums[col], product);
             } else {
