@@ -1,5 +1,5 @@
-/* Clusters of nodes for minibatches (Chiang et al. 2019): from a file, by Markov clustering, or by matchings repeated
- * until about a hundred nodes are together. */
+/* Clusters of nodes for minibatches (Chiang et al. 2019): from a file, by Markov clustering, or by repeated matchings
+ * until a cluster has about a hundred nodes. */
 #include <string.h>
 
 #include "contraction.h"
@@ -10,7 +10,7 @@ enum { CLUSTER_NODES = 100, MOST_LEVELS = 32 };
 
 /* ---- by matchings --------------------------------------------------------------------------------------- */
 
-/* A graph that is small enough keeps its nodes: that ends the contraction. */
+/* A small enough graph keeps its nodes, which ends the contraction. */
 static sp_status match(sp_context *context, void *user, const sp_csr *g, int32_t *labels, int64_t *groups)
 {
     const gnn_job *job = user;
@@ -79,7 +79,7 @@ sp_status gnn_make_clusters(gnn_job *job)
     TRY(sp_alloc(job->host, nodes, sizeof *job->clusters, (void **)&job->clusters));
     TRY(strcmp(how, "matching") == 0 ? by_matchings(job) : strcmp(how, "mcl") == 0 ? by_markov(job) : from_file(job));
     sampler->clusters = job->clusters;
-    if (job->settings->batch == 0) { /* as many clusters as hold the default's nodes */
+    if (job->settings->batch == 0) { /* as many clusters as hold the default number of nodes */
         const int64_t size = nodes / (job->cluster_count > 0 ? job->cluster_count : 1);
         if (size > 1) sampler->batch = (sampler->batch + size - 1) / size;
     }

@@ -1,5 +1,4 @@
-/* gnn convert: other layouts of a graph with features and labels, and graphs made up, into a folder that gnn reads
- * fast. */
+/* gnn convert: writes graphs from other layouts, or generated ones, to a folder that gnn reads fast. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -15,7 +14,7 @@ typedef struct convert_options {
     const char *edges, *features, *labels, *split, *classes; /* files; or numbers, for generate */
     bool undirected, quiet;
     int64_t seed, threads;
-    gnn_recipe recipe; /* its specification is NULL unless a graph is made up */
+    gnn_recipe recipe; /* its specification is NULL unless a graph is generated */
 } convert_options;
 
 static const char prefix[] = "generate:";
@@ -40,7 +39,8 @@ static const option_row table[] = {
      "role.json); a .npz of gnn-benchmark (adj_data, ..., labels); generate:SPEC, see below", .kind = OPTION_OPERAND},
     {"--edges", "FILE", "SOURCE TARGET [WEIGHT] a line, numbers from 0; or a matrix", OPTION_TEXT, AT(edges)},
     {"--features", "FILE", "a row of numbers a node: text, .mtx, .npy, .npz", OPTION_TEXT, AT(features)},
-    {"--labels", "FILE", "a class a line: numbers from 0 (-1 unknown) or names; or .npy, .mtx", OPTION_TEXT, AT(labels)},
+    {"--labels", "FILE", "a class a line: numbers from 0 (-1 unknown) or names; or .npy, .mtx", OPTION_TEXT,
+     AT(labels)},
     {"--split", "FILE", "train, val, test or unused a line; or .npy", OPTION_TEXT, AT(split)},
     {"--classes", "FILE", "names of the classes, one a line", OPTION_TEXT, AT(classes)},
     {"--undirected", NULL, "each edge stands for both directions", OPTION_FLAG, AT(undirected)},
@@ -105,8 +105,7 @@ static bool check_together(convert_options *o)
     return o->folder || mistake("no folder to write to");
 }
 
-/* Whether a file that is written is one that was named as a source: then the mistake was said. A folder may be
- * converted over itself, which names what is written. */
+/* Whether an output is one of the named inputs; then the mistake was printed. A folder may be converted over itself. */
 static bool replaces_source(const convert_options *o)
 {
     const char *const inputs[] = {o->source, o->edges, o->features, o->labels, o->split, o->classes};
@@ -245,7 +244,7 @@ static bool is_there(const char *begin, char between, const char *name)
     return snprintf(path, sizeof path, "%s%c%s", begin, between, name) < PATH_MAX && stat(path, &about) == 0;
 }
 
-/* Says what a source is, after what is wrong with this one. */
+/* Adds the kinds of sources to the last error. */
 static sp_status refuse_source(sp_context *context)
 {
     char why[PATH_MAX + 256];

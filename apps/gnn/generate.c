@@ -1,8 +1,8 @@
-/* Graphs made up, for benchmarks: one of generate_matrix's, every edge in both directions and none to itself, with
- * features that are normally distributed around a point for each class, classes and a split drawn at random.
+/* Generated graphs for benchmarks: a matrix of generate_matrix with every edge in both directions and no loops,
+ * random classes, a random split, and features that are normally distributed around a point for each class.
  *
- * Numbers are functions of (seed, what, index), so that threads do not matter: hashing as in SplitMix64 (Steele, Lea
- * and Flood 2014), normal ones by Box and Muller (1958).
+ * Numbers are functions of (seed, stream, index), so they do not depend on threads. Bits come from base/random.h,
+ * normal numbers from the method of Box and Muller (1958).
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "generate.h"
 #include "input.h"
 
-/* The graphs that papers on GNN training measure: specifications with a few more edges than are then kept. */
+/* The shapes of graphs that papers on GNN training measure. The specifications have a few more edges than are kept. */
 static const struct {
     const char *name;
     gnn_recipe recipe;
@@ -22,8 +22,8 @@ static const struct {
     {"reddit", {"community:232965,290,60000,50,4660,80,1", 114615892, 602, 41, 1}},
 };
 
-/* Classes lie so far from each other, in units of the features' deviation and per feature, that some, not all nodes
- * can be told apart by 500 features. */
+/* The distance of classes, per feature and in units of the features' deviation: 500 features tell some nodes apart,
+ * not all. */
 static const float DISTANCE = 0.05f;
 
 enum { STREAM_CLASS = 1, STREAM_SPLIT, STREAM_MEAN, STREAM_FEATURE };
@@ -82,7 +82,7 @@ done:
     return status;
 }
 
-/* Leaves `kept` of the entries beside the diagonal, evenly spread, in place. */
+/* Keeps `kept` of the entries off the diagonal, evenly spread, in place. */
 static void thin(sp_csr *upper, int64_t kept)
 {
     int64_t pairs = 0, due = 0, at = 0, begin = 0;
@@ -105,7 +105,7 @@ static void thin(sp_csr *upper, int64_t kept)
     upper->nnz = at;
 }
 
-/* Both directions: what is left of the diagonal, then what is right of it. */
+/* Joins both directions: entries left of the diagonal, then those right of it. */
 static sp_status join_halves(sp_context *context, const sp_csr *lower, const sp_csr *upper, sp_csr *graph)
 {
     sp_status status = sp_alloc(context, upper->rows + 1, sizeof *graph->row_offsets, (void **)&graph->row_offsets);

@@ -15,7 +15,7 @@ typedef struct info_options {
 } info_options;
 
 typedef struct info {
-    int64_t loops, isolated, longest; /* isolated: no edge, but perhaps a loop */
+    int64_t loops, isolated, longest; /* isolated: no edge to another node */
     int64_t unlabelled, split[GNN_SPLITS];
     int64_t *members; /* of each class */
     bool symmetric;

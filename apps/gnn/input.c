@@ -15,7 +15,7 @@
 
 /* ---- files of a folder --------------------------------------------------------------------------------- */
 
-/* What the files of a folder are called before their endings. */
+/* The names of a folder's files, without endings. */
 static const char *const stems[] = {"graph", "features", "labels", "train", "val", "test", "split", "classes"};
 enum { GRAPH, FEATURES, LABELS, TRAIN, VALIDATION, TEST, SPLIT, CLASSES, STEMS };
 
@@ -184,7 +184,8 @@ int64_t gnn_input_rows(const gnn_features *features)
     return features->sparse.row_offsets ? features->sparse.rows : features->dense.rows;
 }
 
-/* Whether a column has the numbers from `low` on, each once: their sums of hashes are the same. In order, or not. */
+/* Whether a column has each of the numbers low, low + 1, ... once, by the sum of their hashes; and whether they
+ * ascend. */
 static bool has_numbers(const sp_dense *x, float low, bool *ascending)
 {
     const float *first = x->values;
@@ -201,7 +202,7 @@ static bool has_numbers(const sp_dense *x, float low, bool *ascending)
 
 void gnn_input_notice(tool_line *line, const char *path, const gnn_features *features)
 {
-    enum { FEW = 3, EXACT = 1 << 24 }; /* rows that count by chance; numbers that f32 tells apart */
+    enum { FEW = 3, EXACT = 1 << 24 }; /* few rows may count by chance; f32 represents whole numbers up to here */
     const sp_dense *x = &features->dense;
     bool ascending;
     if (line->quiet || !x->values || x->rows <= FEW || x->rows >= EXACT || x->cols < 2) return;
@@ -304,7 +305,7 @@ void gnn_input_free(sp_context *context, gnn_input *input)
 
 /* ---- writing ------------------------------------------------------------------------------------------- */
 
-/* The files that are written; `name` NULL: not this one. */
+/* The files to write; `name` is NULL for others. */
 typedef struct saving {
     const char *name[STEMS];
     io_output *output[STEMS];
@@ -329,7 +330,7 @@ bool gnn_input_written(const char *to, int index, char path[PATH_MAX])
     return index < count && snprintf(path, PATH_MAX, "%s/%s", to, may_be[index]) < PATH_MAX;
 }
 
-/* Refuses a folder with files that would be read beside those that are written; `to` NULL: those that may be. */
+/* Refuses a folder with other files that gnn would read. `to` NULL: all names that gnn may write are allowed. */
 static sp_status look_for_others(sp_context *context, const char *path, const saving *to)
 {
     DIR *entries = opendir(path);
@@ -422,7 +423,7 @@ done:
     return status;
 }
 
-/* The graph appears last, so that where it is there, everything is. */
+/* The graph appears last: if it exists, so do all others. */
 static sp_status finish_files(const saving *to, sp_status status)
 {
     io_output *open[STEMS];
@@ -449,7 +450,7 @@ sp_status gnn_input_save(sp_context *context, const char *path, const gnn_input 
     TRY(put_files(context, input, &to));
 done:
     status = finish_files(&to, status);
-    if (status != SP_OK && made) rmdir(path); /* stays if anything is in it */
+    if (status != SP_OK && made) rmdir(path); /* fails if the folder is not empty */
     return status;
 }
 

@@ -1,4 +1,4 @@
-/* What gnn train and gnn predict share: contexts, the data, saved models, outputs that appear all or not at all. */
+/* What gnn train and gnn predict share: contexts, data, saved models, and outputs that appear all or not at all. */
 #include <errno.h>
 #include <string.h>
 
@@ -30,8 +30,8 @@ static sp_status set_compute(gnn_job *job, sp_context *device)
     return status;
 }
 
-/* Opening a CUDA device and its BLAS takes some 0.5 s. In that time a thread of the CPU does some 2 G operations of
- * products that gather. */
+/* Opening a CUDA device and its BLAS takes some 0.5 s, in which a CPU thread does some 2 G operations of gathering
+ * products. */
 static const double CUDA_OPERATIONS = 2e9;
 
 static bool is_large(const gnn_job *job)
@@ -46,7 +46,7 @@ static bool is_large(const gnn_job *job)
     return passes * pass > CUDA_OPERATIONS * sp_context_threads(job->host);
 }
 
-/* The sentence of a failure goes to the context that reports it. */
+/* Copies the sentence of a failure to the context that reports it. */
 static sp_status work_on_compute(gnn_job *job, sp_status (*work)(gnn_job *))
 {
     const sp_status status = work(job);
@@ -78,7 +78,7 @@ sp_status gnn_on_device(gnn_job *job, sp_status (*work)(gnn_job *))
 
 /* ---- input --------------------------------------------------------------------------------------------- */
 
-/* The names of classes as a saved model takes them. */
+/* The names of classes in the form of a saved model. */
 static sp_status join_names(gnn_job *job)
 {
     const io_names *names = &job->input.classes;
@@ -117,7 +117,7 @@ static sp_status fail_file(gnn_job *job, const char *path, const char *why)
     return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: %s; give a model that gnn train --save wrote", path, why);
 }
 
-/* All of it, in memory that grows with what is there. */
+/* Reads the whole file into memory that grows with it. */
 sp_status gnn_read_saved(gnn_job *job, const char *path)
 {
     int64_t used = 0, room = file_bytes(path) >= 0 ? file_bytes(path) + 1 : 1 << 16;
@@ -154,8 +154,8 @@ sp_status gnn_match_features(gnn_job *job, const char *path, const gnn_model_opt
                    (long long)saved->inputs, (long long)columns);
 }
 
-/* The number of a name among the model's; -1: it is none of them. The search begins at `first`, so that names in the
- * model's order, all or some of them, cost one pass. */
+/* The number of a name among the model's, or -1. The search begins at `first`, so names in the model's order cost one
+ * pass. */
 static int64_t find_class(const io_names *classes, int64_t first, const char *name, size_t length)
 {
     for (int64_t i = 0; i < classes->count; i++) {
@@ -165,7 +165,7 @@ static int64_t find_class(const io_names *classes, int64_t first, const char *na
     return -1;
 }
 
-/* Labels by the model's numbers. Targets have a column a class, and stay where those are the same. */
+/* Changes labels to the model's numbers. Targets have a column a class, whose order must be the model's. */
 static sp_status map_classes(gnn_job *job, const char *path, const io_names *classes)
 {
     const io_names *own = &job->input.classes;
@@ -273,7 +273,7 @@ sp_status gnn_write_files(gnn_job *job, const gnn_file *files, int count)
     return finish_outputs(open, opened, status);
 }
 
-/* The names of what was written: "a, b". */
+/* The names of the written files: "a, b". */
 static void list_files(const gnn_file *files, int count, char *text, size_t size)
 {
     size_t used = 0;

@@ -1,4 +1,4 @@
-/* One run of gnn train or gnn predict: its settings, what its steps share, the steps that have files of their own. */
+/* One run of gnn train or gnn predict: its settings, its state, and the steps that have their own files. */
 #ifndef GNN_JOB_H
 #define GNN_JOB_H
 
@@ -6,7 +6,7 @@
 #include "input.h"
 #include "options.h"
 
-enum { EXIT_KEPT = 75 }; /* stopped by a signal, the model saved */
+enum { EXIT_KEPT = 75 }; /* stopped by a signal; the model is saved */
 
 /* One training, by its seed. */
 typedef struct gnn_run {
@@ -15,19 +15,19 @@ typedef struct gnn_run {
     int64_t count, capacity;
     int64_t best_epoch;
     gnn_epoch best; /* all splits with the best parameters */
-    double seconds, median; /* of all, of an epoch */
+    double seconds, median; /* of the run; median of its epochs */
 } gnn_run;
 
 typedef struct gnn_seconds {
-    double read, order, prepare, total; /* order: renumbering; prepare: from there to the first epoch, of all runs */
+    double read, order, prepare, total; /* order: renumbering; prepare: after it until the first epoch, over all runs */
 } gnn_seconds;
 
 typedef struct gnn_job {
     const gnn_settings *settings;
-    int argc;               /* the command line, which a saved model gives other defaults */
+    int argc;               /* the command line; a saved model changes its defaults */
     char **argv;
-    gnn_settings resumed;   /* the settings then */
-    bool mistaken;          /* they do not go with that model, or an output is an input or another one, which was said */
+    gnn_settings resumed;   /* the settings with these defaults */
+    bool mistaken;          /* they do not fit the model, or an output is an input or another output: printed */
     gnn_trainer_options how;
     sp_context *host;       /* reads and writes; signals interrupt it */
     sp_context *compute;    /* trains; signals are looked at between epochs */
@@ -35,7 +35,7 @@ typedef struct gnn_job {
     tool_line line;
 
     gnn_input input;
-    gnn_data data;          /* the input's arrays, less those that are not to be used */
+    gnn_data data;          /* the input's arrays, without unused ones */
     int64_t nodes[GNN_SPLITS];
     void *saved;            /* a model that was read */
     int64_t saved_size;
@@ -46,7 +46,7 @@ typedef struct gnn_job {
     gnn_run *runs;
     int64_t run_count;
     int64_t parameters;
-    bool directed;          /* the graph is; then a list may have each edge once */
+    bool directed;          /* the graph is directed; perhaps a list has each edge once */
     int32_t *classes;       /* predicted: of each node, or */
     uint8_t *targets;       /* nodes x classes */
     float *scores;          /* nodes x classes */
@@ -57,14 +57,14 @@ typedef struct gnn_job {
     gnn_seconds seconds;
 } gnn_job;
 
-/* job.c: the contexts; the data, and a saved model; files, all of them or none. */
+/* job.c: contexts; data and a saved model; files, all of them or none. */
 sp_status gnn_open_host(gnn_job *job);
-/* Does the work on the device that was asked for, and again on the CPU where "auto" took one that is in trouble. */
+/* Does the work on the chosen device. If "auto" chose CUDA and it fails, does it again on the CPU. */
 sp_status gnn_on_device(gnn_job *job, sp_status (*work)(gnn_job *));
 sp_status gnn_read_data(gnn_job *job);
 sp_status gnn_read_saved(gnn_job *job, const char *path);
 sp_status gnn_match_features(gnn_job *job, const char *path, const gnn_model_options *saved); /* as many in both */
-/* The classes as the model of this path numbers them, by their names where both have such. */
+/* Numbers the classes as the model at `path` does, by name if both have names. */
 sp_status gnn_match_classes(gnn_job *job, const char *path, const gnn_saved *saved);
 void gnn_close(gnn_job *job);
 
@@ -74,8 +74,8 @@ typedef struct gnn_file {
 } gnn_file;
 sp_status gnn_check_files(gnn_job *job, const gnn_file *files, int count);
 sp_status gnn_write_files(gnn_job *job, const gnn_file *files, int count);
-bool gnn_takes_stdout(const gnn_file *files, int count); /* one of them does: nothing else is written there */
-/* The closing line: the folder and what it holds, `read` too, the files, and what came out. */
+bool gnn_takes_stdout(const gnn_file *files, int count); /* one of the files goes to stdout, so nothing else does */
+/* The closing line: the folder and its contents, `read`, the files, and the result. */
 void gnn_end_line(gnn_job *job, const char *read, const gnn_file *files, int count, const char *result);
 
 /* The two commands. */
@@ -86,7 +86,7 @@ sp_status gnn_predict(gnn_job *job);
 sp_status gnn_make_clusters(gnn_job *job);
 /* report.c and plot.c */
 typedef char gnn_text[16];
-const char *gnn_show(double accuracy, gnn_text text); /* "none" where there was nothing to judge */
+const char *gnn_show(double accuracy, gnn_text text); /* "none" if nothing was judged */
 double gnn_mean(const gnn_job *job, double (*of)(const gnn_run *run), double *deviation);
 double gnn_test_accuracy(const gnn_run *run);
 double gnn_epoch_seconds(const gnn_run *run);

@@ -1,8 +1,7 @@
 /* gnn: graph neural networks from the command line: train, predict, info, convert.
  *
- * This file holds what a process begins with and how it ends. The command line of train and
- * predict is in options.c, their steps in train.c and predict.c, what they share in job.c; info and convert
- * have files of their own.
+ * This file has the begin and the end of a process. The command line of train and predict is in options.c, their
+ * steps are in train.c and predict.c, shared steps in job.c. info.c and convert.c are the other commands.
  */
 #include <string.h>
 #include <unistd.h>

@@ -175,7 +175,7 @@ static void set_saved(const gnn_saved *saved, gnn_settings *s)
     s->seed = (int64_t)saved->seed;
 }
 
-/* What depends on other options, where it was not given. */
+/* Defaults that depend on other options. */
 static void fill_in(gnn_settings *s)
 {
     const bool nodewise = s->sampler == SAMPLER_NODE;
@@ -208,7 +208,7 @@ gnn_trainer_options gnn_trainer_settings(const gnn_settings *s)
 
 /* ---- the whole ------------------------------------------------------------------------------------------ */
 
-/* Classes are text, or an array of NumPy: a name that promises anything else would deceive. */
+/* Classes are text or an array of NumPy. Refuses names with another ending. */
 static bool check_out(const gnn_settings *s)
 {
     static const char *const others[] = {".npz", ".mtx", ".json", ".gz", ".zst", ".parquet", ".h5", ".pt"};
@@ -258,7 +258,7 @@ static bool check_together(const gnn_saved *saved, const gnn_settings *s)
     return true;
 }
 
-/* Twice where defaults depend on the model, which may be named last. */
+/* Parses twice, because defaults depend on the model, which may be named last. */
 options_outcome gnn_parse(int argc, char **argv, const gnn_saved *saved, gnn_settings *s)
 {
     gnn_settings first = {.command = strcmp(argv[0], "predict") == 0 ? COMMAND_PREDICT : COMMAND_TRAIN};

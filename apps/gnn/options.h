@@ -9,7 +9,7 @@
 
 typedef enum gnn_command { COMMAND_TRAIN, COMMAND_PREDICT } gnn_command;
 
-/* What the command line says. Fields of `how` that only the data or the other fields tell are filled in later. */
+/* The values of the command line. */
 typedef struct gnn_settings {
     gnn_command command;
     const char *folder, *save, *resume, *load, *out, *report, *plot, *checkpoint;
@@ -26,11 +26,11 @@ typedef struct gnn_settings {
     const char *device;
 } gnn_settings;
 
-/* Reads the command line from argv[0], the command, on; a mistake is one line on stderr. What it does not say is as
- * in `saved`, a model that is trained on, or as the papers of the model have it (NULL). */
+/* Reads the command line; argv[0] is the command. A mistake is one line on stderr. Defaults are those of `saved`, a
+ * model to continue, or with NULL those of the model's paper. */
 options_outcome gnn_parse(int argc, char **argv, const gnn_saved *saved, gnn_settings *settings);
 void gnn_usage(FILE *stream);
-/* The settings as the module takes them; clusters are left to be made. */
+/* The settings for the module, without clusters. */
 gnn_trainer_options gnn_trainer_settings(const gnn_settings *settings);
 
 /* Words of the command line, for reports. */

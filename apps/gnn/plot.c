@@ -5,7 +5,7 @@
 
 #include "job.h"
 
-/* One chart's place on the page, and what its axes span. */
+/* A chart's place on the page and the ranges of its axes. */
 typedef struct chart {
     double left, top, width, height;
     double x_low, x_high, y_low, y_high;
@@ -27,7 +27,7 @@ static double training_accuracy(const gnn_epoch *e) { return e->accuracy[GNN_TRA
 static double validation_accuracy(const gnn_epoch *e) { return e->accuracy[GNN_VALIDATION]; }
 static double test_accuracy(const gnn_epoch *e) { return e->accuracy[GNN_TEST]; }
 
-/* Colours that are told apart without seeing red and green alike (Okabe and Ito 2008). */
+/* Colours that colour-blind readers can distinguish (Okabe and Ito 2008). */
 static const curve losses[] = {{"training (with dropout)", "\"#0072b2\"", training_loss},
                                {"validation", "\"#e69f00\"", validation_loss},
                                {"test", "\"#009e73\"", test_loss}};
@@ -38,7 +38,7 @@ enum { CURVES = 3 };
 
 /* ---- axes ------------------------------------------------------------------------------------------------ */
 
-/* 1, 2 or 5 times a power of ten, so that about TICKS of them fill the span. */
+/* The distance of ticks: 1, 2 or 5 times a power of ten, with about TICKS of them in the span. */
 static double tick_step(double span)
 {
     const double rough = span / TICKS, power = pow(10, floor(log10(rough))), digit = rough / power;
@@ -52,7 +52,7 @@ static double y_of(const chart *c, double y)
     return c->top + c->height * (1 - (y - c->y_low) / (c->y_high - c->y_low));
 }
 
-/* The vertical axis begins at 0, where losses and accuracies do, and ends at a tick. */
+/* The vertical axis begins at 0 and ends at a tick. */
 static void span_values(const gnn_run *run, const curve *curves, chart *c)
 {
     double high = 0;
@@ -67,7 +67,7 @@ static void span_values(const gnn_run *run, const curve *curves, chart *c)
     c->y_high = step * ceil(high / step - 1e-9);
 }
 
-/* `style` is a colour, and what else belongs to the line. */
+/* `style` is a colour and other attributes of the line. */
 static void put_line(io_output *out, double x1, double y1, double x2, double y2, const char *style)
 {
     io_output_format(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=%s/>\n", x1, y1, x2, y2,
@@ -104,7 +104,7 @@ static void put_axes(io_output *out, const chart *c, const char *title)
 
 /* ---- curves ---------------------------------------------------------------------------------------------- */
 
-/* No more points than can be told apart: every so many epochs, and the last. */
+/* At most MOST_POINTS points, evenly spread, and the last. */
 static void put_curve(io_output *out, const chart *c, const gnn_run *run, const curve *shown, int number)
 {
     const int64_t every = 1 + run->count / MOST_POINTS;
@@ -131,7 +131,7 @@ static void put_chart(io_output *out, const gnn_run *run, double top, const char
     span_values(run, curves, &c);
     put_axes(out, &c, title);
     for (int k = 0; k < CURVES; k++) put_curve(out, &c, run, &curves[k], k);
-    if (run->best_epoch < run->epochs[0].epoch) return; /* it is from before this run was resumed */
+    if (run->best_epoch < run->epochs[0].epoch) return; /* the best epoch was before this run resumed */
     const double best = x_of(&c, (double)run->best_epoch);
     put_line(out, best, c.top, best, c.top + c.height, "\"#999999\" stroke-dasharray=\"4 3\"");
 }
@@ -147,7 +147,8 @@ sp_status gnn_put_plot(gnn_job *job, io_output *out)
                      PAGE_WIDTH, PAGE_HEIGHT, PAGE_WIDTH, PAGE_HEIGHT);
     io_output_format(out, "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", PAGE_WIDTH, PAGE_HEIGHT);
     io_output_format(out, "<text x=\"%d\" y=\"24\" font-size=\"15\">%s, %lld layers: best epoch %lld, ", LEFT,
-                     model_word((int)job->how.model.layer), (long long)job->how.model.layers, (long long)run->best_epoch);
+                     model_word((int)job->how.model.layer), (long long)job->how.model.layers,
+                     (long long)run->best_epoch);
     io_output_format(out, "%s %s (test)</text>\n", measure, gnn_show(gnn_test_accuracy(run), text));
     put_chart(out, run, FIRST_TOP, "loss", losses);
     put_chart(out, run, SECOND_TOP, measure, accuracies);

@@ -10,7 +10,7 @@ static sp_status fail_model(gnn_job *job, sp_context *context, sp_status status)
     return sp_fail(context, status, "%s: %s", job->settings->load, why);
 }
 
-/* The data as the model knows them: its classes, and a split only where there are labels to go with it. */
+/* Adapts the data to the model: its classes, and a split only if there are labels. */
 static sp_status match_data(gnn_job *job, bool several)
 {
     const gnn_settings *s = job->settings;
@@ -70,7 +70,7 @@ done:
     return status;
 }
 
-/* ---- what is written ------------------------------------------------------------------------------------ */
+/* ---- output ------------------------------------------------------------------------------------ */
 
 static void put_class(const gnn_job *job, io_output *out, int64_t class)
 {
@@ -79,7 +79,7 @@ static void put_class(const gnn_job *job, io_output *out, int64_t class)
     else io_output_int(out, class);
 }
 
-/* A node a line: its class, or the classes that it has; after a tab each, the scores. */
+/* A line for each node: its class or classes, then the scores, each after a tab. */
 static sp_status put_classes(gnn_job *job, io_output *out)
 {
     const int64_t classes = job->data.classes;
@@ -99,7 +99,7 @@ static sp_status put_classes(gnn_job *job, io_output *out)
     return SP_OK;
 }
 
-/* The same for NumPy: the scores, if they were asked for, else the classes by their numbers, or 0 and 1 for each. */
+/* The same for NumPy: the scores if asked for, else the numbers of classes, or 0 and 1 for each class. */
 static sp_status put_array(gnn_job *job, io_output *out)
 {
     const int64_t nodes = job->data.graph.rows, classes = job->data.classes;

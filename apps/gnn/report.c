@@ -1,5 +1,5 @@
-/* The JSON report of gnn train: data, options, every epoch of every run, what came out. Times are wall seconds; what
- * was not evaluated is null. */
+/* The JSON report of gnn train: data, options, every epoch of every run, results. Times are wall seconds. Values that
+ * were not evaluated are null. */
 #include <math.h>
 
 #include "common/json.h"
@@ -18,7 +18,7 @@ double gnn_test_accuracy(const gnn_run *run) { return run->best.accuracy[GNN_TES
 double gnn_epoch_seconds(const gnn_run *run) { return run->median; }
 static double validation_accuracy(const gnn_run *run) { return run->best.accuracy[GNN_VALIDATION]; }
 
-/* The deviation is that of the sample, 0 for one run. */
+/* *deviation: of the sample, 0 for one run. */
 double gnn_mean(const gnn_job *job, double (*of)(const gnn_run *run), double *deviation)
 {
     const double count = (double)job->run_count;

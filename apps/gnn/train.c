@@ -7,7 +7,7 @@
 
 /* ---- before ---------------------------------------------------------------------------------------------- */
 
-/* A saved model stands for the options that the command line does not name. */
+/* Takes the options that the command line does not name from a saved model. */
 static sp_status take_saved(gnn_job *job, gnn_saved *saved)
 {
     const char *path = job->settings->resume;
@@ -27,7 +27,7 @@ done:
     return status;
 }
 
-/* Classes with fewer nodes than a drawn split takes of each. */
+/* Counts classes with fewer nodes than a drawn split takes of each. */
 static sp_status count_small(gnn_job *job, int64_t *small)
 {
     const gnn_data *data = &job->data;
@@ -43,7 +43,7 @@ static sp_status count_small(gnn_job *job, int64_t *small)
     return SP_OK;
 }
 
-/* What goes on, but perhaps not as it was meant. */
+/* Notices about a run that may not be meant so. */
 static sp_status remark(gnn_job *job)
 {
     const gnn_settings *s = job->settings;
@@ -53,7 +53,8 @@ static sp_status remark(gnn_job *job)
     if (status != SP_OK) return status;
     if (s->split_train > 0 && small > 0)
         notice_line(&job->line, "%s: %lld of %lld classes have fewer than %lld nodes, --split's for each: at most "
-                    "half of these train, the others validate or test", s->folder, (long long)small, (long long)job->data.classes,
+                    "half of these train, the others validate or test", s->folder, (long long)small,
+                    (long long)job->data.classes,
                     (long long)(s->split_train + s->split_validation));
     if (job->nodes[GNN_TEST] == 0)
         notice_line(&job->line, "%s: there are no test nodes, so that there is no test accuracy", s->folder);
@@ -63,7 +64,7 @@ static sp_status remark(gnn_job *job)
     return SP_OK;
 }
 
-/* What the folder gives, made what is trained with. */
+/* Makes the training data from the folder's contents. */
 static sp_status prepare_data(gnn_job *job)
 {
     const gnn_settings *s = job->settings;
@@ -92,7 +93,7 @@ done:
     return status;
 }
 
-/* The data in the order in which they are trained with; clusters and what is written know nothing of it. */
+/* Renumbers the data for training. Clusters and outputs keep the original order. */
 static sp_status renumber(gnn_job *job)
 {
     const double began = wall_seconds();
@@ -120,7 +121,7 @@ static sp_status add_epoch(gnn_job *job, gnn_run *run, const gnn_epoch *epoch)
     return SP_OK;
 }
 
-/* Ten times a second at most. */
+/* At most ten times a second. */
 static void show_epoch(gnn_job *job, const gnn_run *run, double *shown)
 {
     const gnn_epoch *now = &run->epochs[run->count - 1], *judged = now;
@@ -169,7 +170,7 @@ static sp_status restore(gnn_job *job, gnn_trainer *trainer)
     return sp_fail(job->compute, status, "%s: %s", job->settings->resume, why);
 }
 
-/* All that is needed to go on from here. A signal that comes now is looked at after it. */
+/* Writes everything that is needed to continue from here. Signals are looked at afterwards. */
 static sp_status write_checkpoint(gnn_job *job, gnn_trainer *trainer)
 {
     io_output *out = NULL;
@@ -196,8 +197,8 @@ static sp_status run_epochs(gnn_job *job, gnn_trainer *trainer, gnn_run *run)
         gnn_epoch epoch;
         TRY(gnn_trainer_epoch(trainer, &epoch, &last));
         if (epoch.epoch == 0)
-            TRY(sp_fail(job->compute, SP_ERROR_ARGUMENT, "%s was trained for %lld epochs already: give --epochs a larger "
-                        "number", s->resume, (long long)gnn_trainer_epochs(trainer)));
+            TRY(sp_fail(job->compute, SP_ERROR_ARGUMENT,
+                        "%s was trained for %lld epochs already: give --epochs a larger number", s->resume, (long long)gnn_trainer_epochs(trainer)));
         TRY(add_epoch(job, run, &epoch));
         show_epoch(job, run, &shown);
         if (s->checkpoint && epoch.epoch % s->checkpoint_every == 0) TRY(write_checkpoint(job, trainer));
@@ -211,7 +212,7 @@ done:
     return status;
 }
 
-/* A run by a trainer that the one before may have used; the first makes it. */
+/* One run. The first one makes the trainer, later ones restart it. */
 static sp_status train_once(gnn_job *job, gnn_engine *engine, gnn_trainer **made, gnn_run *run)
 {
     const gnn_settings *s = job->settings;
@@ -241,7 +242,7 @@ static sp_status train_all(gnn_job *job)
     gnn_engine *engine = NULL;
     gnn_trainer *trainer = NULL;
     sp_status status;
-    for (int64_t i = 0; i < job->run_count; i++) { /* a second attempt begins anew */
+    for (int64_t i = 0; i < job->run_count; i++) { /* a second attempt starts from the beginning */
         sp_free(job->host, job->runs[i].epochs);
         job->runs[i] = (gnn_run){.seed = job->settings->seed + i};
     }
@@ -282,7 +283,7 @@ static void answer(const gnn_job *job)
                     gnn_show(run->best.accuracy[GNN_VALIDATION], text[0]), measure(job), gnn_show(test, text[1]));
 }
 
-/* The accuracy where standard output has none. */
+/* The closing line, with the accuracy if standard output does not have it. */
 static void end_line(gnn_job *job, const gnn_file *files, int count)
 {
     char split[128], result[64] = "";
@@ -302,7 +303,7 @@ static void end_line(gnn_job *job, const gnn_file *files, int count)
 
 sp_status gnn_train(gnn_job *job)
 {
-    const gnn_file all[] = {{job->settings->checkpoint, NULL}, /* written while it trains */
+    const gnn_file all[] = {{job->settings->checkpoint, NULL}, /* written during training */
                             {job->settings->plot, gnn_put_plot},
                             {job->settings->report, gnn_put_report},
                             {job->settings->save, put_model}};
