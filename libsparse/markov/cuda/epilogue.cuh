@@ -267,7 +267,8 @@ __device__ __forceinline__ void markov_job::finish(int row, Table &table, markov
 }
 
 template <int THREADS>
-__device__ __forceinline__ void markov_job::drain(int row, wide_sums &sums, char *own, markov_memory &memory) const
+__device__ __forceinline__ void markov_job::finish_global(int row, global_sums &sums, char *own,
+                                                          markov_memory &memory) const
 {
     int32_t *list = (int32_t *)own;
     float *values = (float *)(list + rounded_cols(cols));
@@ -275,7 +276,7 @@ __device__ __forceinline__ void markov_job::drain(int row, wide_sums &sums, char
         list[i] = col;
         values[i] = entry_value(sum);
     };
-    const int count = sums.template drain<THREADS>(cols, memory.reduce, write);
+    const int count = sums.template take_all<THREADS>(cols, memory.reduce, write);
     const list_entries entries = {list, values, count};
     const row_facts facts = examine<THREADS>(entries, memory.reduce);
     unsigned long long place;

@@ -49,7 +49,7 @@ struct markov_job : row_operands<float, SP_AIA_OFF> {
     __device__ __forceinline__ bool in_f32(int row) const { return products[row] >= f32_from; }
     template <int THREADS, typename Table> __device__ void finish(int row, Table &table, markov_memory &memory) const;
     template <int THREADS>
-    __device__ void drain(int row, wide_sums &sums, char *own, markov_memory &memory) const;
+    __device__ void finish_global(int row, global_sums &sums, char *own, markov_memory &memory) const;
 };
 
 /* An entry's value, NaN for none: -0 stands for an empty slot, and what cancels is no entry. */

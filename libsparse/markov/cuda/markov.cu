@@ -153,8 +153,8 @@ enum { WINDOW_CLASSES = sizeof WINDOWS / sizeof *WINDOWS };
 
 /* Any row; for devices with much shared memory and with little (100 KB a multiprocessor). The table is kept below
  * 3/5: to find that a column is not there takes 3.6 looks then. */
-static const numeric_class<markov_job> LAST_CLASSES[2] = {wide_class<markov_job, 9216, 5500, 3>(),
-                                                          wide_class<markov_job, 3840, 1536, 3>()};
+static const numeric_class<markov_job> LAST_CLASSES[2] = {global_class<markov_job, 9216, 5500, 3>(),
+                                                          global_class<markov_job, 3840, 1536, 3>()};
 
 /* Everything that one call holds on the device. */
 struct markov_run {
@@ -228,7 +228,7 @@ static sp_status set_rules(markov_run *run, const sp_csr *a, const sp_csr *b)
     const size_t shared_limit = cuda_state_of(context)->shared_limit - fixed;
     const numeric_class<markov_job> *last = &LAST_CLASSES[LAST_CLASSES[0].shared > shared_limit];
     CHECK(cuda_full_grid(context, last->kernel, last->threads, last->shared, &full));
-    const int64_t affordable = (int64_t)available / 4 / wide_bytes<markov_job>(b->cols);
+    const int64_t affordable = (int64_t)available / 4 / global_bytes<markov_job>(b->cols);
     run->scratch_blocks = affordable >= full ? full : affordable > 1 ? (int)affordable : 1;
     const int wanted = affordable >= full ? SMALL_TABLES : TABLE_COUNT;
     for (rules->tables = 0; rules->tables < wanted; rules->tables++) {
@@ -392,8 +392,8 @@ static sp_status run_last(markov_run *run, int64_t may_spill)
     }
     if (own + may_spill == 0) return SP_OK;
     if (!run->scratch.data) {
-        CHECK(run->scratch.allocate(context, run->scratch_blocks * wide_bytes<markov_job>(run->job.cols)));
-        clear_wide<markov_job><<<run->scratch_blocks, 1024, 0, stream>>>(run->job.cols, run->scratch.data);
+        CHECK(run->scratch.allocate(context, run->scratch_blocks * global_bytes<markov_job>(run->job.cols)));
+        clear_global<markov_job><<<run->scratch_blocks, 1024, 0, stream>>>(run->job.cols, run->scratch.data);
         CUDA_CHECK(cudaGetLastError());
     }
     return run_class(run, last, may_spill);

@@ -6,25 +6,25 @@
 
 static __device__ __forceinline__ int hashed_class(int64_t entries)
 {
-    return entries <= LEAST_SLOTS / 2 ? HASHED : HASHED + 26 - __clz((int)entries - 1);
+    return entries <= LEAST_SLOTS / 2 ? CLASS_HASHED : CLASS_HASHED + 26 - __clz((int)entries - 1);
 }
 
 static __device__ __forceinline__ int summed_class(int entries)
 {
-    return min(hashed_class(entries), HASHED + SUMMED_CLASSES - 1);
+    return min(hashed_class(entries), CLASS_HASHED + SUMMED_CLASSES - 1);
 }
 
 /* Tables of twins take more room, and most of their many products find their column at once: filled to 3/4. */
 static __device__ __forceinline__ int twins_class(int entries)
 {
-    return summed_class((entries + 2) / 3 * 2) - HASHED + TWINS;
+    return summed_class((entries + 2) / 3 * 2) - CLASS_HASHED + CLASS_TWINS;
 }
 
-/* Adds the block's numbers of rows a class to the totals. `histogram`: CLASSES zeroed words of shared memory. */
+/* Adds the block's numbers of rows a class to the totals. `histogram`: ROW_CLASSES zeroed words of shared memory. */
 static __device__ void add_members(warp_totals *totals, const unsigned *histogram)
 {
     __syncthreads();
-    if (threadIdx.x < CLASSES && histogram[threadIdx.x])
+    if (threadIdx.x < ROW_CLASSES && histogram[threadIdx.x])
         atomicAdd(&totals->members[threadIdx.x], histogram[threadIdx.x]);
 }
 
@@ -68,12 +68,13 @@ static __device__ __forceinline__ int note_products(int64_t products, int64_t el
                                                  int dense)
 {
     if (products <= MOST_SMALL && (elements <= 32 || products == 0)) return (int)products;
-    if (dense && products > dense) return note_of(products > NARROW_PRODUCTS ? NARROW : NARROWER);
+    if (dense && products > dense) return note_of(products > NARROW_PRODUCTS ? CLASS_NARROW : CLASS_NARROWER);
     if (products <= MOST_COUNTED) return note_of(hashed_class(products));
-    return note_of(span < NARROWER_WORDS * 32          ? NARROWER
-                   : span < NARROW_WORDS * 32          ? NARROW
-                   : products <= sorts                 ? hashed_class(products) - hashed_class(LEAST_SORTED) + SORTED
-                                                       : WIDE);
+    return note_of(span < NARROWER_WORDS * 32          ? CLASS_NARROWER
+                   : span < NARROW_WORDS * 32          ? CLASS_NARROW
+                   : products <= sorts                 ? hashed_class(products) - hashed_class(LEAST_SORTED) +
+                                                             CLASS_SORTED
+                                                       : CLASS_WIDE);
 }
 static __device__ __forceinline__ bool may_be_narrow(int64_t products)
 {
@@ -128,9 +129,9 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
                    const int32_t *b_cols, int sorts, int dense, bool merges, uint8_t *notes,
                    int32_t *lengths, warp_totals *totals)
 {
-    __shared__ unsigned histogram[CLASSES];
+    __shared__ unsigned histogram[ROW_CLASSES];
     __shared__ uint64_t scratch[32];
-    if (threadIdx.x < CLASSES) histogram[threadIdx.x] = 0;
+    if (threadIdx.x < ROW_CLASSES) histogram[threadIdx.x] = 0;
     __syncthreads();
     const int lane = threadIdx.x & 31;
     unsigned long long all = 0;
@@ -154,7 +155,7 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
         const bool fits = end - begin <= MERGED_ELEMENTS && products <= MERGED_PRODUCTS;
         const bool merged = merges && __all_sync(FULL_WARP, fits && 2 * passed.near >= last - first);
         if (row >= rows) continue;
-        const int note = merged ? note_of(MERGED) : note_products(products, end - begin, span, sorts, dense);
+        const int note = merged ? note_of(CLASS_MERGED) : note_products(products, end - begin, span, sorts, dense);
         if (merged) {
             row_merge merge = {b_cols};
             merge.open(begin, end, a_cols, b_offsets);
@@ -182,9 +183,9 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
                   const int32_t *b_cols, int sorts, int dense, const uint8_t *repeats, uint8_t *notes,
                   int32_t *lengths, warp_totals *totals)
 {
-    __shared__ unsigned histogram[CLASSES];
+    __shared__ unsigned histogram[ROW_CLASSES];
     __shared__ uint64_t scratch[32];
-    if (threadIdx.x < CLASSES) histogram[threadIdx.x] = 0;
+    if (threadIdx.x < ROW_CLASSES) histogram[threadIdx.x] = 0;
     __syncthreads();
     const int lane = threadIdx.x % LANES;
     const int64_t groups = (int64_t)gridDim.x * blockDim.x / LANES;
@@ -226,21 +227,22 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
 /* The class that sums a row of class c by its products; `sorts` is 0 where products are not plain. */
 static __device__ __forceinline__ int class_to_sum(int c, int entries, int sorts, bool dense, bool twin)
 {
-    if (entries == 0) return IDLE;
-    if (dense && (c == NARROW || c == NARROWER)) return c;
-    if (sorts && (c == NARROW || c == NARROWER) && entries <= MOST_SUMMED) {
-        const int shape = (c == NARROW ? 2 : 0) + (entries > LEAST_RANKED ? 1 : 0);
-        return twin ? RANKED_TWINS + shape : RANKED + shape;
+    if (entries == 0) return CLASS_IDLE;
+    if (dense && (c == CLASS_NARROW || c == CLASS_NARROWER)) return c;
+    if (sorts && (c == CLASS_NARROW || c == CLASS_NARROWER) && entries <= MOST_SUMMED) {
+        const int shape = (c == CLASS_NARROW ? 2 : 0) + (entries > LEAST_RANKED ? 1 : 0);
+        return twin ? CLASS_RANKED_TWINS + shape : CLASS_RANKED + shape;
     }
     if (sorts && !twin) {
-        const bool table = c > HASHED && c < NARROW; /* rows of up to LEAST_SLOTS / 2 << (c - HASHED) products */
-        if (table && entries > min(LEAST_SLOTS / 4 << (c - HASHED), (int)MOST_SUMMED))
-            return SORTED + c - hashed_class(LEAST_SORTED);
+        /* Rows of up to LEAST_SLOTS / 2 << (c - CLASS_HASHED) products. */
+        const bool table = c > CLASS_HASHED && c < CLASS_NARROW;
+        if (table && entries > min(LEAST_SLOTS / 4 << (c - CLASS_HASHED), (int)MOST_SUMMED))
+            return CLASS_SORTED + c - hashed_class(LEAST_SORTED);
         if (entries > MOST_SUMMED &&
-            (c == BLOCK_COUNTED || (c == LONG && sorts >= LEAST_SORTED << (LONG - SORTED))))
+            (c == CLASS_BLOCK_COUNTED || (c == CLASS_LONG && sorts >= LEAST_SORTED << (CLASS_LONG - CLASS_SORTED))))
             return c;
     }
-    if (entries > MOST_SUMMED) return WIDE;
+    if (entries > MOST_SUMMED) return CLASS_WIDE;
     return twin ? twins_class(entries) : summed_class(entries);
 }
 
@@ -249,9 +251,9 @@ static __device__ __forceinline__ int class_to_sum(int c, int entries, int sorts
 static __global__ void classify_lengths(int64_t rows, const uint8_t *counted, int sorts, bool dense,
                                         int32_t *lengths, uint8_t *notes, warp_totals *totals)
 {
-    __shared__ unsigned histogram[CLASSES];
+    __shared__ unsigned histogram[ROW_CLASSES];
     __shared__ uint64_t scratch[32];
-    if (threadIdx.x < CLASSES) histogram[threadIdx.x] = 0;
+    if (threadIdx.x < ROW_CLASSES) histogram[threadIdx.x] = 0;
     __syncthreads();
     unsigned long long all = 0, wide = 0;
     for (int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; row < rows;
@@ -263,10 +265,10 @@ static __global__ void classify_lengths(int64_t rows, const uint8_t *counted, in
         const int entries = lengths[of];
         int c = class_of(note);
         if (of != row) lengths[row] = entries;
-        if (twin || c >= HASHED) {
+        if (twin || c >= CLASS_HASHED) {
             c = class_to_sum(c, entries, sorts, dense, twin);
-            if (c >= TWINS && row % 2) c = IDLE;
-            if (c == WIDE) wide += (unsigned long long)entries;
+            if (c >= CLASS_TWINS && row % 2) c = CLASS_IDLE;
+            if (c == CLASS_WIDE) wide += (unsigned long long)entries;
             note = note_of(c);
         }
         notes[row] = (uint8_t)note;
@@ -285,30 +287,30 @@ static __global__ void classify_lengths(int64_t rows, const uint8_t *counted, in
 static __global__ void __launch_bounds__(256)
     list_rows(int64_t rows, const uint8_t *notes, warp_totals *totals, int32_t *list)
 {
-    __shared__ unsigned histogram[CLASSES], place[CLASSES];
+    __shared__ unsigned histogram[ROW_CLASSES], place[ROW_CLASSES];
     unsigned listed = 0;
-    for (int c = HASHED; c < CLASSES; c++) listed += totals->members[c];
+    for (int c = CLASS_HASHED; c < ROW_CLASSES; c++) listed += totals->members[c];
     if (listed == 0) return;
     for (int64_t base = (int64_t)blockIdx.x * 1024; base < rows; base += (int64_t)gridDim.x * 1024) {
-        if (threadIdx.x < CLASSES) histogram[threadIdx.x] = 0;
+        if (threadIdx.x < ROW_CLASSES) histogram[threadIdx.x] = 0;
         __syncthreads();
         int own[4];
         unsigned at[4];
         for (int u = 0; u < 4; u++) {
             const int64_t row = base + u * 256 + threadIdx.x;
-            own[u] = row < rows ? class_of(notes[row]) : IDLE;
-            if (own[u] >= HASHED) at[u] = atomicAdd(&histogram[own[u]], 1u);
+            own[u] = row < rows ? class_of(notes[row]) : CLASS_IDLE;
+            if (own[u] >= CLASS_HASHED) at[u] = atomicAdd(&histogram[own[u]], 1u);
         }
         __syncthreads();
-        if (threadIdx.x < CLASSES) {
+        if (threadIdx.x < ROW_CLASSES) {
             const int c = threadIdx.x;
             unsigned first = 0;
-            for (int d = HASHED; d < c; d++) first += totals->members[d];
-            if (c >= HASHED && histogram[c]) place[c] = first + atomicAdd(&totals->placed[c], histogram[c]);
+            for (int d = CLASS_HASHED; d < c; d++) first += totals->members[d];
+            if (c >= CLASS_HASHED && histogram[c]) place[c] = first + atomicAdd(&totals->placed[c], histogram[c]);
         }
         __syncthreads();
         for (int u = 0; u < 4; u++)
-            if (own[u] >= HASHED) list[place[own[u]] + at[u]] = (int32_t)(base + u * 256 + threadIdx.x);
+            if (own[u] >= CLASS_HASHED) list[place[own[u]] + at[u]] = (int32_t)(base + u * 256 + threadIdx.x);
         __syncthreads();
     }
 }

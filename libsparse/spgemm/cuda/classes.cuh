@@ -12,51 +12,70 @@
 /* Blocks of rows a warp: four warps, or as few as keep a block's tables within 48 KB, which every device has. */
 enum { WARP_THREADS = 128, TABLE_LIMIT = 48 << 10 };
 
-/* Classes of rows. IDLE rows have no products. Classes HASHED + i and TWINS + i have tables of LEAST_SLOTS << i
+/* Sizes of the classes that have several. Class CLASS_HASHED + i and CLASS_TWINS + i have tables of LEAST_SLOTS << i
  * slots, at most half full but for the largest to sum, whose 1,024 slots hold 768: what a multiprocessor holds of
- * larger tables does not keep it busy. */
+ * larger tables does not keep it busy. Class CLASS_SORTED + i has rows of up to LEAST_SORTED << i products. */
 enum { COUNTED_CLASSES = 6, SUMMED_CLASSES = 4, SORTED_CLASSES = 7, RANKED_CLASSES = 4 };
-enum { IDLE, SMALL, MERGED, HASHED, NARROW = HASHED + COUNTED_CLASSES, NARROWER, WIDE, SORTED,
-       RANKED = SORTED + SORTED_CLASSES, TWINS = RANKED + RANKED_CLASSES, RANKED_TWINS = TWINS + SUMMED_CLASSES,
-       CLASSES = RANKED_TWINS + RANKED_CLASSES };
-enum { LEAST_SLOTS = 128, MOST_COUNTED = 2048, MOST_SUMMED = 768 };
+enum { LEAST_SLOTS = 128, MOST_COUNTED = 2048, MOST_SUMMED = 768, LEAST_SORTED = 128 };
 static_assert(LEAST_SLOTS << (COUNTED_CLASSES - 1) == 2 * MOST_COUNTED, "tables are at most half full");
 
-/* Slots of the table that counts rows of class HASHED + i. For up to 256 products it is a quarter full at most: twice
- * the slots take no warp from a multiprocessor, and cost less to clear than the probes that they save. */
-static __host__ __device__ constexpr int counting_slots(int i) { return LEAST_SLOTS << (i < 3 ? i + 1 : i); }
+/* Classes of rows: which rows, who takes them, and what the class gained when it was added, in ms on the matrices of
+ * docs/notebook/spgemm-gpu.md (H200, f64). */
+enum {
+    CLASS_IDLE,   /* no products */
+    CLASS_SMALL,  /* up to 96 products: packs, sorted in registers (short.cu) */
+    CLASS_MERGED, /* 32 neighbours of up to 4 elements and 16 products near the diagonal: a lane each, which merges rows
+                     of B (short.cu). Road networks 0.39 to 0.19 */
+    CLASS_HASHED, /* up to 2,048 products to count, up to 768 entries of C to sum: a warp's table (tables.cu) */
+    /* Columns within 65,536, or 16,384: a bit a column to count (wide.cu). Where B has up to 4,096 columns, rows of
+     * more, or fewer, than NARROW_PRODUCTS products: dense sums (dense.cu); a graph times a thin matrix 41.8 to 6.3. */
+    CLASS_NARROW = CLASS_HASHED + COUNTED_CLASSES,
+    CLASS_NARROWER,
+    CLASS_WIDE, /* all others: a block and a bit a column, sums by parts (wide.cu) */
+    /* More than half of the products distinct, up to 4,096 of them: sorted (sorted.cu). Uniform matrix 6.0 to 4.6 */
+    CLASS_SORTED,
+    CLASS_BLOCK_COUNTED = CLASS_SORTED + 5, /* of these, more than MOST_COUNTED: counted by a block as well */
+    /* Up to 8,192 products: counted as wide rows, and sorted where there are no more than LONG_BLOCKS a
+     * multiprocessor, which holds one block at a time: their parts would hardly keep the device busy. Where columns
+     * are so many that wide rows cost more, counted by a block and sorted however many there are. */
+    CLASS_LONG = CLASS_SORTED + 6,
+    /* Narrow rows of up to 768 entries of C: sums at the rank of the column (ranked.cu). Class i: i & 1 more than
+     * LEAST_RANKED entries, i & 2 not narrower. Finite elements 4.0 to 1.65 with the next but one */
+    CLASS_RANKED = CLASS_SORTED + SORTED_CLASSES,
+    CLASS_TWINS = CLASS_RANKED + RANKED_CLASSES,         /* two hashed rows of equal columns in A at once */
+    CLASS_RANKED_TWINS = CLASS_TWINS + SUMMED_CLASSES,   /* two ranked rows */
+    ROW_CLASSES = CLASS_RANKED_TWINS + RANKED_CLASSES
+};
+enum { LONG_BLOCKS = 8 };
+static_assert(LEAST_SORTED << (CLASS_BLOCK_COUNTED - CLASS_SORTED) == 2 * MOST_COUNTED, "what tables do not count");
+static_assert(CLASS_LONG + 1 == CLASS_RANKED, "the last class");
 
-/* Rows of class SORTED + i have up to LEAST_SORTED << i products. Those of class BLOCK_COUNTED, more than
- * MOST_COUNTED, are counted by a block, too. LONG rows are counted as wide ones, and sorted where there are no more
- * than LONG_BLOCKS a multiprocessor, which holds one block at a time: their parts would hardly keep the device busy.
- * Where columns are so many that wide rows cost more, they are counted by a block and sorted however many there are.
- * Longer rows are wide, and those that the device's shared memory cannot sort. */
-enum { LEAST_SORTED = 128, BLOCK_COUNTED = SORTED + 5, LONG = SORTED + 6, LONG_BLOCKS = 8 };
-static_assert(LEAST_SORTED << (BLOCK_COUNTED - SORTED) == 2 * MOST_COUNTED, "what a warp's tables do not count");
-static_assert(LONG + 1 == RANKED, "the last class");
+/* Slots of the table that counts rows of class CLASS_HASHED + i. For up to 256 products it is a quarter full at most:
+ * twice the slots take no warp from a multiprocessor, and cost less to clear than the probes that they save. */
+static __host__ __device__ constexpr int counting_slots(int i) { return LEAST_SLOTS << (i < 3 ? i + 1 : i); }
 
 /* What is noted of a row: up to MOST_SMALL, the products of a small or idle one; beyond, its class. TWIN marks rows
  * 2i and 2i + 1 whose columns in A are the same: the first stands for both. Alone it says that the row's columns in A
  * are those of the row before it: of the second, and where more than two agree of the first. When sums are formed,
  * that there is nothing to do for the row, whatever its products. */
 enum { TWIN = 128 };
-static_assert(MOST_SMALL + CLASSES <= TWIN, "a note is a byte");
+static_assert(MOST_SMALL + ROW_CLASSES <= TWIN, "a note is a byte");
 
-static __device__ __forceinline__ uint8_t note_of(int c) { return (uint8_t)(c == IDLE ? TWIN : MOST_SMALL + c); }
+static __device__ __forceinline__ uint8_t note_of(int c) { return (uint8_t)(c == CLASS_IDLE ? TWIN : MOST_SMALL + c); }
 static __device__ __forceinline__ int class_of(int note)
 {
     note &= TWIN - 1;
-    return note == 0 ? IDLE : note <= MOST_SMALL ? SMALL : note - MOST_SMALL;
+    return note == 0 ? CLASS_IDLE : note <= MOST_SMALL ? CLASS_SMALL : note - MOST_SMALL;
 }
 
 /* Narrow rows: 8 KB of bits a warp, 25 warps a multiprocessor; 2 KB, and as many warps as it holds, for the narrower
  * ones. One warp is not to be left with a hub. */
 enum { NARROW_WORDS = 2048, NARROWER_WORDS = 512, NARROW_PRODUCTS = 65536 };
 
-/* Where B has few columns every long row is narrow, and dense: it has a sum for each of them, 32 KB at most. NARROW
- * are those of more than NARROW_PRODUCTS products, which are taken first, NARROWER the others. Rows of few products
- * are left to tables and sorting, which need not clear and read all sums: 4,000 rows of 576 products in 4,000 columns
- * take 0.13 ms so and 0.17 by dense sums. */
+/* Where B has few columns every long row is narrow, and dense: it has a sum for each of them, 32 KB at most.
+ * CLASS_NARROW are those of more than NARROW_PRODUCTS products, which are taken first, CLASS_NARROWER the others. Rows
+ * of few products are left to tables and sorting, which need not clear and read all sums: 4,000 rows of 576 products
+ * in 4,000 columns take 0.13 ms so and 0.17 by dense sums. */
 enum { DENSE_COLUMNS = 4096, LEAST_DENSE = 256 };
 static inline int least_dense(const sp_csr *b)
 {
@@ -79,7 +98,7 @@ enum { WIDE_THREADS = 256, WIDE_BLOCKS = MOST_THREADS / WIDE_THREADS, WIDE_WORDS
 /* All that is counted on the device. */
 struct warp_totals {
     unsigned long long products, entries, wide_entries;
-    unsigned int members[CLASSES], placed[CLASSES]; /* rows of a class; rows already listed */
+    unsigned int members[ROW_CLASSES], placed[ROW_CLASSES]; /* rows of a class; rows already listed */
     unsigned int next, compact, scattered;          /* wide row to take; parts of wide rows */
 };
 
@@ -130,12 +149,12 @@ struct class_rows {
 static __device__ __forceinline__ class_rows rows_of(const warp_totals *totals, const int32_t *list, int c)
 {
     unsigned first = 0;
-    for (int d = HASHED; d < c; d++) first += totals->members[d];
+    for (int d = CLASS_HASHED; d < c; d++) first += totals->members[d];
     return {list + first, totals->members[c]};
 }
 
 template <typename V> struct warp_job {
-    row_product<V> product;
+    product_view<V> product;
     int64_t rows;
     warp_totals *totals; /* of the phase */
     const uint8_t *notes;
@@ -236,7 +255,7 @@ enum { FEW_NARROW = 8 };
 template <typename V> static bool few_narrow(const warp_run<V> *run)
 {
     const int64_t few = FEW_NARROW * cuda_state_of(run->context)->processors;
-    return run->known && !run->dense && rows_in(run, NARROW) + rows_in(run, NARROWER) <= few;
+    return run->known && !run->dense && rows_in(run, CLASS_NARROW) + rows_in(run, CLASS_NARROWER) <= few;
 }
 
 /* Launches a kernel with as many blocks as the device holds, at most `most`. */
@@ -291,7 +310,7 @@ static sp_status launch_strided(sp_context *context, Kernel *kernel, int64_t blo
 }
 
 /* Columns of B in windows of what a block has bits for. Beyond FEW_WINDOWS a wide row costs so much, a search of its
- * rows of B a window, that rows of class LONG are counted with a table and sorted however many there are, and that
+ * rows of B a window, that rows of CLASS_LONG are counted with a table and sorted however many there are, and that
  * the index is made before wide rows are counted: wb-edu, 19 windows, 24.4 to 20.6 ms. */
 enum { FEW_WINDOWS = 4 };
 static inline int64_t windows_of(const sp_csr *b) { return b->cols / (32 * WIDE_WORDS) + 1; }
@@ -310,7 +329,7 @@ sp_status find_chains(sp_context *context, bool *can);
 template <typename V, bool PLAIN, bool SUM> sp_status launch_small(warp_run<V> *run);
 template <typename V> sp_status launch_merged(warp_run<V> *run);
 
-/* tables.cu; rows of class HASHED + i and, where A's are compared, TWINS + i */
+/* tables.cu; rows of class CLASS_HASHED + i and, where A's are compared, CLASS_TWINS + i */
 template <typename V, bool PLAIN> sp_status launch_hashed_counts(warp_run<V> *run);
 template <typename V, bool PLAIN> sp_status launch_hashed(warp_run<V> *run, int i);
 
@@ -336,7 +355,7 @@ sp_status sum_dense_rows(sp_context *context, const warp_job<V> &job, const row_
 /* ranked.cu */
 template <typename V> sp_status launch_ranked(warp_run<V> *run);
 
-/* wide.cu: wide rows, to count also those of class LONG; narrow rows to count; values of a known pattern */
+/* wide.cu: wide rows, to count also those of class CLASS_LONG; narrow rows to count; values of a known pattern */
 template <typename V, bool PLAIN> sp_status launch_wide_counts(warp_run<V> *run);
 template <typename V, bool PLAIN> sp_status launch_narrow_counts(warp_run<V> *run);
 template <typename V, bool PLAIN> sp_status launch_wide(warp_run<V> *run);

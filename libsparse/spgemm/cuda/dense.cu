@@ -39,7 +39,7 @@ template <int EACH, typename V> struct dense_entries {
 
 /* Up to 32 rows of B of at most LANES entries; the other places of `rows` hold empty ones. */
 template <int LANES, int DEPTH, typename V, typename Sink>
-static __device__ __forceinline__ void take_rows(const row_product<V> &product, const dense_row *rows, int count,
+static __device__ __forceinline__ void take_rows(const product_view<V> &product, const dense_row *rows, int count,
                                                  Sink &sink)
 {
     constexpr int GROUPS = 32 / LANES, EACH = DEPTH <= LANES ? DEPTH : LANES, STEP = GROUPS * EACH;
@@ -79,7 +79,7 @@ static __device__ __forceinline__ void take_rows(const row_product<V> &product, 
 
 /* Rows of B of more than 32 entries, among others, a lane a row. */
 template <int DEPTH, typename V, typename Sink>
-static __device__ __forceinline__ void take_pieces(const row_product<V> &product, dense_row b, int place,
+static __device__ __forceinline__ void take_pieces(const product_view<V> &product, dense_row b, int place,
                                                    dense_row *rows, Sink &sink)
 {
     const int lane = threadIdx.x & 31;
@@ -106,7 +106,7 @@ static __device__ __forceinline__ void take_pieces(const row_product<V> &product
 
 /* The products of a row into the sink. Columns of A are read two steps ahead, ends of rows of B one. */
 template <int DEPTH, typename V, typename Sink>
-static __device__ __forceinline__ void walk_dense(const row_product<V> &product, int64_t row, dense_row *rows,
+static __device__ __forceinline__ void walk_dense(const product_view<V> &product, int64_t row, dense_row *rows,
                                                   Sink &sink)
 {
     const int lane = threadIdx.x & 31;
@@ -146,7 +146,7 @@ static __device__ __forceinline__ void walk_dense(const row_product<V> &product,
 }
 
 /* The next row of a list, -1 where there is none left. */
-static __device__ __forceinline__ int32_t take_row(const row_list &list)
+static __device__ __forceinline__ int32_t next_row(const row_list &list)
 {
     unsigned at = 0;
     if ((threadIdx.x & 31) == 0) at = atomicAdd(list.next, 1u);
@@ -179,7 +179,7 @@ static __global__ void __launch_bounds__(WARP_THREADS, 12) count_dense(warp_job<
     const int64_t cols = job.product.cols;
     dense_row *rows = own_rows(table_memory, cols, false);
     dense_bits bits = {(uint32_t *)(rows + DENSE_ROWS), cols};
-    for (int32_t row; (row = take_row(list)) >= 0;) {
+    for (int32_t row; (row = next_row(list)) >= 0;) {
         for (int i = threadIdx.x & 31; i < padded(cols) / 32; i += 32) bits.words[i] = 0;
         __syncwarp();
         walk_dense<2>(job.product, row, rows, bits);
@@ -245,7 +245,7 @@ static __global__ void __launch_bounds__(WARP_THREADS, BLOCKS) sum_dense(warp_jo
     const int64_t cols = job.product.cols;
     dense_row *rows = own_rows(table_memory, cols, true);
     dense_sums<V> sums = {(double *)(rows + DENSE_ROWS)};
-    for (int32_t row; (row = take_row(list)) >= 0;) {
+    for (int32_t row; (row = next_row(list)) >= 0;) {
         for (int i = threadIdx.x & 31; i < padded(cols) / 2; i += 32)
             ((double2 *)sums.sums)[i] = make_double2(no_sum<true>(), no_sum<true>());
         __syncwarp();
@@ -266,8 +266,9 @@ template <typename V> static row_list dense_rows(const warp_run<V> *run)
 {
     const unsigned *members = run->known->members;
     unsigned first = 0;
-    for (int c = HASHED; c < NARROW; c++) first += members[c];
-    return {run->job.list + first, run->dense ? members[NARROW] + members[NARROWER] : 0, 1, &run->job.totals->next};
+    for (int c = CLASS_HASHED; c < CLASS_NARROW; c++) first += members[c];
+    const unsigned count = run->dense ? members[CLASS_NARROW] + members[CLASS_NARROWER] : 0;
+    return {run->job.list + first, count, 1, &run->job.totals->next};
 }
 
 template <typename V> sp_status launch_dense_counts(warp_run<V> *run)

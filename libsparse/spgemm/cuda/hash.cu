@@ -65,12 +65,12 @@ template <typename V, sp_aia WAY> struct sum_job : row_operands<V, WAY> {
                         });
         sort_row<THREADS>(cols, values, (int)most_columns(row), (uint32_t *)table.keys, (V *)table.sums);
     }
-    template <int THREADS> __device__ __forceinline__ void drain(int row, wide_sums &sums, char *,
+    template <int THREADS> __device__ __forceinline__ void finish_global(int row, global_sums &sums, char *,
                                                                  block_memory &memory) const
     {
         int32_t *cols = c_cols + offsets[row];
         V *values = c_values + offsets[row];
-        sums.template drain<THREADS>(this->cols, memory.reduce, [=](int place, int32_t col, double sum) {
+        sums.template take_all<THREADS>(this->cols, memory.reduce, [=](int place, int32_t col, double sum) {
             cols[place] = col;
             values[place] = (V)sum;
         });
@@ -110,7 +110,7 @@ struct grouping {
     int32_t *run_counts; /* for cuda_order_rows */
 };
 
-static __device__ int class_of(const grouping &g, int64_t row)
+static __device__ int group_of(const grouping &g, int64_t row)
 {
     const int64_t products = g.products[row], size = g.lengths ? g.lengths[row] : min(products, g.cols);
     int c = 0;
@@ -119,7 +119,7 @@ static __device__ int class_of(const grouping &g, int64_t row)
     return c;
 }
 
-static __global__ void __launch_bounds__(ORDER_THREADS) classify_rows(grouping g)
+static __global__ void __launch_bounds__(ORDER_THREADS) group_rows(grouping g)
 {
     __shared__ uint64_t reduce[32];
     __shared__ uint32_t histogram[MAX_CLASSES];
@@ -129,7 +129,7 @@ static __global__ void __launch_bounds__(ORDER_THREADS) classify_rows(grouping g
     __syncthreads();
     if (row < g.rows) {
         own = g.lengths ? (unsigned long long)g.lengths[row] : (unsigned long long)g.products[row];
-        g.classes[row] = (uint8_t)class_of(g, row);
+        g.classes[row] = (uint8_t)group_of(g, row);
         atomicAdd(&histogram[g.classes[row]], 1u);
     }
     own = block_reduce<ORDER_THREADS>(own, add_op(), reduce);
@@ -322,28 +322,28 @@ static __device__ int take_next(int *next, int count, int *shared_taken)
 
 /* Rows that no table holds: a bit a column, all zero at launch, rounded_cols / 8 bytes a block. */
 template <sp_aia WAY>
-__global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
-    count_wide_rows(count_job job, range_source<WAY> ranges, int count, int *next, char *scratch)
+__global__ void __launch_bounds__(GLOBAL_THREADS, GLOBAL_BLOCKS)
+    count_global_rows(count_job job, range_source<WAY> ranges, int count, int *next, char *scratch)
 {
     __shared__ uint64_t reduce[32];
     __shared__ int taken;
     uint32_t *touched = (uint32_t *)(scratch + rounded_cols(job.cols) / 8 * blockIdx.x);
     for (int i; (i = take_next(next, count, &taken)) >= 0;) {
         const int place = job.spilled[i], row = job.rows[place];
-        walk_columns<WIDE_THREADS>(job, ranges, ranges.row_of_a(place, row), [&](int32_t col) {
+        walk_columns<GLOBAL_THREADS>(job, ranges, ranges.row_of_a(place, row), [&](int32_t col) {
             const uint32_t bit = 1u << (col % 32);
             if (!(__ldcg(touched + col / 32) & bit)) atomicOr(touched + col / 32, bit);
             return true;
         });
         __syncthreads();
         int columns = 0;
-        for (int64_t at = threadIdx.x; at < (job.cols + 31) / 32; at += WIDE_THREADS) {
+        for (int64_t at = threadIdx.x; at < (job.cols + 31) / 32; at += GLOBAL_THREADS) {
             const uint32_t bits = __ldcg(touched + at);
             if (bits == 0) continue;
             columns += __popc(bits);
             __stcg(touched + at, 0u);
         }
-        const int total = block_reduce<WIDE_THREADS>(columns, add_op(), reduce);
+        const int total = block_reduce<GLOBAL_THREADS>(columns, add_op(), reduce);
         if (threadIdx.x == 0) job.lengths[row] = total;
     }
 }
@@ -372,7 +372,7 @@ template <typename V, sp_aia WAY> struct launch_tables {
     numeric_class<job> sum[BLOCK_CLASSES] = {table_class<job, 32, 128, 2, 16>(), table_class<job, 32, 512, 2, 16>(),
                                              table_class<job, 128, 2048, 2, 7>(), table_class<job, 512, 9216, 2, 2>(),
                                              table_class<job, 1024, 18432, 1, 1>()};
-    numeric_class<job> wide = wide_class<job, 0, 0, 2>();
+    numeric_class<job> global = global_class<job, 0, 0, 2>();
 };
 
 /* The GPU's time for the stage, whose parts lie apart. Events are made only when there is a stage. */
@@ -474,7 +474,7 @@ static sp_status group(spgemm_run<V, WAY> *run, const Class *table, bool by_leng
     }
     g.rules.classes = run->usable + 2;
     if (blocks > 0) {
-        classify_rows<<<blocks, ORDER_THREADS, 0, stream>>>(g);
+        group_rows<<<blocks, ORDER_THREADS, 0, stream>>>(g);
         CUDA_CHECK(cudaGetLastError());
     }
     CHECK(cuda_order_rows(context, g.rows, g.classes, g.run_counts, run->order));
@@ -508,7 +508,7 @@ static sp_status launch_count(spgemm_run<V, WAY> *run, const count_job &job, int
 static_assert((int)BLOCK_CLASSES < (int)SIDE_STREAMS, "a stream a class");
 
 /* Scratch for the wide rows: `bytes` a block, for as many of `blocks` blocks as memory allows. */
-static sp_status open_wide(sp_context *context, device_array<char> *scratch, int64_t bytes, int *blocks)
+static sp_status open_global(sp_context *context, device_array<char> *scratch, int64_t bytes, int *blocks)
 {
     size_t available;
     CHECK(cuda_available(context, &available));
@@ -552,7 +552,7 @@ static int lane_bits_for(int64_t products, int64_t entries)
 }
 
 /* The rows that counting with tables gave up on. */
-template <typename V, sp_aia WAY> static sp_status count_wide(spgemm_run<V, WAY> *run, const count_job &job)
+template <typename V, sp_aia WAY> static sp_status count_global(spgemm_run<V, WAY> *run, const count_job &job)
 {
     sp_context *context = run->context;
     cudaStream_t stream = cuda_state_of(context)->stream;
@@ -562,10 +562,10 @@ template <typename V, sp_aia WAY> static sp_status count_wide(spgemm_run<V, WAY>
     CUDA_CHECK(cudaMemcpyAsync(&count, job.spill_count, sizeof count, cudaMemcpyDeviceToHost, stream));
     CHECK(cuda_finish(context));
     if (count == 0) return SP_OK;
-    CHECK(cuda_grid(context, count_wide_rows<WAY>, WIDE_THREADS, 0, count, &blocks));
-    CHECK(open_wide(context, &scratch, bytes, &blocks));
+    CHECK(cuda_grid(context, count_global_rows<WAY>, GLOBAL_THREADS, 0, count, &blocks));
+    CHECK(open_global(context, &scratch, bytes, &blocks));
     CHECK(scratch.fill(0, blocks * bytes));
-    count_wide_rows<WAY><<<blocks, WIDE_THREADS, 0, stream>>>(job, run->ranges, count, run->device_counts->next,
+    count_global_rows<WAY><<<blocks, GLOBAL_THREADS, 0, stream>>>(job, run->ranges, count, run->device_counts->next,
                                                               scratch.data);
     CUDA_CHECK(cudaGetLastError());
     return SP_OK;
@@ -611,7 +611,7 @@ template <typename V, sp_aia WAY> static sp_status symbolic(spgemm_run<V, WAY> *
     job.spilled = spilled.data;
     CHECK(cuda_fork(context));
     CHECK(join(context, launch_counting(run, job)));
-    if (uncertain > 0) CHECK(count_wide(run, job));
+    if (uncertain > 0) CHECK(count_global(run, job));
 
     c->rows = rows;
     c->cols = run->b->cols;
@@ -633,7 +633,7 @@ static sp_status launch_sum(spgemm_run<V, WAY> *run, sum_job<V, WAY> job, int c,
     sp_context *context = run->context;
     const cuda_state *state = cuda_state_of(context);
     const bool wide = c > run->usable;
-    const numeric_class<sum_job<V, WAY>> *kind = wide ? &run->tables.wide : &run->tables.sum[c - 1];
+    const numeric_class<sum_job<V, WAY>> *kind = wide ? &run->tables.global : &run->tables.sum[c - 1];
     work_list work = {};
     int blocks;
     work.own = run->order + run->begin[c];
@@ -644,8 +644,8 @@ static sp_status launch_sum(spgemm_run<V, WAY> *run, sum_job<V, WAY> job, int c,
     CHECK(cuda_full_grid(context, kind->kernel, kind->threads, kind->shared, &blocks));
     if (work.own_count < blocks) blocks = work.own_count;
     if (wide) {
-        CHECK(open_wide(context, scratch, wide_bytes<sum_job<V, WAY>>(job.cols), &blocks));
-        clear_wide<sum_job<V, WAY>><<<blocks, 1024, 0, state->stream>>>(job.cols, scratch->data);
+        CHECK(open_global(context, scratch, global_bytes<sum_job<V, WAY>>(job.cols), &blocks));
+        clear_global<sum_job<V, WAY>><<<blocks, 1024, 0, state->stream>>>(job.cols, scratch->data);
         CUDA_CHECK(cudaGetLastError());
     }
     kind->kernel<<<blocks, kind->threads, kind->shared, wide ? state->stream : state->side[c]>>>(
@@ -693,7 +693,7 @@ template <typename V, sp_aia WAY> static void name_groups(const spgemm_run<V, WA
         named->count = run->begin[c + 1] - run->begin[c];
         if (named->count == 0) continue;
         if (c == 0) snprintf(named->name, sizeof named->name, "PWPR %d", (int)TINY_LANES);
-        else if (c > run->usable) snprintf(named->name, sizeof named->name, "TBPR %d, global", (int)WIDE_THREADS);
+        else if (c > run->usable) snprintf(named->name, sizeof named->name, "TBPR %d, global", (int)GLOBAL_THREADS);
         else
             snprintf(named->name, sizeof named->name, "TBPR %d, %d slots", run->tables.sum[c - 1].threads,
                      run->tables.sum[c - 1].slots);

@@ -7,8 +7,8 @@
  *   most_columns(row)       the row's columns at most
  *   in_f32(row)             whether products are rounded to f32
  *   finish(row, table, …)   takes the row from a table
- *   drain(row, sums, own, …) takes it from sums in global memory, which it leaves untouched; `own` is SCRATCH bytes a
- *                           column beside them
+ *   finish_global(row, sums, own, …)  takes it from sums in global memory, which it leaves untouched; `own` is
+ *                           SCRATCH bytes a column beside them
  *
  * Two accumulators: a table in shared memory, its slots sized to the row; and for rows that no table holds an f64 and
  * a bit a column in global memory, behind a table for the columns that come first where the job wants one. Blocks
@@ -30,7 +30,7 @@
 
 #include "spgemm/cuda/aia.cuh"
 
-enum { WIDE_THREADS = 512, WIDE_BLOCKS = 2 };
+enum { GLOBAL_THREADS = 512, GLOBAL_BLOCKS = 2 };
 
 template <typename V, sp_aia WAY> struct row_operands {
     using value = V;
@@ -254,7 +254,7 @@ template <int SLOTS, int LIMIT, bool SPILLS> struct row_table {
 /* A sum for every column, in global memory, for rows that no table holds: 8 bytes read and written a product, of
  * which the columns hit most stay in the first-level cache. All ones (a NaN that no sum can be) marks an untouched
  * sum; touched columns are noted in a bit mask, from which they come out sorted. */
-struct wide_sums {
+struct global_sums {
     unsigned long long *sums; /* cols, all ones between rows */
     uint32_t *touched;        /* a bit a column, zero between rows */
     __device__ bool full() const { return false; }
@@ -276,7 +276,7 @@ struct wide_sums {
         }
     }
     /* Calls write(i, column, sum) for the i-th touched column, ascending, and clears it; returns their number. */
-    template <int THREADS, typename Write> __device__ int drain(int64_t cols, uint64_t *scratch, Write write)
+    template <int THREADS, typename Write> __device__ int take_all(int64_t cols, uint64_t *scratch, Write write)
     {
         const int64_t words = (cols + 31) / 32;
         int done = 0;
@@ -300,33 +300,33 @@ struct wide_sums {
 /* A table for the columns that come first, which in clustered networks are those hit most, and a sum a column in
  * global memory for those that come when it is full. A column that found the table full finds it full ever after, so
  * that each has one home. */
-template <int SLOTS, int LIMIT> struct near_and_far {
-    row_table<SLOTS, LIMIT, true> near;
-    wide_sums far;
+template <int SLOTS, int LIMIT> struct spilling_sums {
+    row_table<SLOTS, LIMIT, true> table;
+    global_sums overflow;
     __device__ bool full() const { return false; }
 
     template <int N> __device__ __forceinline__ void add(const int32_t (&col)[N], const double (&product)[N])
     {
         int slot[N];
-        int32_t far_col[N];
-        bool any_far = false;
-        near.template find<N>(col, slot);
+        int32_t overflow_col[N];
+        bool overflows = false;
+        table.template find<N>(col, slot);
 #pragma unroll
         for (int u = 0; u < N; u++) {
-            if (slot[u] >= 0) near.sums[slot[u]] = __dadd_rn(near.sums[slot[u]], product[u]);
-            far_col[u] = slot[u] < 0 ? col[u] : EMPTY;
-            any_far = any_far || far_col[u] != EMPTY;
+            if (slot[u] >= 0) table.sums[slot[u]] = __dadd_rn(table.sums[slot[u]], product[u]);
+            overflow_col[u] = slot[u] < 0 ? col[u] : EMPTY;
+            overflows = overflows || overflow_col[u] != EMPTY;
         }
-        if (any_far) far.add<N>(far_col, product);
+        if (overflows) overflow.add<N>(overflow_col, product);
     }
     /* Moves the table's sums to global memory. Ends with a barrier. */
     template <int THREADS> __device__ void flush()
     {
-        for (int i = threadIdx.x; i < near.slots; i += THREADS) {
-            const int32_t col = near.keys[i];
+        for (int i = threadIdx.x; i < table.slots; i += THREADS) {
+            const int32_t col = table.keys[i];
             if (col == EMPTY) continue;
-            atomicOr(far.touched + col / 32, 1u << (col % 32));
-            far.sums[col] = (unsigned long long)__double_as_longlong(near.sums[i]);
+            atomicOr(overflow.touched + col / 32, 1u << (col % 32));
+            overflow.sums[col] = (unsigned long long)__double_as_longlong(table.sums[i]);
         }
         __syncthreads();
     }
@@ -361,7 +361,7 @@ template <int THREADS, int DEPTH, typename V> struct piece {
 /* Hands every product of a row to its sums, one row of B between two barriers. Ends early and returns false when a
  * thread's sums are full. Uniform over the block. */
 template <int THREADS, int DEPTH, typename Job, typename Sums>
-__device__ __forceinline__ bool walk_row(const Job &job, const taken_row &taken,
+__device__ __forceinline__ bool walk_block_row(const Job &job, const taken_row &taken,
                                          walk_memory<THREADS, typename Job::value> &memory, Sums &sums)
 {
     using V = typename Job::value;
@@ -416,7 +416,7 @@ __global__ void __launch_bounds__(THREADS < 64 ? 64 : THREADS, BLOCKS) sum_rows(
     row_table<SLOTS, table_limit<SLOTS>::value, Job::SPILLS> table(table_memory, &memory.fill);
     for (taken_row at; (at = take_row(work, &memory.taken)).row >= 0;) {
         table.template clear<THREADS>(job.most_columns(at.row));
-        if (walk_row<THREADS, DEPTH>(job, at, walk, table)) job.template finish<THREADS>(at.row, table, memory);
+        if (walk_block_row<THREADS, DEPTH>(job, at, walk, table)) job.template finish<THREADS>(at.row, table, memory);
         else if (threadIdx.x == 0) work.spill[atomicAdd(work.spill_count, 1)] = at.row;
     }
 }
@@ -424,45 +424,45 @@ __global__ void __launch_bounds__(THREADS < 64 ? 64 : THREADS, BLOCKS) sum_rows(
 static __host__ __device__ int64_t rounded_cols(int64_t cols) { return cols > 0 ? (cols + 63) / 64 * 64 : 64; }
 
 /* Bytes of global memory that a block of the kernel below needs: sums, bits, and the job's own. */
-template <typename Job> static __host__ __device__ int64_t wide_bytes(int64_t cols)
+template <typename Job> static __host__ __device__ int64_t global_bytes(int64_t cols)
 {
     return rounded_cols(cols) * (int64_t)(sizeof(double) + Job::SCRATCH) + rounded_cols(cols) / 8;
 }
 
 /* Makes a block's share of the scratch ready; every row leaves it so. */
-template <typename Job> static __global__ void clear_wide(int64_t cols, char *scratch)
+template <typename Job> static __global__ void clear_global(int64_t cols, char *scratch)
 {
     const int64_t rounded = rounded_cols(cols);
-    char *own = scratch + wide_bytes<Job>(cols) * blockIdx.x;
-    for (int64_t i = threadIdx.x; i < rounded; i += blockDim.x) ((unsigned long long *)own)[i] = wide_sums::UNTOUCHED;
+    char *own = scratch + global_bytes<Job>(cols) * blockIdx.x;
+    for (int64_t i = threadIdx.x; i < rounded; i += blockDim.x) ((unsigned long long *)own)[i] = global_sums::UNTOUCHED;
     for (int64_t i = threadIdx.x; i < rounded / 32; i += blockDim.x) ((uint32_t *)(own + rounded * 8))[i] = 0;
 }
 
-/* Any rows. `scratch`: wide_bytes a block. Without a table, SLOTS being 0, where columns are hit alike: one of 3,840
+/* Any rows. `scratch`: global_bytes a block. Without a table, SLOTS being 0, where columns are hit alike: one of 3,840
  * slots takes the wide rows of R-MAT 18 from 104 to 129 ms. */
 template <typename Job, int SLOTS, int LIMIT, int DEPTH>
-__global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS) sum_wide_rows(Job job, work_list work, char *scratch)
+__global__ void __launch_bounds__(GLOBAL_THREADS, GLOBAL_BLOCKS) sum_global_rows(Job job, work_list work, char *scratch)
 {
     extern __shared__ __align__(16) double table_memory[];
     __shared__ typename Job::memory memory;
-    __shared__ walk_memory<WIDE_THREADS, typename Job::value> walk;
+    __shared__ walk_memory<GLOBAL_THREADS, typename Job::value> walk;
     const int64_t rounded = rounded_cols(job.cols);
-    char *own = scratch + wide_bytes<Job>(job.cols) * blockIdx.x;
-    wide_sums far = {(unsigned long long *)own, (uint32_t *)(own + rounded * 8)};
+    char *own = scratch + global_bytes<Job>(job.cols) * blockIdx.x;
+    global_sums overflow = {(unsigned long long *)own, (uint32_t *)(own + rounded * 8)};
     for (taken_row at; (at = take_row(work, &memory.taken)).row >= 0;) {
         if constexpr (SLOTS > 0) {
-            near_and_far<SLOTS, LIMIT> sums = {{table_memory, &memory.fill}, far};
-            sums.near.template clear<WIDE_THREADS>(job.most_columns(at.row));
-            walk_row<WIDE_THREADS, DEPTH>(job, at, walk, sums);
-            if (!__syncthreads_or(sums.near.full())) {
-                job.template finish<WIDE_THREADS>(at.row, sums.near, memory);
+            spilling_sums<SLOTS, LIMIT> sums = {{table_memory, &memory.fill}, overflow};
+            sums.table.template clear<GLOBAL_THREADS>(job.most_columns(at.row));
+            walk_block_row<GLOBAL_THREADS, DEPTH>(job, at, walk, sums);
+            if (!__syncthreads_or(sums.table.full())) {
+                job.template finish<GLOBAL_THREADS>(at.row, sums.table, memory);
                 continue;
             }
-            sums.template flush<WIDE_THREADS>();
+            sums.template flush<GLOBAL_THREADS>();
         } else {
-            walk_row<WIDE_THREADS, DEPTH>(job, at, walk, far);
+            walk_block_row<GLOBAL_THREADS, DEPTH>(job, at, walk, overflow);
         }
-        job.template drain<WIDE_THREADS>(at.row, far, own + rounded * 8 + rounded / 8, memory);
+        job.template finish_global<GLOBAL_THREADS>(at.row, overflow, own + rounded * 8 + rounded / 8, memory);
     }
 }
 
@@ -481,9 +481,9 @@ template <typename Job, int THREADS, int SLOTS, int DEPTH, int BLOCKS> static nu
             row_table<SLOTS, table_limit<SLOTS>::value, true>::BYTES};
 }
 
-template <typename Job, int SLOTS, int LIMIT, int DEPTH> static numeric_class<Job> wide_class()
+template <typename Job, int SLOTS, int LIMIT, int DEPTH> static numeric_class<Job> global_class()
 {
-    return {sum_wide_rows<Job, SLOTS, LIMIT, DEPTH>, WIDE_THREADS, SLOTS, INT32_MAX,
+    return {sum_global_rows<Job, SLOTS, LIMIT, DEPTH>, GLOBAL_THREADS, SLOTS, INT32_MAX,
             row_table<SLOTS, LIMIT, true>::BYTES};
 }
 

@@ -119,7 +119,7 @@ static __device__ __forceinline__ pack_places mark_places(bool set, int place)
 /* Writes the entries of a sorted pack, or puts its products into their places: key[i] is that of place 32·i + lane,
  * `heads` are the first of equal columns, `kept` those that the mask lets be, `entry` the first entry of C. */
 template <typename Key, bool PLAIN, typename V>
-static __device__ __forceinline__ void write_pack(const row_product<V> &product,
+static __device__ __forceinline__ void write_pack(const product_view<V> &product,
                                                   const pack_memory<Key, true, PLAIN> &memory,
                                                   const Key (&key)[PACK_KEYS], const pack_bits &bits, int total,
                                                   const pack_places &heads, const pack_places &kept, int64_t entry,
@@ -173,7 +173,7 @@ static __device__ __forceinline__ pack_rows choose_rows(const small_row &own, un
 /* Lists the pack's rows of B that are not empty, a lane an element of A. *total: their products, of which each row's
  * begin at the places that are returned. */
 template <bool SUM, bool PLAIN, typename V>
-static __device__ __forceinline__ pack_places list_rows_of_b(const row_product<V> &product, const pack_rows &pack,
+static __device__ __forceinline__ pack_places list_rows_of_b(const product_view<V> &product, const pack_rows &pack,
                                                              packed_row<PLAIN> *rows, int *total)
 {
     const int lane = threadIdx.x & 31;
@@ -197,7 +197,7 @@ static __device__ __forceinline__ pack_places list_rows_of_b(const row_product<V
 
 /* A product with entry `at` of B, or the numbers of its entries. */
 template <bool PLAIN, typename V, typename Place>
-static __device__ __forceinline__ double term_of(const row_product<V> &product, double weight, Place at)
+static __device__ __forceinline__ double term_of(const product_view<V> &product, double weight, Place at)
 {
     if constexpr (PLACES<V>) return __hiloint2double((int)(uint32_t)weight, (int)at);
     const double value = PLAIN || product.b.values ? (double)__ldg(product.b.values + at) : 1;
@@ -207,7 +207,7 @@ static __device__ __forceinline__ double term_of(const row_product<V> &product, 
 /* The keys of the pack's products, four a lane, and with SUM their terms; `begun`: where those of a row of B begin,
  * `begun_rows`: of a row of C. */
 template <typename Key, bool SUM, bool PLAIN, typename V>
-static __device__ __forceinline__ void form_keys(const row_product<V> &product, const pack_places &begun,
+static __device__ __forceinline__ void form_keys(const product_view<V> &product, const pack_places &begun,
                                                  const pack_places &begun_rows, int total, const pack_bits &bits,
                                                  pack_memory<Key, SUM, PLAIN> &memory, Key (&key)[PACK_KEYS])
 {
@@ -229,7 +229,7 @@ static __device__ __forceinline__ void form_keys(const row_product<V> &product, 
 /* Rows base + lane, small ones only, in packs. Without SUM the lane gets the number of its row's entries; with SUM
  * they are written from `to` on, in the row's lane. */
 template <typename Key, bool SUM, bool PLAIN, typename V>
-static __device__ __forceinline__ int take_packs(const row_product<V> &product, int64_t base, const small_row &own,
+static __device__ __forceinline__ int take_packs(const product_view<V> &product, int64_t base, const small_row &own,
                                                  pack_memory<Key, SUM, PLAIN> &memory, int64_t to, int32_t *cols,
                                                  V *values, const product_places &places)
 {

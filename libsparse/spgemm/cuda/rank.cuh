@@ -23,7 +23,7 @@ static __device__ __forceinline__ void rank_columns(const int32_t *cols, int cou
 template <typename V, bool PLAIN> struct known_sums {
     static constexpr bool SUMS = true;
     static constexpr int ROWS = 1;
-    const row_product<V> &product;
+    const product_view<V> &product;
     counted_places place; /* where V is uint32_t */
     double *sums;
 

@@ -27,7 +27,7 @@ template <typename V> struct ranked_sink {
 /* What a warp sums ROWS rows of the same columns with: the r-th row's sums begin at sums + r·most. The last is
  * nobody's: lanes without an entry read it, as a branch around the reading takes a fifteenth of the time. */
 template <typename V, int ROWS> struct ranked_sums {
-    const row_product<V> &product;
+    const product_view<V> &product;
     row_of_b<true, ROWS> *rows;
     double *sums;
     uint2 *words;
@@ -209,16 +209,16 @@ template <typename V> sp_status launch_ranked(warp_run<V> *run)
     for (int i = RANKED_CLASSES - 1; i >= 0; i--) {
         const int words = i & 2 ? (int)NARROW_WORDS : (int)NARROWER_WORDS;
         const int most = (i & 1 ? (int)MOST_SUMMED : (int)LEAST_RANKED) + 2; /* one is nobody's, two are aligned */
-        if (has_rows(run, RANKED_TWINS + i))
+        if (has_rows(run, CLASS_RANKED_TWINS + i))
             CHECK(launch_tables(run, run->pattern_known ? sum_ranked<V, 2, true> : sum_ranked<V, 2, false>,
-                                ranked_bytes<2>(words, most), rows_in(run, RANKED_TWINS + i), (i + 2) % SMALL_STREAM,
-                                RANKED_TWINS + i, words, most));
-        if (!has_rows(run, RANKED + i)) continue;
+                                ranked_bytes<2>(words, most), rows_in(run, CLASS_RANKED_TWINS + i),
+                                (i + 2) % SMALL_STREAM, CLASS_RANKED_TWINS + i, words, most));
+        if (!has_rows(run, CLASS_RANKED + i)) continue;
         const auto kernel = run->pattern_known ? sum_ranked<V, 1, true> : sum_ranked<V, 1, false>;
         const size_t bytes = ranked_bytes<1>(words, most);
         const int warps = table_warps(bytes);
         CHECK(cuda_leave_cache(run->context, kernel, 32 * warps, warps * bytes)); /* protein 1.65 to 1.5 ms */
-        CHECK(launch_tables(run, kernel, bytes, rows_in(run, RANKED + i), i, RANKED + i, words, most));
+        CHECK(launch_tables(run, kernel, bytes, rows_in(run, CLASS_RANKED + i), i, CLASS_RANKED + i, words, most));
     }
     return SP_OK;
 }

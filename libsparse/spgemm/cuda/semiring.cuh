@@ -21,7 +21,7 @@ static __device__ __forceinline__ int bucket_shift(const bucket_index &index, in
 
 /* What the product is made of. PLAIN below is plus-times of matrices with values, without a mask and with fewer than
  * 2^32 entries in B, for which nothing else is compiled in. */
-template <typename V> struct row_product {
+template <typename V> struct product_view {
     matrix_view<V> a, b;
     int64_t cols;
     sp_semiring semiring;
@@ -33,14 +33,14 @@ template <typename V> struct row_product {
 };
 
 template <bool PLAIN, typename V>
-static __device__ __forceinline__ double multiply(const row_product<V> &product, double a, double b)
+static __device__ __forceinline__ double multiply(const product_view<V> &product, double a, double b)
 {
     if (PLAIN || product.semiring == SP_PLUS_TIMES || product.semiring == SP_MAX_TIMES) return __dmul_rn(a, b);
     return product.semiring == SP_MIN_PLUS ? __dadd_rn(a, b) : 1.0;
 }
 
 template <bool PLAIN, typename V>
-static __device__ __forceinline__ double combine(const row_product<V> &product, double sum, double more)
+static __device__ __forceinline__ double combine(const product_view<V> &product, double sum, double more)
 {
     if (PLAIN || product.semiring == SP_PLUS_TIMES || product.semiring == SP_PLUS_PAIR) return __dadd_rn(sum, more);
     if (product.semiring == SP_MIN_PLUS) return more < sum ? more : sum;
@@ -55,7 +55,7 @@ template <bool PLAIN> static __device__ __forceinline__ double no_sum()
 }
 
 template <bool PLAIN, typename V>
-static __device__ __forceinline__ void add_to(const row_product<V> &product, double *sum, double more)
+static __device__ __forceinline__ void add_to(const product_view<V> &product, double *sum, double more)
 {
     const double old = *sum;
     *sum = !PLAIN && __double2hiint(old) == -1 ? more : combine<PLAIN>(product, old, more);
@@ -63,7 +63,7 @@ static __device__ __forceinline__ void add_to(const row_product<V> &product, dou
 
 /* Whether the mask lets this entry be. */
 template <bool PLAIN, typename V>
-static __device__ __forceinline__ bool allowed(const row_product<V> &product, int64_t row, int32_t col)
+static __device__ __forceinline__ bool allowed(const product_view<V> &product, int64_t row, int32_t col)
 {
     if (PLAIN || !product.mask_offsets) return true;
     int64_t low = product.mask_offsets[row], high = product.mask_offsets[row + 1];

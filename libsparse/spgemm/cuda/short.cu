@@ -37,7 +37,7 @@ template <typename V> static __global__ void __launch_bounds__(WARP_THREADS, 8) 
     int32_t *cols = staged_cols[threadIdx.x / 32];
     row_merge merge = {b.cols};
     for (int64_t base = (int64_t)first_warp() * 32; base < job.rows; base += (int64_t)all_warps() * 32) {
-        if (class_of(job.notes[base]) != MERGED) continue;
+        if (class_of(job.notes[base]) != CLASS_MERGED) continue;
         const int64_t row = min(base + lane, job.rows), next = min(row + 1, job.rows);
         const int64_t begin = a.offsets[row], last = a.offsets[next], start = job.offsets[base];
         const int total = __shfl_sync(FULL_WARP, (int)(job.offsets[next] - start), 31);
@@ -71,7 +71,7 @@ template <typename V, bool PLAIN, bool SUM> sp_status launch_small(warp_run<V> *
     const int64_t wanted = cuda_state_of(run->context)->processors * 64;
     int each = 32;
     while (each > 8 && run->a->rows / each < wanted) each /= 2;
-    if (!has_rows(run, SMALL)) return SP_OK;
+    if (!has_rows(run, CLASS_SMALL)) return SP_OK;
     /* Keys of 32 bits where they can tell eight rows apart. */
     const bool narrow = run->b->cols <= (int64_t)1 << (SUM ? 22 : 29);
     return narrow ? launch(run, small_rows<uint32_t, V, PLAIN, SUM>, WARP_THREADS, 0, INT64_MAX, SMALL_STREAM, each)
@@ -81,7 +81,7 @@ template <typename V, bool PLAIN, bool SUM> sp_status launch_small(warp_run<V> *
 
 template <typename V> sp_status launch_merged(warp_run<V> *run)
 {
-    return has_rows(run, MERGED) ? launch(run, sum_merged<V>, WARP_THREADS, 0, INT64_MAX, 0) : SP_OK;
+    return has_rows(run, CLASS_MERGED) ? launch(run, sum_merged<V>, WARP_THREADS, 0, INT64_MAX, 0) : SP_OK;
 }
 
 template sp_status launch_small<float, true, true>(warp_run<float> *);

@@ -42,7 +42,7 @@ struct small_totals {
 };
 
 template <typename V> struct small_job {
-    row_product<V> product;
+    product_view<V> product;
     int64_t rows;
     bool heavy_only; /* the light rows are summed by warps */
     small_totals *totals;
@@ -65,7 +65,7 @@ template <typename V> static __device__ __forceinline__ int32_t other_row(const 
 /* ---- short rows ------------------------------------------------------------------------------------------ */
 
 /* The products of SMALL_ROWS rows from `base` on; begins[i]: where the elements of row base + i begin. */
-static __device__ __forceinline__ void count_products(const int64_t *b_offsets, const int32_t *a_cols,
+static __device__ __forceinline__ void count_short_products(const int64_t *b_offsets, const int32_t *a_cols,
                                                       const int32_t *begins, unsigned *products)
 {
     enum { LOADS = 4 };
@@ -107,7 +107,7 @@ template <typename V> static __global__ void __launch_bounds__(SMALL_THREADS) co
     if (lane <= SMALL_ROWS) begins[warp][lane] = (int32_t)job.product.a.offsets[min(row, job.rows)];
     if (lane < SMALL_ROWS) products[warp][lane] = 0;
     __syncwarp();
-    count_products(job.product.b.offsets, job.product.a.cols, begins[warp], products[warp]);
+    count_short_products(job.product.b.offsets, job.product.a.cols, begins[warp], products[warp]);
     small_row own = {};
     const bool there = lane < SMALL_ROWS && row < job.rows;
     unsigned count = 0;
@@ -149,7 +149,7 @@ struct alignas(16) factor_row {
     int32_t length;
 };
 
-struct block_memory {
+struct row_memory {
     factor_row factor[SMALL_THREADS];
     uint2 words[WORDS]; /* a bit for each of 32 columns (x), and how many come before them (y) */
     uint64_t scratch[SMALL_WARPS];
@@ -158,8 +158,8 @@ struct block_memory {
 
 /* The factors of up to SMALL_THREADS elements of A from `first` on; returns their number. Ends with a barrier. */
 template <typename V>
-static __device__ __forceinline__ int load_factors(const row_product<V> &product, int64_t first, int64_t last,
-                                                   bool sum, block_memory &memory)
+static __device__ __forceinline__ int load_factors(const product_view<V> &product, int64_t first, int64_t last,
+                                                   bool sum, row_memory &memory)
 {
     factor_row own = {};
     int count;
@@ -224,7 +224,7 @@ static __device__ __forceinline__ void set_bits(uint2 *words, int32_t col)
 }
 
 /* Sets the bits of the columns of `count` rows of B: the block takes chunks of few together, a warp one of many. */
-static __device__ __forceinline__ void mark_columns(const int32_t *cols, int count, block_memory &memory)
+static __device__ __forceinline__ void mark_columns(const int32_t *cols, int count, row_memory &memory)
 {
     enum { LOADS = 4 };
     const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
@@ -254,8 +254,8 @@ static __device__ __forceinline__ void mark_columns(const int32_t *cols, int cou
 /* The bits of a row of C. Returns the factors that are loaded: all of the row's if it has no more than SMALL_THREADS
  * elements. Ends with a barrier. */
 template <typename V>
-static __device__ __forceinline__ int find_columns(const row_product<V> &product, int64_t row, bool sum,
-                                                   block_memory &memory)
+static __device__ __forceinline__ int find_columns(const product_view<V> &product, int64_t row, bool sum,
+                                                   row_memory &memory)
 {
     const int64_t last = product.a.offsets[row + 1];
     int count = 0;
@@ -269,14 +269,14 @@ static __device__ __forceinline__ int find_columns(const row_product<V> &product
 }
 
 /* The number of the next row to take, fetched at the beginning of the row that is done now. */
-static __device__ __forceinline__ void fetch_next(unsigned *taken, block_memory &memory)
+static __device__ __forceinline__ void fetch_next(unsigned *taken, row_memory &memory)
 {
     if (threadIdx.x == 0) memory.next = gridDim.x + atomicAdd(taken, 1u);
 }
 
 template <typename V> static __global__ void __launch_bounds__(SMALL_THREADS) count_others(small_job<V> job)
 {
-    __shared__ block_memory memory;
+    __shared__ row_memory memory;
     const unsigned rows = job.totals->others;
     for (unsigned at = blockIdx.x; at < rows; at = memory.next) {
         const int32_t row = other_row(job, at);
@@ -291,7 +291,7 @@ template <typename V> static __global__ void __launch_bounds__(SMALL_THREADS) co
 
 /* offsets = the sums of the lengths before each row, by one block. */
 static __global__ void __launch_bounds__(SCAN_THREADS)
-    place_rows(int64_t rows, const int32_t *lengths, int64_t *offsets, small_totals *totals)
+    scan_lengths(int64_t rows, const int32_t *lengths, int64_t *offsets, small_totals *totals)
 {
     enum { EACH = 4 };
     __shared__ uint64_t scratch[SCAN_THREADS / 32];
@@ -317,7 +317,7 @@ static __global__ void __launch_bounds__(SCAN_THREADS)
 /* LOADED entries of B a thread are added at once: a tile. */
 enum { LOADED = 4, TILE = LOADED * SMALL_THREADS };
 struct sum_memory {
-    block_memory block;
+    row_memory block;
     double sums[SUMS];
     double term[TILE];    /* products of columns that several rows of the tile have, side by side in A's order */
     uint32_t rows[SUMS];  /* which rows of the tile's chunk have the column: 0 between tiles */
@@ -326,7 +326,7 @@ struct sum_memory {
 };
 
 /* Ranks of the row's columns. Ends with a barrier. */
-static __device__ __forceinline__ void rank_bits(block_memory &memory)
+static __device__ __forceinline__ void rank_bits(row_memory &memory)
 {
     uint2 *own = memory.words + 2 * threadIdx.x;
     const int first = __popc(own[0].x);
@@ -338,7 +338,7 @@ static __device__ __forceinline__ void rank_bits(block_memory &memory)
 }
 
 /* Lists columns of ranks [low, low + SUMS). */
-static __device__ __forceinline__ void list_columns(uint32_t low, const block_memory &memory, uint16_t *cols)
+static __device__ __forceinline__ void list_columns(uint32_t low, const row_memory &memory, uint16_t *cols)
 {
 #pragma unroll
     for (int w = 0; w < 2; w++) {
@@ -351,7 +351,7 @@ static __device__ __forceinline__ void list_columns(uint32_t low, const block_me
 }
 
 /* The place of a column's sum; SUMS or more where it is not among those at hand. */
-static __device__ __forceinline__ uint32_t slot_of(int32_t col, uint32_t low, const block_memory &memory)
+static __device__ __forceinline__ uint32_t slot_of(int32_t col, uint32_t low, const row_memory &memory)
 {
     if (col == EMPTY) return SUMS;
     const uint2 word = memory.words[col / 32];
@@ -364,7 +364,7 @@ template <typename V> struct loaded_entries {
     V value[LOADED];
     int row[LOADED];
 
-    __device__ __forceinline__ void load(const row_product<V> &product, const row_chunk &chunk, int first)
+    __device__ __forceinline__ void load(const product_view<V> &product, const row_chunk &chunk, int first)
     {
         const int lane = threadIdx.x & 31;
 #pragma unroll
@@ -433,7 +433,7 @@ static __device__ __forceinline__ void add_tile(const loaded_entries<V> &entries
 
 /* Adds the products of `count` rows of B, the next tile loaded before the present one is added. */
 template <typename V>
-static __device__ __forceinline__ void add_factors(const row_product<V> &product, int count, uint32_t low,
+static __device__ __forceinline__ void add_factors(const product_view<V> &product, int count, uint32_t low,
                                                    sum_memory &memory)
 {
     const factor_row *factors = memory.block.factor;
@@ -584,7 +584,7 @@ static sp_status count_rows(sp_context *context, const small_job<V> &job, unsign
     count_short<V><<<packs, SMALL_THREADS, 0, stream>>>(job);
     CHECK(cuda_full_grid(context, count_others<V>, SMALL_THREADS, 0, &blocks));
     count_others<V><<<(unsigned)(job.rows < blocks ? job.rows : blocks), SMALL_THREADS, 0, stream>>>(job);
-    place_rows<<<1, SCAN_THREADS, 0, stream>>>(job.rows, job.lengths, job.offsets, job.totals);
+    scan_lengths<<<1, SCAN_THREADS, 0, stream>>>(job.rows, job.lengths, job.offsets, job.totals);
     CUDA_CHECK(cudaGetLastError());
     CUDA_CHECK(cudaMemcpyAsync(totals, job.totals, sizeof *totals, cudaMemcpyDeviceToHost, stream));
     return cuda_finish(context);

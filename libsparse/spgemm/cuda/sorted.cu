@@ -28,7 +28,7 @@ template <int THREADS> struct piece_memory {
  * their way at once, four of a warp's own: more registers would cost warps. Returns their number. Ends with a
  * barrier. */
 template <int THREADS, bool SUM, typename V, typename Take>
-static __device__ __forceinline__ int walk_pieces(const row_product<V> &product, int64_t row,
+static __device__ __forceinline__ int walk_pieces(const product_view<V> &product, int64_t row,
                                                   piece_memory<THREADS> &memory, Take take)
 {
     enum { AHEAD = THREADS == 32 ? 4 : 2, WORDS = piece_memory<THREADS>::WORDS };
@@ -372,13 +372,13 @@ template <int THREADS, int K, typename V> static sp_status launch_sort(warp_run<
 
 template <typename V> sp_status launch_sorts(warp_run<V> *run)
 {
-    CHECK((launch_sort<1024, 8>(run, 2, LONG)));
-    CHECK((launch_sort<512, 8>(run, 1, SORTED + 5)));
-    CHECK((launch_sort<256, 8>(run, 3, SORTED + 4)));
-    CHECK((launch_sort<256, 4>(run, 2, SORTED + 3)));
-    CHECK((launch_sort<128, 4>(run, 1, SORTED + 2)));
-    CHECK((launch_sort<32, 8>(run, 2, SORTED + 1)));
-    return launch_sort<32, 4>(run, 3, SORTED);
+    CHECK((launch_sort<1024, 8>(run, 2, CLASS_LONG)));
+    CHECK((launch_sort<512, 8>(run, 1, CLASS_SORTED + 5)));
+    CHECK((launch_sort<256, 8>(run, 3, CLASS_SORTED + 4)));
+    CHECK((launch_sort<256, 4>(run, 2, CLASS_SORTED + 3)));
+    CHECK((launch_sort<128, 4>(run, 1, CLASS_SORTED + 2)));
+    CHECK((launch_sort<32, 8>(run, 2, CLASS_SORTED + 1)));
+    return launch_sort<32, 4>(run, 3, CLASS_SORTED);
 }
 
 template <int THREADS, typename V> static sp_status launch_count_pieces(warp_run<V> *run, int stream, int c)
@@ -388,8 +388,8 @@ template <int THREADS, typename V> static sp_status launch_count_pieces(warp_run
 
 template <typename V> sp_status launch_piece_counts(warp_run<V> *run)
 {
-    if (run->far && has_rows(run, LONG)) CHECK(launch_count_pieces<1024>(run, 1, LONG));
-    return has_rows(run, BLOCK_COUNTED) ? launch_count_pieces<512>(run, 3, BLOCK_COUNTED) : SP_OK;
+    if (run->far && has_rows(run, CLASS_LONG)) CHECK(launch_count_pieces<1024>(run, 1, CLASS_LONG));
+    return has_rows(run, CLASS_BLOCK_COUNTED) ? launch_count_pieces<512>(run, 3, CLASS_BLOCK_COUNTED) : SP_OK;
 }
 
 template sp_status launch_piece_counts(warp_run<float> *);

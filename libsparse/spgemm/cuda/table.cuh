@@ -11,7 +11,7 @@
 template <typename V, bool PLAIN, bool SUM, int ROWS_ = 1> struct warp_table {
     static constexpr bool SUMS = SUM;
     static constexpr int ROWS = ROWS_;
-    const row_product<V> &product;
+    const product_view<V> &product;
     int64_t row; /* that is in the table */
     int32_t *keys;
     double *sums;   /* row r's begin at sums + r·slots */

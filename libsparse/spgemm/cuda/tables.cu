@@ -12,7 +12,7 @@ template <bool PLAIN, int ROWS> static __host__ __device__ constexpr size_t tabl
 
 template <bool PLAIN, bool SUM, int ROWS, typename V>
 static __device__ __forceinline__ warp_table<V, PLAIN, SUM, ROWS>
-own_table(const row_product<V> &product, unsigned char *memory, int slots, row_of_b<PLAIN, ROWS> **rows)
+own_table(const product_view<V> &product, unsigned char *memory, int slots, row_of_b<PLAIN, ROWS> **rows)
 {
     unsigned char *own = memory + table_bytes<PLAIN, ROWS>(slots, SUM) * (threadIdx.x / 32);
     *rows = (row_of_b<PLAIN, ROWS> *)(own + (SUM ? ROWS * slots * sizeof(double) : 0));
@@ -27,7 +27,7 @@ static __global__ void __launch_bounds__(WARP_THREADS) count_hashed(warp_job<V> 
     let_next_begin();
     const class_rows own = rows_of(job.totals, job.list, c);
     row_of_b<PLAIN, 1> *rows;
-    auto table = own_table<PLAIN, false, 1>(job.product, table_memory, counting_slots(c - HASHED), &rows);
+    auto table = own_table<PLAIN, false, 1>(job.product, table_memory, counting_slots(c - CLASS_HASHED), &rows);
     for (unsigned at = first_warp(); at < own.count; at += all_warps()) {
         table.clear(own.rows[at]);
         walk_row<false>(job.product, table.row, 0, 0, rows, table);
@@ -61,9 +61,9 @@ static __global__ void __launch_bounds__(WARP_THREADS, MOST > 8 ? 4 : LEAST == 8
 template <typename V, bool PLAIN> sp_status launch_hashed_counts(warp_run<V> *run)
 {
     for (int i = COUNTED_CLASSES - 1; i >= 0; i--)
-        if (has_rows(run, HASHED + i))
+        if (has_rows(run, CLASS_HASHED + i))
             CHECK(launch_tables(run, count_hashed<V, PLAIN>, table_bytes<PLAIN, 1>(counting_slots(i), false),
-                                rows_in(run, HASHED + i), i % SMALL_STREAM, HASHED + i));
+                                rows_in(run, CLASS_HASHED + i), i % SMALL_STREAM, CLASS_HASHED + i));
     return SP_OK;
 }
 
@@ -73,14 +73,14 @@ template <typename V, bool PLAIN> sp_status launch_hashed(warp_run<V> *run, int 
     auto kernel = i < 2    ? sum_hashed<V, PLAIN, 1, 4, 1>
                   : i == 2 ? sum_hashed<V, PLAIN, 8, 8, 1>
                            : sum_hashed<V, PLAIN, 16, 32, 1>;
-    if (has_rows(run, HASHED + i))
-        CHECK(launch_tables(run, kernel, table_bytes<PLAIN, 1>(slots, true), rows_in(run, HASHED + i), i, HASHED + i,
-                            slots));
+    if (has_rows(run, CLASS_HASHED + i))
+        CHECK(launch_tables(run, kernel, table_bytes<PLAIN, 1>(slots, true), rows_in(run, CLASS_HASHED + i), i,
+                            CLASS_HASHED + i, slots));
     if constexpr (PLAIN) {
-        if (!run->twins || !has_rows(run, TWINS + i)) return SP_OK;
+        if (!run->twins || !has_rows(run, CLASS_TWINS + i)) return SP_OK;
         auto both = slots / 4 * 3 <= 256 ? sum_hashed<V, true, 1, 8, 2> : sum_hashed<V, true, 8, 32, 2>;
-        CHECK(launch_tables(run, both, table_bytes<true, 2>(slots, true), rows_in(run, TWINS + i), i + 1, TWINS + i,
-                            slots));
+        CHECK(launch_tables(run, both, table_bytes<true, 2>(slots, true), rows_in(run, CLASS_TWINS + i), i + 1,
+                            CLASS_TWINS + i, slots));
     }
     return SP_OK;
 }

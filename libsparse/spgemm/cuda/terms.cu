@@ -51,7 +51,7 @@ struct tile_memory {
 
 /* The product of two entries. */
 template <bool PLAIN, typename V>
-static __device__ __forceinline__ double product_at(const row_product<V> &product, uint2 pair)
+static __device__ __forceinline__ double product_at(const product_view<V> &product, uint2 pair)
 {
     const V a = PLAIN || product.a.values ? __ldg(product.a.values + pair.x) : V(1);
     const V b = PLAIN || product.b.values ? __ldg(product.b.values + pair.y) : V(1);
@@ -60,7 +60,7 @@ static __device__ __forceinline__ double product_at(const row_product<V> &produc
 
 /* A tile's products. A warp takes every eighth group, AHEAD of them on their way at once. */
 template <bool PLAIN, int AHEAD, typename V>
-static __device__ __forceinline__ void form_terms(const row_product<V> &product, const product_terms &terms,
+static __device__ __forceinline__ void form_terms(const product_view<V> &product, const product_terms &terms,
                                                   const product_tile &tile, uint2 groups, double *term)
 {
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
@@ -95,7 +95,7 @@ static __device__ __forceinline__ void form_terms(const row_product<V> &product,
 
 /* Adds up the products of entries that have several, a slice a warp. */
 template <bool PLAIN, typename V>
-static __device__ __forceinline__ void add_terms(const row_product<V> &product, int slices, const uint16_t *list,
+static __device__ __forceinline__ void add_terms(const product_view<V> &product, int slices, const uint16_t *list,
                                                  double *term)
 {
     enum { AHEAD = 4 };
@@ -121,7 +121,7 @@ static __device__ __forceinline__ void add_terms(const row_product<V> &product, 
 
 /* The sum of a long entry, by a warp: 32 products are formed while those before them are added up. */
 template <bool PLAIN, typename V>
-static __device__ __forceinline__ void sum_long(const row_product<V> &product, const product_terms &terms,
+static __device__ __forceinline__ void sum_long(const product_view<V> &product, const product_terms &terms,
                                                 int64_t number, V *values)
 {
     const int lane = threadIdx.x & 31;
@@ -140,7 +140,7 @@ static __device__ __forceinline__ void sum_long(const row_product<V> &product, c
 /* The first blocks take long entries, a warp each, the others a tile each. */
 template <typename V, bool PLAIN>
 static __global__ void __launch_bounds__(TILE_THREADS, MOST_THREADS / TILE_THREADS - !PLAIN)
-    sum_tiles(product_terms terms, row_product<V> product, V *values)
+    sum_tiles(product_terms terms, product_view<V> product, V *values)
 {
     enum { AHEAD = 4, WRITES = 4 };
     __shared__ tile_memory memory;
@@ -466,7 +466,7 @@ static sp_status read_total(sp_context *context, const int64_t *from, int64_t *v
 }
 
 /* The products of each entry of C, by the product of patterns. */
-static sp_status count_products(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked,
+static sp_status count_entry_products(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked,
                                 const sp_csr *pattern, float *products)
 {
     sp_csr a_pattern = *a, b_pattern = *b, c = *pattern;
@@ -491,7 +491,7 @@ static sp_status lay_out(sp_context *context, const sp_csr *a, const sp_csr *b, 
     CHECK(totals.allocate(context, slices + 1));
     CHECK(source->totals.allocate(context, 1));
     CHECK(source->totals.fill(0, 1));
-    CHECK(count_products(context, a, b, masked, pattern, products.data));
+    CHECK(count_entry_products(context, a, b, masked, pattern, products.data));
     CHECK(source->counts.allocate(context, slices * 32));
     CHECK(source->bases.allocate(context, slices + 1));
     count_slices<<<slice_grid(context, slices), TILE_THREADS, 0, stream_of(context)>>>(
@@ -612,7 +612,7 @@ template <typename V>
 static sp_status sum_of(sp_context *context, const product_terms *terms, const sp_csr *a, const sp_csr *b,
                         sp_semiring semiring, sp_csr *c)
 {
-    const row_product<V> product = {view_of<V>(a), view_of<V>(b), b->cols, semiring, NULL, NULL, false, {}};
+    const product_view<V> product = {view_of<V>(a), view_of<V>(b), b->cols, semiring, NULL, NULL, false, {}};
     const bool plain = semiring == SP_PLUS_TIMES && a->values && b->values;
     const int64_t blocks = terms->tiles + (terms->long_entries + TILE_WARPS - 1) / TILE_WARPS;
     auto kernel = plain ? sum_tiles<V, true> : sum_tiles<V, false>;

@@ -27,7 +27,7 @@ template <int U, int ROWS, typename V> struct entries_of_b {
     double weight[ROWS];
 
     template <bool PLAIN, bool SUM, typename Place>
-    __device__ __forceinline__ void load(const row_product<V> &product, int u, bool active, Place at)
+    __device__ __forceinline__ void load(const product_view<V> &product, int u, bool active, Place at)
     {
         col[u] = EMPTY;
         if (!active) return;
@@ -39,7 +39,7 @@ template <int U, int ROWS, typename V> struct entries_of_b {
 
 /* Rows of B one after another, U·32 entries a step, the next step loaded before the present one is taken. */
 template <int U, bool PLAIN, typename V, typename Sink>
-static __device__ __forceinline__ void walk_long(const row_product<V> &product,
+static __device__ __forceinline__ void walk_long(const product_view<V> &product,
                                                  const row_of_b<PLAIN, Sink::ROWS> *rows, int count, Sink &sink)
 {
     const int lane = threadIdx.x & 31;
@@ -72,7 +72,7 @@ static __device__ __forceinline__ void walk_long(const row_product<V> &product,
  * lane stands for a row as well, the k-th row that is not empty for the k-th such lane: `before` products come before
  * the row's own `length`. Rows hold where they would begin if the sequence began at 0. */
 template <bool PLAIN, typename V, typename Sink>
-static __device__ __forceinline__ void walk_flat(const row_product<V> &product,
+static __device__ __forceinline__ void walk_flat(const product_view<V> &product,
                                                  const row_of_b<PLAIN, Sink::ROWS> *rows, int before, int length,
                                                  int total, Sink &sink)
 {
@@ -99,7 +99,7 @@ static __device__ __forceinline__ void walk_flat(const row_product<V> &product,
 
 /* Narrows entries from..to of B, row k, to the columns in [low, high). Both ends are looked for at once. */
 template <typename V>
-static __device__ __forceinline__ void narrow(const row_product<V> &product, int32_t k, int64_t low, int64_t high,
+static __device__ __forceinline__ void narrow(const product_view<V> &product, int32_t k, int64_t low, int64_t high,
                                               int64_t *from, int64_t *to)
 {
     const int32_t *cols = product.b.cols + *from;
@@ -129,7 +129,7 @@ static __device__ __forceinline__ void narrow(const row_product<V> &product, int
 
 /* The products of a row of B a lane, which begins at `from`, one row after another or as one sequence. */
 template <bool PLAIN, typename V, typename Sink>
-static __device__ __forceinline__ void walk_rows(const row_product<V> &product, row_of_b<PLAIN, Sink::ROWS> b,
+static __device__ __forceinline__ void walk_rows(const product_view<V> &product, row_of_b<PLAIN, Sink::ROWS> b,
                                                  int64_t from, row_of_b<PLAIN, Sink::ROWS> *rows, Sink &sink)
 {
     const int length = b.length;
@@ -157,7 +157,7 @@ static __device__ __forceinline__ void walk_rows(const row_product<V> &product, 
 /* The products of a row, or of Sink::ROWS rows of the same columns, into the sink; with PART those of columns in
  * [low, high). 32 elements of A at a time, empty rows of B dropped. `rows`: 32 of the warp's own in shared memory. */
 template <bool PART, bool PLAIN, typename V, typename Sink>
-static __device__ __forceinline__ void walk_row(const row_product<V> &product, int64_t row, int64_t low, int64_t high,
+static __device__ __forceinline__ void walk_row(const product_view<V> &product, int64_t row, int64_t low, int64_t high,
                                                 row_of_b<PLAIN, Sink::ROWS> *rows, Sink &sink)
 {
     const int lane = threadIdx.x & 31;

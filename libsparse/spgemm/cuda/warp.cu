@@ -40,7 +40,7 @@
 #include "spgemm/cuda/terms.cuh"
 
 /* The offsets of C as far as its rows' lengths are known, and lists of the rows of each class. */
-template <typename V> static sp_status place_rows(warp_run<V> *run)
+template <typename V> static sp_status offset_rows(warp_run<V> *run)
 {
     CHECK(cuda_scan_counts(run->context, run->a->rows, run->lengths, run->c->row_offsets));
     return list_classes(run);
@@ -50,7 +50,7 @@ template <typename V> static sp_status place_rows(warp_run<V> *run)
  * rows are short all of them may have been counted. */
 template <typename V, bool PLAIN> static sp_status begin_counting(warp_run<V> *run)
 {
-    CHECK(run->merges ? place_rows(run) : list_classes(run));
+    CHECK(run->merges ? offset_rows(run) : list_classes(run));
     if (run->a->nnz > 16 * run->a->rows) return SP_OK; /* hardly any are small */
     run->streams = STREAMS;
     run->small_counted = true;
@@ -112,10 +112,10 @@ template <typename V> static sp_status join(warp_run<V> *run)
 template <typename V> static sp_status fork_and_join(warp_run<V> *run, sp_status (*launches)(warp_run<V> *))
 {
     int classes = 0;
-    for (int c = SMALL; c < CLASSES; c++) classes += has_rows(run, c);
+    for (int c = CLASS_SMALL; c < ROW_CLASSES; c++) classes += has_rows(run, c);
     run->streams = classes < 2 ? 0 : STREAMS;
-    const bool narrow = (has_rows(run, NARROW) || has_rows(run, NARROWER)) && few_narrow(run);
-    run->chain = narrow || has_rows(run, WIDE) || has_rows(run, LONG) ? (int)CHAIN_STREAM : 0;
+    const bool narrow = (has_rows(run, CLASS_NARROW) || has_rows(run, CLASS_NARROWER)) && few_narrow(run);
+    run->chain = narrow || has_rows(run, CLASS_WIDE) || has_rows(run, CLASS_LONG) ? (int)CHAIN_STREAM : 0;
     run->chained = false;
     CHECK(cuda_fork(run->context, 0));
     CHECK(launches(run));
@@ -180,8 +180,9 @@ static sp_status wait_for_totals(warp_run<V> *run, sp_status (*meanwhile)(warp_r
 /* lengths[i]: entries of row i of C; rows are classified by them. */
 template <typename V, bool PLAIN> static sp_status count_rows(warp_run<V> *run)
 {
-    if (!run->far && run->known->members[LONG] > (unsigned)(LONG_BLOCKS * cuda_state_of(run->context)->processors))
-        run->sorts = LEAST_SORTED << (BLOCK_COUNTED - SORTED);
+    const unsigned few = (unsigned)(LONG_BLOCKS * cuda_state_of(run->context)->processors);
+    if (!run->far && run->known->members[CLASS_LONG] > few)
+        run->sorts = LEAST_SORTED << (CLASS_BLOCK_COUNTED - CLASS_SORTED);
     if (index_pays(run)) CHECK(open_index(run));
     if (run->index.data && run->far) {
         CHECK(index_columns(run, stream_of(run->context)));
@@ -207,7 +208,7 @@ template <typename V> static sp_status set_result(warp_run<V> *run, const sp_csr
     run->job.offsets = c->row_offsets;
     run->job.c_cols = c->col_indices;
     run->job.c_values = (V *)c->values;
-    if (!has_rows(run, WIDE)) return SP_OK;
+    if (!has_rows(run, CLASS_WIDE)) return SP_OK;
     const int64_t most = c->nnz / PART_ENTRIES + c->nnz / MOST_SUMMED + FEW_ENTRIES / LEAST_PART_ENTRIES + 1;
     CHECK(run->parts.allocate(run->context, most));
     run->job.parts = run->parts.data;
@@ -218,17 +219,17 @@ template <typename V> static sp_status set_result(warp_run<V> *run, const sp_csr
 /* No more than SP_SPGEMM_GROUPS: twins are looked for in long rows of A only, merged rows are short. */
 static void name_groups(const warp_totals *totals, sp_spgemm_info *info)
 {
-    static const char *const names[TWINS] = {"", "small", "merged", "hash 128", "hash 256", "hash 512",
+    static const char *const names[CLASS_TWINS] = {"", "small", "merged", "hash 128", "hash 256", "hash 512",
                                              "hash 1024", "", "", "dense", "dense", "wide", "sort 256", "sort 256",
                                              "sort 1024", "sort 1024", "sort 4096", "sort 4096", "sort 8192",
                                              "ranked", "ranked", "ranked", "ranked"};
     unsigned twins = 0;
-    for (int c = TWINS; c < CLASSES; c++) twins += totals->members[c];
+    for (int c = CLASS_TWINS; c < ROW_CLASSES; c++) twins += totals->members[c];
     info->groups = 0;
-    for (int c = IDLE + 1; c <= TWINS; c++) {
-        const unsigned count = c == TWINS ? twins : totals->members[c];
+    for (int c = CLASS_IDLE + 1; c <= CLASS_TWINS; c++) {
+        const unsigned count = c == CLASS_TWINS ? twins : totals->members[c];
         if (count == 0) continue;
-        const char *name = c == TWINS ? "twins" : names[c];
+        const char *name = c == CLASS_TWINS ? "twins" : names[c];
         if (info->groups > 0 && strcmp(info->group[info->groups - 1].name, name) == 0) {
             info->group[info->groups - 1].count += count;
             continue;
@@ -242,7 +243,7 @@ static void name_groups(const warp_totals *totals, sp_spgemm_info *info)
 static bool all_merged(const warp_totals *totals)
 {
     unsigned others = 0;
-    for (int c = SMALL; c < CLASSES; c++) others += c == MERGED ? 0 : totals->members[c];
+    for (int c = CLASS_SMALL; c < ROW_CLASSES; c++) others += c == CLASS_MERGED ? 0 : totals->members[c];
     return others == 0;
 }
 
@@ -270,7 +271,7 @@ static sp_status form_product(sp_context *context, const sp_csr *a, const sp_csr
     /* Finite elements have long rows; comparing short ones costs more than it gains. */
     run.twins = PLAIN && a->nnz > 8 * a->rows && !run.dense;
     run.sorts = PLAIN ? most_sorted(context, b->cols) : 0;
-    run.far = run.sorts >= LEAST_SORTED << (LONG - SORTED) && windows_of(b) > FEW_WINDOWS;
+    run.far = run.sorts >= LEAST_SORTED << (CLASS_LONG - CLASS_SORTED) && windows_of(b) > FEW_WINDOWS;
     run.merges = PLAIN && a->nnz <= 4 * a->rows;
     run.c = c;
     /* Offsets are tried before rows that do not merge are counted. */
@@ -280,7 +281,7 @@ static sp_status form_product(sp_context *context, const sp_csr *a, const sp_csr
     info->products = (int64_t)totals.products;
     if (!run.merges || !all_merged(&totals)) {
         CHECK((count_rows<V, PLAIN>(&run)));
-        CHECK(wait_for_totals(&run, place_rows<V>, &totals));
+        CHECK(wait_for_totals(&run, offset_rows<V>, &totals));
     }
     CHECK(join(&run));
     c->nnz = (int64_t)totals.entries;
@@ -392,10 +393,10 @@ struct kept_rows {
 enum { LEAST_SHARED = 8 };
 static bool are_faster(const warp_totals *totals, int64_t rows, bool dense, bool shared)
 {
-    if (dense) return shared && 2 * ((int64_t)totals->members[NARROW] + totals->members[NARROWER]) >= rows;
+    if (dense) return shared && 2 * ((int64_t)totals->members[CLASS_NARROW] + totals->members[CLASS_NARROWER]) >= rows;
     int64_t twins = 0;
-    for (int i = 0; i < RANKED_CLASSES; i++) twins += totals->members[RANKED_TWINS + i];
-    return 4 * twins >= rows && totals->members[WIDE] == 0;
+    for (int i = 0; i < RANKED_CLASSES; i++) twins += totals->members[CLASS_RANKED_TWINS + i];
+    return 4 * twins >= rows && totals->members[CLASS_WIDE] == 0;
 }
 
 /* Keeps nothing where rows do not suit. */
@@ -408,7 +409,8 @@ static sp_status find_rows(sp_context *context, const sp_csr *a, const sp_csr *b
     CHECK(open_run(context, a, b, &options, &run));
     run.dense = least_dense(b);
     run.twins = !run.dense;
-    run.sorts = std::min(most_sorted(context, b->cols), LEAST_SORTED << (BLOCK_COUNTED - SORTED)); /* none is LONG */
+    /* None is of class LONG. */
+    run.sorts = std::min(most_sorted(context, b->cols), LEAST_SORTED << (CLASS_BLOCK_COUNTED - CLASS_SORTED));
     CHECK(classify_known(&run, pattern));
     CHECK(list_classes(&run));
     CUDA_CHECK(cudaMemcpyAsync(totals, run.totals, sizeof totals, cudaMemcpyDeviceToHost, stream_of(context)));

@@ -25,7 +25,7 @@ struct ordered_bits {
 template <typename V, bool PLAIN> struct bit_sink {
     static constexpr bool SUMS = false;
     static constexpr int ROWS = 1;
-    const row_product<V> &product;
+    const product_view<V> &product;
     int64_t row;
     scattered_bits bits;
     int32_t lowest;
@@ -78,7 +78,7 @@ static __global__ void __launch_bounds__(256)
     fill_index(const warp_totals *totals, int64_t rows, const int64_t *offsets, const int32_t *cols,
                bucket_index index, uint32_t *first)
 {
-    enum { LANES = 8, GROUPS = 256 / LANES, LONG = 512 };
+    enum { LANES = 8, GROUPS = 256 / LANES, LONG_ROW = 512 };
     __shared__ int64_t waiting[GROUPS];
     __shared__ int waits;
     auto fill = [&](int64_t row, int lane, int lanes) {
@@ -91,14 +91,14 @@ static __global__ void __launch_bounds__(256)
             for (int at = i > 0 ? (cols[begin + i - 1] >> shift) + 1 : 0; at <= to; at++) own[at] = (uint32_t)i;
         }
     };
-    if (totals->members[WIDE] == 0) return;
+    if (totals->members[CLASS_WIDE] == 0) return;
     for (int64_t base = (int64_t)blockIdx.x * GROUPS; base < rows; base += (int64_t)gridDim.x * GROUPS) {
         const int64_t row = base + threadIdx.x / LANES, length = row < rows ? offsets[row + 1] - offsets[row] : 0;
         __syncthreads();
         if (threadIdx.x == 0) waits = 0;
         __syncthreads();
-        if (length >= LONG && threadIdx.x % LANES == 0) waiting[atomicAdd(&waits, 1)] = row;
-        else if (length >= LEAST_INDEXED && length < LONG) fill(row, threadIdx.x % LANES, LANES);
+        if (length >= LONG_ROW && threadIdx.x % LANES == 0) waiting[atomicAdd(&waits, 1)] = row;
+        else if (length >= LEAST_INDEXED && length < LONG_ROW) fill(row, threadIdx.x % LANES, LANES);
         __syncthreads();
         for (int i = 0; i < waits; i++) fill(waiting[i], threadIdx.x, 256);
     }
@@ -118,12 +118,12 @@ struct wide_memory {
 };
 static constexpr size_t wide_bytes(int words) { return sizeof(wide_memory) + words * sizeof(uint32_t); }
 
-/* The next row of classes `first` to WIDE; with `more` one of class LONG where there are none left. */
+/* The next row of classes `first` to CLASS_WIDE; with `more` one of class CLASS_LONG where there are none left. */
 static __device__ int take_wide(warp_totals *totals, const int32_t *list, int first, bool more, wide_memory &memory)
 {
     class_rows own = rows_of(totals, list, first);
-    const class_rows others = rows_of(totals, list, LONG);
-    for (int c = first + 1; c <= WIDE; c++) own.count += totals->members[c];
+    const class_rows others = rows_of(totals, list, CLASS_LONG);
+    for (int c = first + 1; c <= CLASS_WIDE; c++) own.count += totals->members[c];
     __syncthreads();
     if (threadIdx.x == 0) {
         const unsigned at = atomicAdd(&totals->next, 1u), other = at - own.count;
@@ -135,7 +135,7 @@ static __device__ int take_wide(warp_totals *totals, const int32_t *list, int fi
 
 /* The row's smallest and largest column. */
 template <typename V>
-static __device__ void find_wide_span(const row_product<V> &product, int row, int64_t *lowest, int64_t *highest,
+static __device__ void find_wide_span(const product_view<V> &product, int row, int64_t *lowest, int64_t *highest,
                                       wide_memory &memory)
 {
     int64_t low = INT64_MAX, high = -1;
@@ -154,7 +154,7 @@ static __device__ void find_wide_span(const row_product<V> &product, int row, in
  * ones; the block shares those of more than SHARED_PIECE. */
 enum { SHARED_PIECE = 2048 };
 template <typename V, bool PLAIN, typename Bits>
-static __device__ void set_bits(const row_product<V> &product, int row, int64_t low, int64_t high, bool whole,
+static __device__ void set_bits(const product_view<V> &product, int row, int64_t low, int64_t high, bool whole,
                                 Bits bits, wide_memory &memory)
 {
     const int64_t last = product.a.offsets[row + 1];
@@ -294,7 +294,7 @@ static __global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
     wide_memory &memory = *(wide_memory *)table_memory;
-    for (int row; (row = take_wide(job.totals, job.list, WIDE, false, memory)) >= 0;) {
+    for (int row; (row = take_wide(job.totals, job.list, CLASS_WIDE, false, memory)) >= 0;) {
         int64_t lowest, highest, to = job.offsets[row];
         find_wide_span(job.product, row, &lowest, &highest, memory);
         const int64_t window = 32 * (int64_t)wide_words;
@@ -338,7 +338,7 @@ static __device__ __forceinline__ void sum_part(const warp_job<V> &job, const ro
 
 template <typename V, bool PLAIN>
 static __device__ __forceinline__ sorted_table<V, PLAIN>
-own_sorted(const row_product<V> &product, unsigned char *memory, int entries, row_of_b<PLAIN, 1> **rows)
+own_sorted(const product_view<V> &product, unsigned char *memory, int entries, row_of_b<PLAIN, 1> **rows)
 {
     unsigned char *own = memory + sorted_bytes<PLAIN>(entries) * (threadIdx.x / 32);
     *rows = (row_of_b<PLAIN, 1> *)own;
@@ -391,7 +391,7 @@ static __global__ void __launch_bounds__(WARP_THREADS) sum_known(warp_job<V> job
 /* Lists the parts of wide rows, a block a row. */
 template <typename V> static __global__ void __launch_bounds__(WIDE_THREADS) list_parts(warp_job<V> job)
 {
-    const class_rows own = rows_of(job.totals, job.list, WIDE);
+    const class_rows own = rows_of(job.totals, job.list, CLASS_WIDE);
     for (unsigned at = blockIdx.x; at < own.count; at += gridDim.x) list_parts_of(job, own.rows[at]);
 }
 
@@ -426,7 +426,8 @@ template <typename V> sp_status index_columns(warp_run<V> *run, cudaStream_t str
 enum { INDEX_SHARE = 4096 };
 template <typename V> bool index_pays(const warp_run<V> *run)
 {
-    return has_rows(run, WIDE) && run->known->members[WIDE] * windows_of(run->b) * INDEX_SHARE >= run->b->nnz;
+    return has_rows(run, CLASS_WIDE) &&
+           run->known->members[CLASS_WIDE] * windows_of(run->b) * INDEX_SHARE >= run->b->nnz;
 }
 template <typename V> sp_status open_index(warp_run<V> *run)
 {
@@ -437,22 +438,22 @@ template <typename V, bool PLAIN> sp_status launch_wide_counts(warp_run<V> *run)
 {
     const int words = wide_words(run->context, run->b->cols);
     const bool narrow = few_narrow(run);
-    const int64_t rows = (narrow ? rows_in(run, NARROW) + rows_in(run, NARROWER) : 0) + rows_in(run, WIDE) +
-                         (run->far ? 0 : rows_in(run, LONG));
+    const int64_t rows = (narrow ? rows_in(run, CLASS_NARROW) + rows_in(run, CLASS_NARROWER) : 0) +
+                         rows_in(run, CLASS_WIDE) + (run->far ? 0 : rows_in(run, CLASS_LONG));
     if (rows == 0) return SP_OK;
     return launch(run, count_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), rows, ALONE, words,
-                  narrow ? (int)NARROW : (int)WIDE, !run->far);
+                  narrow ? (int)CLASS_NARROW : (int)CLASS_WIDE, !run->far);
 }
 
 template <typename V, bool PLAIN> sp_status launch_narrow_counts(warp_run<V> *run)
 {
     if (run->dense || few_narrow(run)) return SP_OK; /* others have them */
-    if (has_rows(run, NARROW))
+    if (has_rows(run, CLASS_NARROW))
         CHECK(launch_tables(run, count_narrow<V, PLAIN, NARROW_WORDS>, narrow_bytes<PLAIN>(NARROW_WORDS),
-                            rows_in(run, NARROW), 1, (int)NARROW));
-    if (has_rows(run, NARROWER))
+                            rows_in(run, CLASS_NARROW), 1, (int)CLASS_NARROW));
+    if (has_rows(run, CLASS_NARROWER))
         CHECK(launch_tables(run, count_narrow<V, PLAIN, NARROWER_WORDS>, narrow_bytes<PLAIN>(NARROWER_WORDS),
-                            rows_in(run, NARROWER), 2, (int)NARROWER));
+                            rows_in(run, CLASS_NARROWER), 2, (int)CLASS_NARROWER));
     return SP_OK;
 }
 
@@ -465,8 +466,8 @@ template <typename V, bool PLAIN> static sp_status launch_parts(warp_run<V> *run
 template <typename V, bool PLAIN> sp_status launch_wide(warp_run<V> *run)
 {
     const int words = wide_words(run->context, run->b->cols);
-    if (!has_rows(run, WIDE)) return SP_OK;
-    CHECK(launch(run, write_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), rows_in(run, WIDE), ALONE, words));
+    if (!has_rows(run, CLASS_WIDE)) return SP_OK;
+    CHECK(launch(run, write_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), rows_in(run, CLASS_WIDE), ALONE, words));
     return run->job.c_values ? launch_parts<V, PLAIN>(run) : SP_OK;
 }
 
@@ -477,7 +478,8 @@ template <typename V, bool PLAIN> sp_status launch_known(warp_run<V> *run)
     CHECK((launch_parts<V, PLAIN>(run)));
     for (int i = SUMMED_CLASSES - 1; i >= 0; i--) {
         const int entries = i + 1 < SUMMED_CLASSES ? LEAST_SLOTS / 2 << i : MOST_SUMMED;
-        CHECK(launch_tables(run, sum_known<V, PLAIN>, sorted_bytes<PLAIN>(entries), INT64_MAX, i, HASHED + i, entries));
+        CHECK(launch_tables(run, sum_known<V, PLAIN>, sorted_bytes<PLAIN>(entries), INT64_MAX, i, CLASS_HASHED + i,
+                            entries));
     }
     return SP_OK;
 }
