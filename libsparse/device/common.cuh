@@ -72,6 +72,10 @@ sp_status sp_cuda_spgemm_hash(sp_context *context, const sp_csr *a, const sp_csr
                               sp_csr *c, sp_spgemm_info *info);
 sp_status sp_cuda_spgemm_warp(sp_context *context, const sp_csr *a, const sp_csr *b,
                                 const sp_spgemm_options *options, sp_csr *c, sp_spgemm_info *info);
+/* Whether the function after it takes the product, and is faster. */
+bool cuda_is_small(const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options);
+sp_status sp_cuda_spgemm_small(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c,
+                               sp_spgemm_info *info);
 /* The places of the products of C's entries, by slices of 32 entries: see spgemm/cuda/terms.cu. */
 struct product_places {
     const uint16_t *counts; /* products of each entry, 0 up to a full slice */

@@ -5,7 +5,6 @@
 
 #include "spgemm/cuda/pack.cuh"
 #include "spgemm/cuda/rank.cuh"
-#include "spgemm/cuda/table.cuh"
 
 /* ---- constants ------------------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #define SPARSE_SPGEMM_PACK_CUH
 
 #include "device/sort.cuh"
-#include "spgemm/cuda/places.cuh"
+#include "spgemm/cuda/semiring.cuh"
 
 /* Neighbouring rows of up to 128 products and 32 elements of A together are a pack. Its products are sorted by row
  * and column, four keys a lane, so that what it adds to C lies side by side. A pack costs some 100 instructions

@@ -1,7 +1,11 @@
-/* The operands of a product, how two values are multiplied and added by its semiring, and what its mask allows. */
+/* The operands of a product, how two values are multiplied and added by its semiring, what its mask allows, and where
+ * products go that a plan lists. */
 #ifndef SPARSE_SPGEMM_SEMIRING_CUH
 #define SPARSE_SPGEMM_SEMIRING_CUH
 
+#include <type_traits>
+
+#include "base/search.h"
 #include "device/common.cuh"
 
 /* Where the entries of each bucket of columns begin in rows of B of LEAST_INDEXED entries or more: entry i of row k's
@@ -66,14 +70,53 @@ template <bool PLAIN, typename V>
 static __device__ __forceinline__ bool allowed(const product_view<V> &product, int64_t row, int32_t col)
 {
     if (PLAIN || !product.mask_offsets) return true;
-    int64_t low = product.mask_offsets[row], high = product.mask_offsets[row + 1];
-    const int64_t end = high;
-    while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (product.mask_cols[middle] < col) low = middle + 1;
-        else high = middle;
-    }
-    return (low < end && product.mask_cols[low] == col) != product.complement;
+    const int64_t end = product.mask_offsets[row + 1];
+    const int64_t at = lower_bound_i32(product.mask_cols, product.mask_offsets[row], end, col);
+    return (at < end && product.mask_cols[at] == col) != product.complement;
 }
+
+/* ---- places of products ---------------------------------------------------------------------------------- */
+
+/* Where V is uint32_t, no sums are formed: the numbers of the entries of A and of B that make a product go to the
+ * product's place (terms.cu). They take the way of the factors: `weight` holds the number in A, `value` that
+ * in B. */
+template <typename V> constexpr bool PLACES = std::is_same_v<V, uint32_t>;
+
+/* Product `number` of entry `entry` of C. A slice of 32 entries lists the first products of all of them, then the
+ * second ones, and so on, each time of those that have as many. */
+static __device__ __forceinline__ void put_product(const product_places &places, int64_t entry, uint32_t number,
+                                                   uint32_t a, uint32_t b)
+{
+    const uint4 *counts = (const uint4 *)(places.counts + entry / 32 * 32);
+    const uint32_t both = number | number << 16, lane = (uint32_t)(entry % 32);
+    uint32_t before = 0;
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+        const uint4 eight = __ldg(counts + q);
+        const uint32_t pair[4] = {eight.x, eight.y, eight.z, eight.w};
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const uint32_t least = __vminu2(pair[i], both), more = __vcmpgtu2(pair[i], both) & 0x10001u;
+            const uint32_t first = 8 * q + 2 * i;
+            before += (least & 0xffff) + (least >> 16);
+            before += first < lane ? more & 1 : 0;
+            before += first + 1 < lane ? more >> 16 : 0;
+        }
+    }
+    places.terms[places.bases[entry / 32] + before] = make_uint2(a, b);
+}
+
+/* Sums that are counters of products, of entries of C from `first` on. */
+struct counted_places {
+    product_places places;
+    int64_t first;
+
+    __device__ __forceinline__ void put(double *sums, int slot, double weight, uint32_t b) const
+    {
+        const double number = sums[slot];
+        sums[slot] = number + 1;
+        put_product(places, first + slot, (uint32_t)number, (uint32_t)weight, b);
+    }
+};
 
 #endif

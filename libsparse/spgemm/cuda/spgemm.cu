@@ -1,5 +1,20 @@
 /* C = A·B on a CUDA device: chooses the algorithm, and cuts A into blocks of rows where C goes to host memory.
  *
+ * The room, from here down:
+ *   small.cu, small_rows.cuh    matrices whose time is latency: four launches, a warp's packs or a block a row
+ *   warp.cu                     all others: two phases, a launch a class of rows
+ *     classes.cuh, classes.cu   the classes, what each is for, and which class takes a row; launches
+ *     short.cu, pack.cuh, merge.cuh   rows of few products: packs sorted in registers, merged rows
+ *     tables.cu                 a warp's hash table
+ *     sorted.cu                 products sorted by a block: rows of nearly distinct columns
+ *     ranked.cu, rank.cuh       sums at the rank of the column: rows whose columns lie close together
+ *     dense.cu                  a sum a column: B of few columns
+ *     wide.cu                   bits by a block, sums by parts: all other rows; the index of B
+ *     walk.cuh, semiring.cuh    the products of a row, in A's order; what they are made of and how they are added
+ *   terms.cu, terms_make.cu     plans: sums of products whose places are listed, and the list
+ *   hash.cu, hash_rows.cuh, numeric.cuh   the paper's hash product in two phases, PWPR and TBPR; Markov's kernels
+ *   aia.cu, aia.cuh             the gather stage of the same paper
+ *
  * A block is a matrix of its own: offsets from 0, columns and values where they lie. Its C is bounded by its products
  * and by its columns; where less room is needed than the bound says, blocks are smaller than they could be, which
  * costs some launches. Where more is needed, since algorithms have tables of their own, the block is halved. The rows
@@ -10,7 +25,6 @@
 #include <string.h>
 
 #include "contract/cuda/contract.cuh"
-#include "spgemm/cuda/small.cuh"
 #include "spgemm/cuda/terms.cuh"
 
 /* Bytes that the algorithms need a row beside C, its offsets included. */

@@ -9,7 +9,7 @@
 #ifndef SPARSE_SPGEMM_WALK_CUH
 #define SPARSE_SPGEMM_WALK_CUH
 
-#include "spgemm/cuda/places.cuh"
+#include "spgemm/cuda/semiring.cuh"
 
 /* A row of B and the elements of A, in ROWS rows of the same columns, that it is multiplied by. */
 template <bool PLAIN, int ROWS> struct alignas(PLAIN && ROWS == 1 ? 16 : 8) row_of_b {

@@ -6,8 +6,7 @@
  *   - merged rows, 32 neighbours of up to 4 elements of A and 16 products each: a lane each, which merges rows of B
  *     (short.cu, merge.cuh);
  *   - small rows, up to 96 products: sorted in registers, neighbours together (short.cu, pack.cuh);
- *   - hashed rows: a warp each, with a table of a power of two of slots in shared memory (tables.cu,
- *     table.cuh); up to 2,048 products to count, up to 768 entries of C to sum; two rows at once where neighbouring
+ *   - hashed rows: a warp each, with a table of a power of two of slots in shared memory (tables.cu); up to 2,048 products to count, up to 768 entries of C to sum; two rows at once where neighbouring
  *     rows of A have the same columns;
  *   - narrow rows, whose columns lie within 65,536: a warp each, or a block each where they are few, and a bit a
  *     column, to count (wide.cu);

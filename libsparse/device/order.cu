@@ -1,27 +1,13 @@
-/* Work on the rows of a product that both products need: how much each row costs, and in which order rows are taken.
+/* Rows class by class, and places by counts.
  *
  * Rows are never moved: a class is a range of an array of row numbers (Li et al., "Accelerating SpGEMM on GPUs with
- * Processing Near HBMs", Algorithm 1). Counting products reads 4 bytes of A and 16 of B's offsets (cached) an entry
- * of A; ordering reads 1 byte a row and writes 4.
+ * Processing Near HBMs"). Ordering reads 1 byte a row and writes 4.
  */
 #include <cub/device/device_scan.cuh>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 
-#include "spgemm/cuda/aia.cuh"
-
-sp_status cuda_row_products(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t *products)
-{
-    if (a->rows == 0) return SP_OK;
-    range_source<SP_AIA_OFF> ranges = {};
-    ranges.a_offsets = a->row_offsets;
-    ranges.b_offsets = b->row_offsets;
-    ranges.a_cols = a->col_indices;
-    count_products<<<(unsigned)((a->rows * 8 + 255) / 256), 256, 0, cuda_state_of(context)->stream>>>(a->rows, ranges,
-                                                                                                      products);
-    CUDA_CHECK(cudaGetLastError());
-    return SP_OK;
-}
+#include "device/common.cuh"
 
 /* Zero for the count after the last, which nobody has written. */
 struct count_before_end {
