@@ -347,9 +347,7 @@ CONTEXT_TEST(skewed_kinds_have_hubs, 0, 1)
 
 CONTEXT_TEST(bad_specifications_are_refused, 0, 1)
 {
-    static const struct {
-        const char *spec, *said;
-    } bad[] = {
+    static const struct { const char *spec, *said; } bad[] = {
         {"", "begins with no kind"},          {"rmat", "rmat:SCALE,DEGREE"},
         {"rmatt:3,4", "begins with no kind"}, {"rma:3,4", "begins with no kind"},
         {"rmat:", "rmat:SCALE,DEGREE"},       {"rmat:3", "rmat:SCALE,DEGREE"},
@@ -408,11 +406,9 @@ TEST(failed_allocations_leave_nothing)
 TEST(interrupts_end_the_making)
 {
     volatile int flag = 1;
-    const sp_context_options options = {.device = "cpu", .threads = 2, .interrupt = &flag};
-    sp_context *context;
+    sp_context *context = test_context_with(0, (sp_context_options){.threads = 2, .interrupt = &flag});
     sp_csr matrix;
     test_mark(&matrix, sizeof matrix);
-    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
     ck_assert_int_eq(generate_matrix(context, "uniform:5000,4", 1, SP_F64, &matrix), SP_ERROR_INTERRUPTED);
     ck_assert_int_eq(generate_matrix(context, "cluster:5000,4", 1, SP_F64, &matrix), SP_ERROR_INTERRUPTED);
     ck_assert(test_is_marked(&matrix, sizeof matrix));

@@ -101,8 +101,7 @@ subject make_subject(sp_context *host, test_random *random, int64_t nodes, doubl
     subject s = {.groups = groups};
     s.g = product_matrix(host, random, nodes, nodes, degree, type, values);
     s.labels = test_block(((size_t)nodes + 1) * sizeof *s.labels);
-    for (int64_t i = 0; i < nodes; i++)
-        s.labels[i] = groups ? draw_label(random, kind, i, nodes, groups) : -1;
+    for (int64_t i = 0; i < nodes; i++) s.labels[i] = groups ? draw_label(random, kind, i, nodes, groups) : -1;
     snprintf(s.name, sizeof s.name, "%lld nodes, degree %g, %lld groups, %s, %s, values %d", (long long)nodes, degree,
              (long long)groups, labelling_names[kind], type == SP_F32 ? "f32" : "f64", (int)values);
     return s;

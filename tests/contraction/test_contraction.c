@@ -225,11 +225,7 @@ CONTEXT_TEST(a_small_graph_gives_what_it_does_by_hand, _i, 1)
                               0, 8, 0,  0,
                               7, 0, 0,  9};
     const int32_t labels[] = {0, 1, 1, -1};
-    const struct {
-        sp_contract_options how;
-        double c[4];
-        int entries;
-    } cases[] = {
+    const struct { sp_contract_options how; double c[4]; int entries; } cases[] = {
         {{.combine = SP_COMBINE_SUM}, {5, 0, 3, 12}, 4},
         {{.combine = SP_COMBINE_SUM, .half_loops = true}, {2.5, 0, 3, 6}, 4},
         {{.combine = SP_COMBINE_SUM, .loops = SP_LOOPS_DROP}, {0, 0, 3, 0}, 2},
@@ -304,10 +300,9 @@ CONTEXT_TEST(impossible_requests_are_refused, _i, 2)
 TEST(interrupt_flag_ends_a_contraction)
 {
     volatile int interrupt = 1;
-    sp_context *host = test_context(0, 1), *context;
+    sp_context *host = test_context(0, 1);
+    sp_context *context = test_context_with(_i, (sp_context_options){.threads = 2, .interrupt = &interrupt});
     subject s = usual_subject(host, 6, SP_F64);
-    const sp_context_options options = {.device = _i ? "cuda" : "cpu", .threads = 2, .interrupt = &interrupt};
-    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
     sp_csr c;
     test_mark(&c, sizeof c);
     ck_assert_int_eq(sp_contract(context, &s.g, s.labels, SP_HOST, s.groups, NULL, &c, NULL), SP_ERROR_INTERRUPTED);

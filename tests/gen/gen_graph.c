@@ -110,8 +110,7 @@ static void islands(void)
     for (int at = 0; at < nodes;) {
         int size = 1 + below(25);
         if (at + size > nodes) size = nodes - at;
-        if (size == 1)
-            edge(at, at, 1);
+        if (size == 1) edge(at, at, 1);
         else
             random_edges(at, size, 2L * size, 0);
         at += size;

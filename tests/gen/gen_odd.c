@@ -42,8 +42,7 @@ static void odd_lists(void)
     for (int line = 2 + below(12); line > 0; line--) {
         const char blank = "\t "[below(2)];
         fputs(labels[below(WORDS)], stdout);
-        for (int field = below(6); field > 0; field--)
-            printf("%c%s%s", blank, labels[below(LABELS)], PICK(values));
+        for (int field = below(6); field > 0; field--) printf("%c%s%s", blank, labels[below(LABELS)], PICK(values));
         putchar('\n');
     }
 }

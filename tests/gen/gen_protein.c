@@ -91,8 +91,7 @@ static void link_second_domain(int node, int member, const family *families, int
     int low = 0, high = count - 1;
     while (low < high) {
         int middle = (low + high + 1) / 2;
-        if (families[middle].first <= member)
-            low = middle;
+        if (families[middle].first <= member) low = middle;
         else
             high = middle - 1;
     }
@@ -109,8 +108,7 @@ static void add_noise(int nodes, double degree)
     int hubs = nodes / 100 < 1 ? 1 : nodes / 100;
     for (long e = 0; e < edges; e++) {
         int a = below(nodes), b;
-        if (random_next(&random_numbers) & 1)
-            b = below(nodes);
+        if (random_next(&random_numbers) & 1) b = below(nodes);
         else
             b = (int)((int64_t)below(hubs) * 97 % nodes);
         double weight = 5 + 4 * random_exponential(&random_numbers);

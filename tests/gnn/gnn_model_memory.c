@@ -75,10 +75,7 @@ HOST_TEST(every_allocation_may_fail_and_nothing_grows_after_the_first_pass, 1)
 TEST(impossible_models_are_refused_and_say_why)
 {
     const gnn_model_options good = {.inputs = 5, .outputs = 3, .hidden = 4};
-    const struct {
-        gnn_model_options o;
-        const char *why;
-    } bad[] = {
+    const struct { gnn_model_options o; const char *why; } bad[] = {
         {{.layer = (gnn_layer)7, .inputs = 5, .outputs = 3, .hidden = 4}, "layer 7 does not exist"},
         {{.layers = 17, .inputs = 5, .outputs = 3, .hidden = 4}, "17 layers; there can be 1 to 16"},
         {{.layers = -1, .inputs = 5, .outputs = 3, .hidden = 4}, "-1 layers; there can be 1 to 16"},

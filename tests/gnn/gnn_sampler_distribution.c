@@ -381,11 +381,8 @@ HOST_TEST(every_failed_allocation_is_survived, 1)
         int64_t succeeded = 0, failed = 0;
         for (int64_t fail = 0; succeeded == 0 || fail < 400; fail++) {
             test_heap heap = {.fail_at = -1};
-            const sp_allocator allocator = test_allocator(&heap);
-            const sp_context_options options = {.device = "cpu", .threads = 1, .allocator = &allocator};
-            place p = {0};
+            place p = {.context = test_heap_context(&heap, 0, 1)};
             gnn_sampler *sampler = NULL;
-            ck_assert_int_eq(sp_context_create(&options, &p.context), SP_OK);
             ck_ok(p.context, gnn_engine_create(p.context, 1, &p.engine));
             const int64_t blocks = heap.live_blocks;
             heap.fail_at = heap.allocations + fail;

@@ -238,8 +238,7 @@ static void check_dense_backward(subject *s, int64_t rows, int64_t in, int64_t o
     double *sums_wanted = numbers(in), *number[2][2], *dw_wanted[2];
     sp_dense g[2], w[2], dw[2], dx = new_matrix(s, rows, in);
     gnn_product_gradient product[2];
-    for (int64_t e = 0; e < rows * in; e++)
-        x[e] = activated(how.activation, z[e]) * kept(s, how.rate, how.site, e);
+    for (int64_t e = 0; e < rows * in; e++) x[e] = activated(how.activation, z[e]) * kept(s, how.rate, how.site, e);
     for (int k = 0; k < count; k++) {
         const int64_t cols = out + k, some = k ? rows - rows / 3 : rows;
         number[k][0] = random_numbers(s, some * cols);

@@ -104,10 +104,7 @@ TEST(writers_survive_a_failed_allocation)
     test_end_heap(context, &heap);
 }
 
-static const struct {
-    const char *graph, *labels;
-    io_label_options options;
-} label_samples[] = {
+static const struct { const char *graph, *labels; io_label_options options; } label_samples[] = {
     {four_numbers, "1\n2\n2\n1\n", {.base = 1}},
     {four_numbers, "2000000000\n7\n7\n7\n", {.base = 1, .compact = true}},
     {four_names, "a x\nb y\nb x\nc z\n", {.base = 1}},

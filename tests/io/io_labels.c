@@ -26,8 +26,7 @@ static const char *groups_of(const io_labelling *l, int64_t nodes)
             at += (size_t)snprintf(text + at, sizeof text - at, first ? "%s%lld:" : "%s", first ? p ? " " : "" : ",",
                                    (long long)p);
             at += (size_t)snprintf(text + at, sizeof text - at, "%d", l->s.col_indices[e]);
-            if (l->s.values)
-                at += (size_t)snprintf(text + at, sizeof text - at, "*%g", ((double *)l->s.values)[e]);
+            if (l->s.values) at += (size_t)snprintf(text + at, sizeof text - at, "*%g", ((double *)l->s.values)[e]);
         }
     for (int64_t p = 0; p < l->names.count; p++)
         at += (size_t)snprintf(text + at, sizeof text - at, "|%.*s", (int)io_name_length(&l->names, p),

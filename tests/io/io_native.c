@@ -175,10 +175,7 @@ TEST(native_binary_is_read_and_its_lies_are_refused)
     sp_context_destroy(context);
 
     for (size_t cut = 4; cut < good.count; cut++) expect_failure(good.data, cut, as(IO_NATIVE), "in: byte ");
-    const struct {
-        binary made;
-        const char *message;
-    } bad[] = {
+    const struct { binary made; const char *message; } bad[] = {
         {binary_matrix(-1, -1, 1, 1, 64), "in: byte 28: a dimension that is not below 2^31 (got -1)"},
         {binary_matrix(2, (int64_t)1 << 31, 1, 1, 64),
          "in: byte 28: a dimension that is not below 2^31 (got 2147483648)"},

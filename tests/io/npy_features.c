@@ -23,9 +23,7 @@ static const char *dense_text(const sp_dense *dense)
 
 CONTEXT_TEST(features_are_read_from_text, 0, 2)
 {
-    static const struct {
-        const char *text, *expected;
-    } cases[] = {
+    static const struct { const char *text, *expected; } cases[] = {
         {"1,2.5,0\n-3,4e2,1\n", "1 2.5 0|-3 400 1|"},
         {"a,b,\"c d\"\r\n1,2,3\r\n4,5,6", "1 2 3|4 5 6|"},
         {"# made by hand\n\nx y\n1 2\n%\n3  4 \n", "1 2|3 4|"},
@@ -96,9 +94,7 @@ CONTEXT_TEST(features_of_numpy_are_taken_as_they_are, 0, 2)
 
 CONTEXT_TEST(features_that_are_none_are_refused, 0, 1)
 {
-    static const struct {
-        const char *text, *sentence;
-    } cases[] = {
+    static const struct { const char *text, *sentence; } cases[] = {
         {"1,2\n3\n", ":2: fewer numbers than in the first row (got \"3\")"},
         {"1,2\n3,4,5\n", ":2: more numbers than in the first row (got \"5\")"},
         {"1,2\n\n3,x\n", ":3: a feature that is no number (got \"x\")"},
@@ -159,11 +155,17 @@ TEST(text_of_features_takes_no_more_memory_than_promised)
 
 /* ---- classes ----------------------------------------------------------------------------------------- */
 
+static void expect_classes(sp_context *context, const char *path, const char *expected)
+{
+    io_classes classes;
+    ck_ok(context, io_read_classes(context, path, NULL, &classes));
+    ck_assert_str_eq(classes_text(&classes), expected);
+    io_classes_free(context, &classes);
+}
+
 CONTEXT_TEST(classes_are_numbers_or_names, 0, 1)
 {
-    static const struct {
-        const char *text, *expected;
-    } cases[] = {
+    static const struct { const char *text, *expected; } cases[] = {
         {"0\n2\n-1\n1\n", "3: 0 2 -1 1"},
         {"# a\r\n 1 \r\n0", "2: 1 0"},
         {"red\nblue green\nred\n", "2: 1 0 1 blue green red"},
@@ -176,19 +178,13 @@ CONTEXT_TEST(classes_are_numbers_or_names, 0, 1)
         {"%%MatrixMarket matrix array integer general\n4 1\n2\n0\n-1\n1\n", "3: 2 0 -1 1"},
         {"%%MatrixMarket matrix coordinate pattern general\n3 1 1\n2 1\n", "1: 0 1 0"},
     };
-    for (size_t c = 0; c < COUNT(cases); c++) {
-        io_classes classes;
-        ck_ok(context, io_read_classes(context, text_of("l.txt", cases[c].text), NULL, &classes));
-        ck_assert_str_eq(classes_text(&classes), cases[c].expected);
-        io_classes_free(context, &classes);
-    }
+    for (size_t c = 0; c < COUNT(cases); c++)
+        expect_classes(context, text_of("l.txt", cases[c].text), cases[c].expected);
 }
 
 CONTEXT_TEST(labels_that_are_missing_are_unknown, 0, 1)
 {
-    static const struct {
-        const char *text, *expected;
-    } cases[] = {
+    static const struct { const char *text, *expected; } cases[] = {
         {"0\nnan\n1\nNaN\n-nan\nNA\nn/a\n#N/A\n<NA>\nNULL\nnone\nNone\n\"\"\n-1\n-1.0\n1\n",
          "2: 0 -1 1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 1"},
         {"NA\n1\n0\n", "2: -1 1 0"},
@@ -202,30 +198,20 @@ CONTEXT_TEST(labels_that_are_missing_are_unknown, 0, 1)
         {"\"none\"\nmild\n\"0.5\"\n", "3: 1 2 0 \"0.5\" \"none\" mild"}, /* quotes are a part of a name */
         {"Nancy\nNaN1\nnano\n", "3: 1 0 2 NaN1 Nancy nano"},
     };
-    for (size_t c = 0; c < COUNT(cases); c++) {
-        io_classes classes;
-        ck_ok(context, io_read_classes(context, text_of("l.txt", cases[c].text), NULL, &classes));
-        ck_assert_str_eq(classes_text(&classes), cases[c].expected);
-        io_classes_free(context, &classes);
-    }
+    for (size_t c = 0; c < COUNT(cases); c++)
+        expect_classes(context, text_of("l.txt", cases[c].text), cases[c].expected);
 }
 
 CONTEXT_TEST(whole_numbers_may_be_written_as_decimals, 0, 1)
 {
-    static const struct {
-        const char *text, *expected;
-    } cases[] = {
+    static const struct { const char *text, *expected; } cases[] = {
         {"1.0\n0.0\nnan\n2.0\n", "3: 1 0 -1 2"},
         {"1.000000000000000000e+00\n-0.0\n3.\n6e0\n", "7: 1 0 3 6"},
         {"class\n1.0\n\n0.0\n", "2: 1 -1 0"},
         {"alpha\nbeta\n1.0\n1\n0.37\n", "5: 3 4 2 1 0 0.37 1 1.0 alpha beta"}, /* names remain names */
     };
-    for (size_t c = 0; c < COUNT(cases); c++) {
-        io_classes classes;
-        ck_ok(context, io_read_classes(context, text_of("l.txt", cases[c].text), NULL, &classes));
-        ck_assert_str_eq(classes_text(&classes), cases[c].expected);
-        io_classes_free(context, &classes);
-    }
+    for (size_t c = 0; c < COUNT(cases); c++)
+        expect_classes(context, text_of("l.txt", cases[c].text), cases[c].expected);
 }
 
 CONTEXT_TEST(floats_of_numpy_are_classes_where_they_are_whole, 0, 1)
@@ -253,9 +239,7 @@ CONTEXT_TEST(floats_of_numpy_are_classes_where_they_are_whole, 0, 1)
                {"<f8", "(1,)", ": element 0 (from 0) is no class (got \"1e+300\"); number the classes", wide + 7, 8}};
     for (size_t c = 0; c < COUNT(good); c++) {
         const bytes file = array_of(good[c].type, "False", good[c].shape, good[c].values, good[c].count);
-        ck_ok(context, io_read_classes(context, file_of("l.npy", file.at, file.count), NULL, &classes));
-        ck_assert_str_eq(classes_text(&classes), good[c].expected);
-        io_classes_free(context, &classes);
+        expect_classes(context, file_of("l.npy", file.at, file.count), good[c].expected);
     }
     for (size_t c = 0; c < COUNT(bad); c++) {
         const bytes file = array_of(bad[c].type, "False", bad[c].shape, bad[c].values, bad[c].count);
@@ -266,10 +250,7 @@ CONTEXT_TEST(floats_of_numpy_are_classes_where_they_are_whole, 0, 1)
 
 CONTEXT_TEST(classes_of_numpy_have_one_dimension_or_two, 0, 1)
 {
-    static const struct {
-        const char *type, *shape, *values, *expected;
-        size_t count;
-    } cases[] = {
+    static const struct { const char *type, *shape, *values, *expected; size_t count; } cases[] = {
         {"|i1", "(3,)", "\1\xff\2", "3: 1 -1 2", 3},
         {"|i1", "(3, 1)", "\1\0\2", "3: 1 0 2", 3},
         {"|b1", "(2, 3)", "\1\0\1\0\0\0", "3: 101 000", 6},
@@ -277,18 +258,13 @@ CONTEXT_TEST(classes_of_numpy_have_one_dimension_or_two, 0, 1)
     };
     for (size_t c = 0; c < COUNT(cases); c++) {
         const bytes file = array_of(cases[c].type, "False", cases[c].shape, cases[c].values, cases[c].count);
-        io_classes classes;
-        ck_ok(context, io_read_classes(context, file_of("l.npy", file.at, file.count), NULL, &classes));
-        ck_assert_str_eq(classes_text(&classes), cases[c].expected);
-        io_classes_free(context, &classes);
+        expect_classes(context, file_of("l.npy", file.at, file.count), cases[c].expected);
     }
 }
 
 CONTEXT_TEST(what_is_no_class_is_refused, 0, 1)
 {
-    static const struct {
-        const char *text, *sentence;
-    } cases[] = {
+    static const struct { const char *text, *sentence; } cases[] = {
         {"0\n-2\n", ":2: a label that is no class (got \"-2\")"},
         {"0\nx\n", ":2: a label that is no class (got \"x\")"},
         {"0\n1.5\n", ":2: a label that is no class (got \"1.5\"); gnn learns classes, not values"},

@@ -24,9 +24,7 @@ static const char *graph_text(const sp_csr *m)
 
 CONTEXT_TEST(graphs_are_read_from_every_format, 0, 2)
 {
-    static const struct {
-        const char *name, *text, *expected, *undirected;
-    } cases[] = {
+    static const struct { const char *name, *text, *expected, *undirected; } cases[] = {
         {"g.tsv", "0\t1\n2\t1\n", "|0 2||", "1|0 2|1|"},
         {"g.csv", "source,target,weight\n0,1,2\n0,1,3\n1,0,4\n", "1:4|0:5||", "1:4|0:4||"},
         {"g.txt", "# edges\n0 1\n1 0 1\n", "1|0||", "1|0||"},
@@ -71,9 +69,7 @@ CONTEXT_TEST(graphs_are_read_from_binary_files, 0, 2)
 
 CONTEXT_TEST(what_is_no_graph_of_numbered_nodes_is_refused, 0, 1)
 {
-    static const struct {
-        const char *name, *text, *sentence;
-    } cases[] = {
+    static const struct { const char *name, *text, *sentence; } cases[] = {
         {"g.tsv", "0 1\n1 3\n", ":2: an end of an edge that is no node (got \"3\")"},
         {"g.tsv", "0 1\n1 -1\n", ":2: an end of an edge that is no node (got \"-1\")"},
         {"g.tsv", "0 1\n1\n", ":2: an end of an edge that is no node (got \"\")"},
@@ -121,9 +117,7 @@ CONTEXT_TEST(class_maps_give_every_node_its_classes, 0, 1)
 
 CONTEXT_TEST(class_maps_that_are_none_are_refused, 0, 1)
 {
-    static const struct {
-        const char *text, *sentence;
-    } cases[] = {
+    static const struct { const char *text, *sentence; } cases[] = {
         {"", ":1: no object"},
         {"{\"0\": 1", ":1: no comma and no end"},
         {"{\"0\": 1,\n\"2\": 1}", ":2: this is no node of the graph"},
@@ -153,9 +147,7 @@ CONTEXT_TEST(class_maps_that_are_none_are_refused, 0, 1)
 
 CONTEXT_TEST(roles_are_read_and_refused, 0, 1)
 {
-    static const struct {
-        const char *text, *sentence;
-    } cases[] = {
+    static const struct { const char *text, *sentence; } cases[] = {
         {"{\"tr\": [0, 3]}", ":1: this is no node of the graph (got \"3]}\")"},
         {"{\"tr\": [0],\n\"va\": [0]}", ": node 0 has two roles"},
         {"{\"train\": [0]}", ":1: no role"},

@@ -149,11 +149,7 @@ static sp_status read_numbers(sp_context *context)
 
 /* ---- tests ---------------------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    sp_status (*read)(sp_context *context);
-    const char *head;
-} readers[] = {
+static const struct { const char *name; sp_status (*read)(sp_context *context); const char *head; } readers[] = {
     {"abc", read_abc, "a b 1\n"},
     {"abc, leniently", read_lenient, "a b 1\n"},
     {"sif", read_sif, "a r b c d\n"},

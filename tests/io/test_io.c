@@ -73,10 +73,7 @@ TEST(text_of_other_systems_is_named)
 TEST(hits_read_as_pairs_are_seen)
 {
 #define HIT "q\ts\t90.5\t100\t1\t0\t1\t100\t1\t100\t1e-5\t 50\n"
-    static const struct {
-        const char *text;
-        bool hits;
-    } cases[] = {{HIT, true},
+    static const struct { const char *text; bool hits; } cases[] = {{HIT, true},
                  {"# BLASTP\n\n# Fields\n" HIT, true},
                  {"q\ts\t90\t100\t1\t0\t1\t100\t1\t100\t1e-5\t50\tmore\r\n", true},
                  {"q\ts\t90\t100\t1\t0\t1\t100\t1\t100\t1e-5\n", false},

@@ -482,10 +482,7 @@ TEST(lists_of_edges_are_no_graphs)
 
 TEST(what_fits_both_ways_is_a_graph_if_counts_fit)
 {
-    static const struct {
-        const char *text;
-        io_format format;
-    } cases[] = {{"3 3\n2 3\n1 3\n1 2\n", IO_METIS},
+    static const struct { const char *text; io_format format; } cases[] = {{"3 3\n2 3\n1 3\n1 2\n", IO_METIS},
                  {"3 3\n2 3\n1 3\n1 2", IO_METIS},
                  {"% c\n\n3 3\r\n2 3\r\n% c\n1 3\r\n1 2\r\n", IO_METIS},
                  {"3 3\n2 3\n1 3\n", IO_ABC},           /* a line too few */

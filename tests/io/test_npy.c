@@ -67,11 +67,7 @@ CONTEXT_TEST(arrays_of_no_dimension_and_of_no_elements_are_read, 0, 1)
 /* Values of every type, in one byte order and the other, become the same f32 and whole numbers. */
 CONTEXT_TEST(every_type_becomes_f32, 0, 2)
 {
-    static const struct {
-        const char *type, *values;
-        size_t count;
-        float expected[3];
-    } cases[] = {
+    static const struct { const char *type, *values; size_t count; float expected[3]; } cases[] = {
         {"|b1", "\0\1\1", 3, {0, 1, 1}},
         {"?", "\1\0\1", 3, {1, 0, 1}},
         {"|i1", "\xff\0\x7f", 3, {-1, 0, 127}},
@@ -111,10 +107,7 @@ CONTEXT_TEST(half_precision_keeps_infinity_and_nan, 0, 1)
 
 CONTEXT_TEST(whole_numbers_that_do_not_fit_are_refused, 0, 1)
 {
-    static const struct {
-        const char *type, *values, *sentence;
-        size_t count;
-    } cases[] = {
+    static const struct { const char *type, *values, *sentence; size_t count; } cases[] = {
         {"<i8", "\0\0\0\0\1\0\0\0", "numbers beyond 32 bits", 8},
         {"<u8", "\0\0\0\0\0\0\0\x80", "numbers of 2^63 and more", 8},
         {"<u4", "\0\0\0\x80", "numbers beyond 32 bits", 4},
@@ -160,9 +153,7 @@ CONTEXT_TEST(text_is_read_narrow_and_wide, 0, 1)
 
 TEST(what_is_no_array_of_numbers_is_refused)
 {
-    static const struct {
-        const char *header, *sentence;
-    } cases[] = {
+    static const struct { const char *header, *sentence; } cases[] = {
         {"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", "elements that are not read (got \"|O\"); Py"},
         {"{'descr': '<c8', 'fortran_order': False, 'shape': (1,)}", "elements that are not read (got \"<c8\")"},
         {"{'descr': '<f16', 'fortran_order': False, 'shape': (1,)}", "elements that are not read"},
@@ -294,10 +285,7 @@ CONTEXT_TEST(members_are_read_however_they_are_written, 0, 2)
 
 CONTEXT_TEST(members_that_cannot_be_read_are_refused, 0, 1)
 {
-    static const struct {
-        member_options how;
-        const char *sentence;
-    } cases[] = {
+    static const struct { member_options how; const char *sentence; } cases[] = {
         {{.wrong = 1}, "a.npy: the checksum is wrong"},
         {{.deflate = true, .wrong = 1}, "a.npy: the checksum is wrong"},
         {{.flags = 1}, "a.npy: it is encrypted"},
@@ -401,10 +389,7 @@ CONTEXT_TEST(matrices_are_read_sorted_and_without_repeated_entries, 0, 2)
 
 CONTEXT_TEST(matrices_that_contradict_themselves_are_refused, 0, 1)
 {
-    static const struct {
-        csr_members m;
-        const char *sentence;
-    } cases[] = {
+    static const struct { csr_members m; const char *sentence; } cases[] = {
         {{"\2\3", "\0\2\3", "\0\3\1", "\5\6\7", "csr", 3, 3, 3}, "no sparse matrix: a column that is not within"},
         {{"\2\3", "\0\2\3", "\0\xff\1", "\5\6\7", "csr", 3, 3, 3}, "no sparse matrix: a column that is not within"},
         {{"\2\3", "\0\4\3", "\0\2\1", "\5\6\7", "csr", 3, 3, 3}, "no sparse matrix: indptr does not ascend"},

@@ -379,9 +379,8 @@ CONTEXT_TEST(inflation_rises_after_forty_iterations, _i, 1)
 TEST(interrupt_flag_ends_the_process)
 {
     volatile int interrupt = 1;
-    sp_context *host = test_context(0, 1), *context;
-    const sp_context_options context_options = {.device = _i ? "cuda" : "cpu", .interrupt = &interrupt};
-    ck_assert_int_eq(sp_context_create(&context_options, &context), SP_OK);
+    sp_context *host = test_context(0, 1);
+    sp_context *context = test_context_with(_i, (sp_context_options){.interrupt = &interrupt});
     sp_csr graph = row_of_nodes(host, 300), start, limit;
     const mcl_options options = defaults();
     mcl_run run;

@@ -74,11 +74,7 @@ typedef enum naive_kind {
     ADD, MIN, MAX, MUL, ARCMAX, ARCSUB, REVERSE, SELFRM, SELFMAX, KNN, KNNJ, CEILNB, ILS, STEP, VALUES
 } naive_kind;
 
-static const struct {
-    const char *spec;
-    naive_kind naive;
-    int count;
-} references[] = {
+static const struct { const char *spec; naive_kind naive; int count; } references[] = {
     {"#add()", ADD, 0},      {"#min()", MIN, 0},         {"#max()", MAX, 0},       {"#mul()", MUL, 0},
     {"#arcmax()", ARCMAX, 0}, {"#arcsub()", ARCSUB, 0},  {"#rev()", REVERSE, 0},   {"#tp()", REVERSE, 0},
     {"#selfrm()", SELFRM, 0}, {"#selfmax()", SELFMAX, 0}, {"#knn(1)", KNN, 1},     {"#knn(4)", KNN, 4},
@@ -223,10 +219,7 @@ TEST(threads_do_not_change_the_result)
 
 CONTEXT_TEST(rand_keeps_about_the_share_asked_for, 0, 2)
 {
-    static const struct {
-        const char *spec;
-        double low, high;
-    } cases[] = {
+    static const struct { const char *spec; double low, high; } cases[] = {
         {"rand(0)", 0, 0}, {"rand(1)", 1, 1}, {"rand(0.3)", 0.27, 0.33}, {"rand(0.8),rand(0.5)", 0.37, 0.43},
     };
     for (size_t k = 0; k < COUNT(cases); k++) {
@@ -243,10 +236,7 @@ CONTEXT_TEST(rand_keeps_about_the_share_asked_for, 0, 2)
 /* What -abc-tf makes of a weight, as mcl -abc-tf ... -write-graph showed. */
 CONTEXT_TEST(value_lists_run_in_f32, 0, 1)
 {
-    static const struct {
-        const char *spec;
-        double weight, expected;
-    } cases[] = {
+    static const struct { const char *spec; double weight, expected; } cases[] = {
         {"mul(0.1),mul(3)", 0.3, 0.0900000036}, {"mul(0.1),mul(3)", 1.7, 0.50999999}, {"add(-0.1)", 0.3, 0.200000018},
         {"add(-0.1)", 0.1, 0},                  {"gq(0.2),add(1)", 0.3, 1.29999995},  {"gq(0.2),add(1)", 0.1, 0},
         {"acos()", 0.1, 1.47062886},            {"acos()", 1.7, 0},                   {"mul(0),add(1)", 2.5, 1},
@@ -312,10 +302,7 @@ CONTEXT_TEST(mistakes_in_a_list_are_named, 0, 1)
 
 CONTEXT_TEST(graphs_that_an_operation_cannot_take_are_refused, 0, 2)
 {
-    static const struct {
-        const char *spec;
-        sp_status status;
-    } cases[] = {
+    static const struct { const char *spec; sp_status status; } cases[] = {
         {"mul(1e38),mul(1e38)", SP_ERROR_NOT_FINITE}, {"log(1)", SP_ERROR_NOT_FINITE},
         {"mul(1e37),#mul()", SP_ERROR_NOT_FINITE},    {"mul(1e37),#step(1)", SP_ERROR_NOT_FINITE},
         {"add(-2),#knn(2)", SP_ERROR_UNSUPPORTED},    {"add(-2),#ceilnb(2)", SP_ERROR_UNSUPPORTED},

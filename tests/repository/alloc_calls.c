@@ -6,6 +6,8 @@
 #include "generate.h"
 #include "mcl.h"
 
+static void release_dense(sp_context *context, void *out) { sp_dense_free(context, out); }
+static void release_cbsr(sp_context *context, void *out) { sp_cbsr_free(context, out); }
 static void release_csr(sp_context *context, void *out) { sp_csr_free(context, out); }
 static void release_block(sp_context *context, void *out) { sp_free(context, *(void **)out); }
 static void release_clustering(sp_context *context, void *out) { mcl_clustering_free(context, out); }
@@ -20,6 +22,15 @@ static void release_nothing(sp_context *context, void *out)
     (void)out;
 }
 static void release_transform(sp_context *context, void *out) { mcl_transform_free(context, *(mcl_transform **)out); }
+
+/* What was made goes out, or is released after a failure. */
+static sp_status hand_over(sp_context *context, sp_status status, void *made, void *out, size_t size,
+                           void (*release)(sp_context *, void *))
+{
+    if (status == SP_OK) memcpy(out, made, size);
+    else release(context, made);
+    return status;
+}
 
 /* call_NAME, which returns what follows. */
 #define CALL(name, ...)                                                                                         \
@@ -85,9 +96,7 @@ static sp_status call_plan_execute_again(sp_context *context, subject *s, void *
     }
     sp_csr_free(context, &before);
     sp_spgemm_plan_free(plan);
-    if (status == SP_OK) memcpy(out, &c, sizeof c);
-    else sp_csr_free(context, &c);
-    return status;
+    return hand_over(context, status, &c, out, sizeof c, release_csr);
 }
 
 CALL(markov, sp_spgemm_markov(context, &s->stochastic, &s->stochastic, &(sp_markov_epilogue){ .cutoff = 1e-3,
@@ -102,9 +111,7 @@ static sp_status call_scale(sp_context *context, subject *s, void *out)
     sp_csr work = {0};
     sp_status status = sp_csr_copy(context, &s->mask, s->mask.space, &work);
     if (status == SP_OK) status = sp_csr_scale(context, &work, factors, factors, SP_HOST);
-    if (status == SP_OK) memcpy(out, &work, sizeof work);
-    else sp_csr_free(context, &work);
-    return status;
+    return hand_over(context, status, &work, out, sizeof work, release_csr);
 }
 
 CALL(extract_rows, sp_csr_extract(context, &s->square, s->rows, 200, NULL, 0, SP_HOST, out))
@@ -188,9 +195,7 @@ static sp_status call_transform_graph(sp_context *context, subject *s, void *out
     status = sp_csr_copy(context, &s->graph, SP_HOST, &work);
     if (status == SP_OK) status = mcl_transform_graph(context, transform, NULL, &work);
     mcl_transform_free(context, transform);
-    if (status == SP_OK) memcpy(out, &work, sizeof work);
-    else sp_csr_free(context, &work);
-    return status;
+    return hand_over(context, status, &work, out, sizeof work, release_csr);
 }
 
 /* ---- contraction --------------------------------------------------------------------------------------- */
@@ -221,9 +226,7 @@ static sp_status call_mirror(sp_context *context, subject *s, void *out)
     sp_status status = sp_csr_copy(context, &s->graph, SP_HOST, &c);
     if (status != SP_OK) return status;
     status = contraction_mirror(context, &c, &symmetric);
-    if (status == SP_OK) memcpy(out, &c, sizeof c);
-    else sp_csr_free(context, &c);
-    return status;
+    return hand_over(context, status, &c, out, sizeof c, release_csr);
 }
 
 static sp_status call_groups(sp_context *context, subject *s, void *out)
@@ -265,8 +268,6 @@ CALL(repeat, contraction_repeat(context, &s->graph, 3, match_labeller, NULL, NUL
 
 enum { WIDTH = 32, KEPT = 5 };
 
-static void release_dense(sp_context *context, void *out) { sp_dense_free(context, out); }
-static void release_cbsr(sp_context *context, void *out) { sp_cbsr_free(context, out); }
 static void release_array(sp_context *context, void *out) { sp_array_free(context, test_space(context), *(void **)out); }
 static void release_spmm_plan(sp_context *context, void *out)
 {
@@ -287,9 +288,7 @@ static sp_status spmm(sp_context *context, subject *s, const sp_spmm_options *op
     if (status == SP_OK) status = sp_dense_create(context, x->rows, x->cols, SP_DENSE_F32, x->space, &y);
     if (status == SP_OK) status = sp_spmm_execute(plan, 2, x, 0, &y);
     sp_spmm_plan_free(plan);
-    if (status == SP_OK) memcpy(out, &y, sizeof y);
-    else sp_dense_free(context, &y);
-    return status;
+    return hand_over(context, status, &y, out, sizeof y, release_dense);
 }
 
 CALL(spmm_rows, spmm(context, s, &(sp_spmm_options){.algorithm = SP_SPMM_ROW_SPLIT, .reduce = SP_REDUCE_MEAN}, out))
@@ -321,9 +320,7 @@ static sp_status call_spmm_argument(sp_context *context, subject *s, void *out)
     if (status == SP_OK) status = sp_spmm_execute_argument(plan, &s->dense, &y, argument);
     sp_array_free(context, space, argument);
     sp_spmm_plan_free(plan);
-    if (status == SP_OK) memcpy(out, &y, sizeof y);
-    else sp_dense_free(context, &y);
-    return status;
+    return hand_over(context, status, &y, out, sizeof y, release_dense);
 }
 
 /* Values for stochastic's entries, from X and X: the gradient of a softmax over those of the rows. */
@@ -356,9 +353,7 @@ static sp_status call_maxk(sp_context *context, subject *s, void *out)
     if (status == SP_OK) status = sp_maxk(context, &x, &kept);
     if (status == SP_OK) status = sp_maxk_expand(context, &kept, &x);
     sp_dense_free(context, &x);
-    if (status == SP_OK) memcpy(out, &kept, sizeof kept);
-    else sp_cbsr_free(context, &kept);
-    return status;
+    return hand_over(context, status, &kept, out, sizeof kept, release_cbsr);
 }
 
 /* Forward and back. */
@@ -375,9 +370,7 @@ static sp_status call_maxk_products(sp_context *context, subject *s, void *out)
     if (status == SP_OK) status = sp_maxk_spmm_backward(plan, &y, &kept);
     sp_spmm_plan_free(plan);
     sp_cbsr_free(context, &kept);
-    if (status == SP_OK) memcpy(out, &y, sizeof y);
-    else sp_dense_free(context, &y);
-    return status;
+    return hand_over(context, status, &y, out, sizeof y, release_dense);
 }
 
 CALL(array, sp_array_create(context, 100, 8, test_space(context), out))

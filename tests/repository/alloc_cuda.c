@@ -191,10 +191,8 @@ TEST(any_call_of_a_product_out_of_core_may_fail)
     t.name = "sp_spmm_execute, out of core";
     test_heap heap = {.fail_at = -1};
     const sp_allocator allocator = test_allocator(&heap);
-    const sp_context_options options = {.device = "cuda", .threads = 2, .allocator = &allocator,
-                                        .memory_budget = 8 << 20};
-    sp_context *context;
-    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    sp_context *context = test_context_with(
+        1, (sp_context_options){.threads = 2, .allocator = &allocator, .memory_budget = 8 << 20});
     subject s = {0};
     ck_ok(context, generate_matrix(context, "uniform:20000,4", 1, SP_F32, &s.stochastic));
     ck_ok(context, sp_dense_create(context, ROWS, COLS, SP_DENSE_F32, SP_HOST, &s.dense));

@@ -44,10 +44,7 @@ TEST(plans_for_vast_widths_work)
 CONTEXT_TEST(more_triples_than_fit_are_refused_before_they_are_read, 0, 1)
 {
     const int32_t indices[1] = {0};
-    const struct {
-        int64_t cols, most;
-        const char *words;
-    } cases[] = {{INT32_MAX, (int64_t)1 << 33, "2^33"},
+    const struct { int64_t cols, most; const char *words; } cases[] = {{INT32_MAX, (int64_t)1 << 33, "2^33"},
                  {(int64_t)1 << 20, (int64_t)1 << 44, "2^44"},
                  {((int64_t)1 << 20) + 1, (int64_t)1 << 43, "2^43"},
                  {1000, (int64_t)1 << 54, "2^54"}};
@@ -69,11 +66,7 @@ TEST(a_context_that_cannot_be_made_has_a_sentence)
 {
     test_heap heap = {.fail_at = 0};
     const sp_allocator allocator = test_allocator(&heap), half = {.allocate = allocator.allocate};
-    const struct {
-        sp_context_options options;
-        sp_status status;
-        const char *words;
-    } cases[] = {
+    const struct { sp_context_options options; sp_status status; const char *words; } cases[] = {
         {{.device = "gpu"}, SP_ERROR_ARGUMENT, "device \"gpu\" is not cpu, cuda, cuda:N or auto"},
         {{.device = "cpu", .threads = -1}, SP_ERROR_ARGUMENT, "-1 threads"},
         {{.device = "cpu", .allocator = &half}, SP_ERROR_ARGUMENT, "allocate and release"},

@@ -276,10 +276,7 @@ TEST(matrices_that_contradict_themselves_are_refused)
 TEST(dense_matrices_that_contradict_themselves_are_refused)
 {
     operands o = open_operands(_i);
-    const struct {
-        sp_dense bad;
-        const char *words;
-    } cases[] = {
+    const struct { sp_dense bad; const char *words; } cases[] = {
         {{NODES, 3, 2, o.x.values, SP_DENSE_F32, o.x.space}, "X is 4 x 3 with stride 2"},
         {{NODES, 3, 3, NULL, SP_DENSE_F32, o.x.space}, "and no values"},
         {{NODES, -3, 3, o.x.values, SP_DENSE_F32, o.x.space}, "X is 4 x -3"},

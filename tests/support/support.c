@@ -118,13 +118,18 @@ int test_run_tables(const char *name, const test_entry *const *tables)
     return failed ? 1 : 0;
 }
 
-sp_context *test_context(int device, int threads)
+sp_context *test_context_with(int device, sp_context_options options)
 {
     sp_context *context;
-    const sp_context_options options = {.device = device ? "cuda" : "cpu", .threads = threads};
+    options.device = device ? "cuda" : "cpu";
     ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
     ck_assert(sp_context_is_cuda(context) == (device != 0));
     return context;
+}
+
+sp_context *test_context(int device, int threads)
+{
+    return test_context_with(device, (sp_context_options){.threads = threads});
 }
 
 sp_space test_space(const sp_context *context) { return sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST; }
@@ -387,11 +392,8 @@ sp_allocator test_allocator(test_heap *heap)
 sp_context *test_heap_context(test_heap *heap, int device, int threads)
 {
     const sp_allocator allocator = test_allocator(heap);
-    const sp_context_options options = {.device = device ? "cuda" : "cpu", .threads = threads,
-                                        .allocator = &allocator, .interrupt = heap->flag};
-    sp_context *context;
-    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
-    return context;
+    return test_context_with(device, (sp_context_options){.threads = threads, .allocator = &allocator,
+                                                          .interrupt = heap->flag});
 }
 
 void test_end_heap(sp_context *context, const test_heap *heap)

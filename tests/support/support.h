@@ -82,6 +82,8 @@ bool test_is_brief(void);
 
 /* A context on device 0 (CPU) or 1 (CUDA) with so many threads (0: all). */
 sp_context *test_context(int device, int threads);
+/* The same with other options; .device is not used. */
+sp_context *test_context_with(int device, sp_context_options options);
 /* Where it computes. */
 sp_space test_space(const sp_context *context);
 

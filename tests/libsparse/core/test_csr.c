@@ -204,8 +204,7 @@ CONTEXT_TEST(check_refuses_matrices_without_arrays_or_with_impossible_sizes, 0, 
                           {.rows = 1, .cols = 1, .nnz = 1, .row_offsets = offsets},
                           {.rows = -1, .cols = 1, .row_offsets = offsets},
                           {.rows = 1, .cols = (int64_t)1 << 31, .nnz = 1, .row_offsets = offsets}};
-    for (size_t i = 0; i < COUNT(odd); i++)
-        ck_assert_int_eq(sp_csr_check(context, &odd[i]), SP_ERROR_MATRIX);
+    for (size_t i = 0; i < COUNT(odd); i++) ck_assert_int_eq(sp_csr_check(context, &odd[i]), SP_ERROR_MATRIX);
 }
 
 /* ---- transpose and inflation --------------------------------------------------------------------------- */

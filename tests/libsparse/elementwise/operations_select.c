@@ -94,9 +94,8 @@ TEST(blocks_of_a_product_keep_their_k_largest)
     const sp_spgemm_options kinds[] = {{0}, {.transpose_b = true, .to_host = true}, {.semiring = SP_OR_AND},
                                        {.mask = &mask, .complement = true, .transpose_a = true},
                                        {.mask = &mask, .semiring = SP_MAX_TIMES}};
-    const sp_context_options limits = {.device = _i ? "cuda" : "cpu", .memory_budget = 16 << 20};
-    sp_context *context = test_context(_i, 0), *limited;
-    ck_assert_int_eq(sp_context_create(&limits, &limited), SP_OK);
+    sp_context *context = test_context(_i, 0);
+    sp_context *limited = test_context_with(_i, (sp_context_options){.memory_budget = 16 << 20});
     for (size_t n = 0; n < COUNT(kinds); n++) {
         test_random random = test_seed(n);
         sp_csr a = test_matrix(context, &random, ROWS, ROWS, 0.04, n % 2 ? SP_F32 : SP_F64, TEST_SIGNED);
@@ -223,10 +222,8 @@ TEST(blocks_of_a_product_survive_failed_allocations)
 {
     test_heap heap = {.fail_at = -1};
     const sp_allocator allocator = test_allocator(&heap);
-    const sp_context_options options = {.device = _i ? "cuda" : "cpu", .threads = 1, .allocator = &allocator,
-                                        .memory_budget = 8 << 20};
-    sp_context *context;
-    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    sp_context *context = test_context_with(
+        _i, (sp_context_options){.threads = 1, .allocator = &allocator, .memory_budget = 8 << 20});
     sp_csr a = spread_matrix(context, 3000, 3000, 20, 7, SP_F64, 1), c;
     const int64_t before = heap.live_blocks;
     sp_spgemm_info info;

@@ -234,14 +234,12 @@ CONTEXT_TEST(what_does_not_fit_is_refused, _i, 1)
 TEST(too_little_device_memory_leaves_nothing)
 {
     enum { BUDGET = 1 << 20, STEP = 1 << 14 };
-    const sp_context_options options = {.device = "cuda", .memory_budget = BUDGET};
     const int32_t down[] = {900, 900, 5}, up[] = {5, 900};
     double factors[5000] = {0};
-    sp_context *context;
+    sp_context *context = test_context_with(1, (sp_context_options){.memory_budget = BUDGET});
     sp_csr host, a, made, pattern;
     void *rest;
     int64_t room = BUDGET;
-    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
     host = spread_matrix(context, 1000, 5000, 8, 7, SP_F32, 1);
     ck_ok(context, sp_csr_copy(context, &host, SP_DEVICE, &a));
     while (sp_array_create(context, room, 1, SP_DEVICE, &rest) != SP_OK) room -= 4096;

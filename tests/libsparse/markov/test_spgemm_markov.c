@@ -362,12 +362,11 @@ HOST_TEST(a_long_first_row_changes_no_other, 1)
 /* A budget too small for all rows at once ends in batches, with the same rows. */
 TEST(memory_budget_changes_nothing_but_batches)
 {
-    sp_context *host = test_context(0, 1), *plenty = test_context(_i, 2), *little;
+    sp_context *host = test_context(0, 1), *plenty = test_context(_i, 2);
+    sp_context *little = test_context_with(_i, (sp_context_options){.threads = 2, .memory_budget = 6 << 20});
     test_random random = test_seed(13);
     sp_csr m = test_stochastic(host, &random, 1500, 60), c, d;
     const sp_markov_epilogue epilogue = epilogues[2];
-    const sp_context_options options = {.device = _i ? "cuda" : "cpu", .threads = 2, .memory_budget = 6 << 20};
-    ck_assert_int_eq(sp_context_create(&options, &little), SP_OK);
     ck_ok(plenty, sp_spgemm_markov(plenty, &m, &m, &epilogue, &c, NULL, NULL));
     ck_ok(little, sp_spgemm_markov(little, &m, &m, &epilogue, &d, NULL, NULL));
     test_to_host(plenty, &c);
@@ -412,9 +411,8 @@ CONTEXT_TEST(operands_that_do_not_fit_are_refused, _i, 1)
 TEST(interrupt_flag_ends_a_product)
 {
     volatile int interrupt = 1;
-    sp_context *host = test_context(0, 1), *context;
-    const sp_context_options options = {.device = _i ? "cuda" : "cpu", .interrupt = &interrupt};
-    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    sp_context *host = test_context(0, 1);
+    sp_context *context = test_context_with(_i, (sp_context_options){.interrupt = &interrupt});
     test_random random = test_seed(5);
     sp_csr a = test_stochastic(host, &random, 500, 30), c = {0};
     ck_assert_int_eq(sp_spgemm_markov(context, &a, &a, &epilogues[0], &c, NULL, NULL), SP_ERROR_INTERRUPTED);

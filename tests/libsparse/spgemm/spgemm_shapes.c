@@ -101,8 +101,7 @@ SHAPE(heaps_beside_empty_ranges)
     enum { INNER = 2600 };
     entry_list list = {0};
     for (int i = 0; i < LIMITS; i++)
-        for (int64_t j = 0; j < limit(i) && j < INNER; j++)
-            entry_add(&list, i, j * 7 % INNER, product_value(random));
+        for (int64_t j = 0; j < limit(i) && j < INNER; j++) entry_add(&list, i, j * 7 % INNER, product_value(random));
     sp_csr a = entry_matrix(host, &list, LIMITS, INNER, type, false);
     for (int64_t j = 0; j < INNER; j++)
         for (size_t c = 0; c < COUNT(columns); c++)

@@ -138,11 +138,9 @@ TEST(failed_allocations_leave_nothing)
 TEST(interrupts_end_the_calls)
 {
     volatile int flag = 1;
-    const sp_context_options options = {.device = "cpu", .threads = 2, .interrupt = &flag};
-    sp_context *context;
+    sp_context *context = test_context_with(0, (sp_context_options){.threads = 2, .interrupt = &flag});
     sp_dense x;
     sp_cbsr kept;
-    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
     ck_ok(context, sp_dense_create(context, 10, 10, SP_DENSE_F32, SP_HOST, &x));
     ck_ok(context, sp_cbsr_create(context, 10, 10, 2, SP_DENSE_F32, &kept));
     memset(x.values, 0, 100 * sizeof(float));

@@ -10,11 +10,8 @@ enum { BUDGET = 3 << 20 };
 
 static sp_context *limited_context(size_t bytes, const sp_allocator *allocator, const volatile int *interrupt)
 {
-    const sp_context_options options = {.device = "cuda", .threads = 2, .memory_budget = bytes,
-                                        .allocator = allocator, .interrupt = interrupt};
-    sp_context *context;
-    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
-    return context;
+    return test_context_with(1, (sp_context_options){.threads = 2, .memory_budget = bytes, .allocator = allocator,
+                                                     .interrupt = interrupt});
 }
 
 static sp_context *budget_context(const sp_allocator *allocator, const volatile int *interrupt)
@@ -55,10 +52,7 @@ static void finish_device(void)
 /* One operand may lie on the device: 0 none, 1 X, 2 Y. Both contexts get the same. */
 static void same_as_in_core(uint64_t seed)
 {
-    static const struct {
-        sp_value_type a;
-        sp_dense_type x, y;
-    } types[] = {
+    static const struct { sp_value_type a; sp_dense_type x, y; } types[] = {
         {SP_F32, SP_DENSE_F32, SP_DENSE_F32}, {SP_F64, SP_DENSE_F64, SP_DENSE_F64},
         {SP_F32, SP_DENSE_F16, SP_DENSE_F16}, {SP_F32, SP_DENSE_BF16, SP_DENSE_F32},
     };
@@ -226,11 +220,7 @@ TEST(narrow_tiles_have_the_bits_of_products_in_core)
 /* X has so many rows that no tile of its columns fits: sums by ranges of rows, and no extremes. */
 TEST(ranges_of_x_are_summed_where_no_tile_fits)
 {
-    static const struct {
-        int64_t rows, cols, width, gap;
-        sp_dense_type x, y;
-        double beta;
-    } cases[] = {
+    static const struct { int64_t rows, cols, width, gap; sp_dense_type x, y; double beta; } cases[] = {
         {3000, 99000, 32, 0, SP_DENSE_F32, SP_DENSE_F32, 0},  {500, 1000000, 1, 0, SP_DENSE_F32, SP_DENSE_F32, 0.5},
         {2000, 99000, 77, 3, SP_DENSE_F32, SP_DENSE_F32, -2}, {1000, 99000, 50, 0, SP_DENSE_F64, SP_DENSE_F64, 1},
         {2000, 99000, 64, 8, SP_DENSE_F16, SP_DENSE_F16, 3},  {2000, 99000, 40, 1, SP_DENSE_BF16, SP_DENSE_F32, 0},

@@ -91,8 +91,7 @@ DEVICE_TEST(new_values_replace_the_old_ones, _i, 2)
         sp_spmm_plan *plan;
         ck_ok(host, sp_csr_copy(host, &first, SP_HOST, &second));
         if (!second.values) ck_ok(host, sp_alloc(host, second.nnz, type == SP_F32 ? 4 : 8, &second.values));
-        for (int64_t k = 0; k < second.nnz; k++)
-            test_set(&second, k, test_unit(&random));
+        for (int64_t k = 0; k < second.nnz; k++) test_set(&second, k, test_unit(&random));
         ck_ok(context, sp_spmm_plan_create(context, &first, 33, &options, &plan));
         for (int round = 0; round < 3; round++) {
             sp_csr *now = round == 0 || (round == 2 && first.values) ? &first : &second;
@@ -247,11 +246,9 @@ DEVICE_TEST(bad_arguments_are_refused, _i, 1)
 TEST(interrupts_end_the_product)
 {
     volatile int flag = 0;
-    const sp_context_options options = {.device = "cpu", .threads = 2, .interrupt = &flag};
-    sp_context *context;
+    sp_context *context = test_context_with(0, (sp_context_options){.threads = 2, .interrupt = &flag});
     sp_spmm_plan *plan;
     test_random random = test_seed(1);
-    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
     sp_csr a = random_sparse(context, &random, 100, 100, SP_F32, TEST_SIGNED);
     sp_dense x = random_dense(&random, 100, 20, 20, SP_DENSE_F32, TEST_SIGNED),
              y = make_dense(100, 20, 20, SP_DENSE_F32);

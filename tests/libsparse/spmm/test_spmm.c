@@ -11,10 +11,7 @@
 
 static scenario random_scenario(sp_context *host, sp_context *context, uint64_t seed)
 {
-    static const struct {
-        sp_value_type a;
-        sp_dense_type x, y;
-    } types[] = {
+    static const struct { sp_value_type a; sp_dense_type x, y; } types[] = {
         {SP_F32, SP_DENSE_F32, SP_DENSE_F32},   {SP_F32, SP_DENSE_F32, SP_DENSE_F32},
         {SP_F64, SP_DENSE_F64, SP_DENSE_F64},   {SP_F32, SP_DENSE_F16, SP_DENSE_F32},
         {SP_F32, SP_DENSE_F16, SP_DENSE_F16},   {SP_F32, SP_DENSE_BF16, SP_DENSE_F32},
