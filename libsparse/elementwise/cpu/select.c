@@ -27,21 +27,21 @@ static inline int64_t find_column(const sp_csr *a, int64_t row, int64_t column)
 }
 
 /* How many entries of the row lie below the diagonal, on it, and above it. */
-typedef struct row_parts {
+typedef struct row_cut {
     int64_t below, on, above;
-} row_parts;
+} row_cut;
 
-static inline row_parts cut_row(const sp_csr *a, int64_t row, int64_t diagonal)
+static inline row_cut cut_row(const sp_csr *a, int64_t row, int64_t diagonal)
 {
     const int64_t begin = a->row_offsets[row], end = a->row_offsets[row + 1];
     const int64_t at = find_column(a, row, row + diagonal);
     const bool on = at < end && a->col_indices[at] == row + diagonal;
-    return (row_parts){at - begin, on, end - at - on};
+    return (row_cut){at - begin, on, end - at - on};
 }
 
 static int64_t count_places(const sp_csr *a, const selection *s, int64_t row)
 {
-    const row_parts part = cut_row(a, row, (int64_t)s->bound);
+    const row_cut part = cut_row(a, row, (int64_t)s->bound);
     return (s->stay & SP_LESS ? part.below : 0) + (s->stay & SP_EQUAL ? part.on : 0) +
            (s->stay & SP_GREATER ? part.above : 0);
 }
@@ -55,7 +55,7 @@ static void write_places(const sp_csr *a, const selection *s, int64_t row, const
     if (less && (!greater || count == end - begin)) sp_copy_entries(a, begin, count, b, to);
     else if (greater && !less) sp_copy_entries(a, end - count, count, b, to);
     else {
-        const row_parts part = cut_row(a, row, (int64_t)s->bound);
+        const row_cut part = cut_row(a, row, (int64_t)s->bound);
         const int64_t below = less ? part.below : 0;
         sp_copy_entries(a, begin, below, b, to);
         sp_copy_entries(a, begin + part.below + (equal ? 0 : part.on), count - below, b, to + below);

@@ -91,7 +91,7 @@ static sp_status take_rows(sp_context *context, const sp_csr *a, const int32_t *
 
 /* names[list[j]] = j; whether the list does not ascend. */
 static __global__ void __launch_bounds__(ENTRY_THREADS)
-    name_columns(int64_t count, const int32_t *list, int32_t *names, unsigned *descends)
+    number_columns(int64_t count, const int32_t *list, int32_t *names, unsigned *descends)
 {
     const int64_t j = (int64_t)blockIdx.x * ENTRY_THREADS + threadIdx.x;
     if (j >= count) return;
@@ -131,7 +131,7 @@ static sp_status filter_columns(sp_context *context, const sp_csr *a, const int3
     CHECK(descends.allocate(context, 1));
     CHECK(descends.fill(0, 1));
     if (count > 0)
-        name_columns<<<thread_blocks(count), ENTRY_THREADS, 0, stream>>>(count, list, names.data, descends.data);
+        number_columns<<<thread_blocks(count), ENTRY_THREADS, 0, stream>>>(count, list, names.data, descends.data);
     CUDA_CHECK(cudaGetLastError());
     CUDA_CHECK(cudaMemcpyAsync(&found, descends.data, sizeof found, cudaMemcpyDeviceToHost, stream));
     CHECK(cuda_finish(context));

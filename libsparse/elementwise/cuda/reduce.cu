@@ -3,9 +3,8 @@
  * Eight lanes take a row, a warp one of more than 64 entries. Of a still longer row the stretches of 1,024 entries
  * that it has to itself were combined before, a warp each, so that a row of any length is shared by all blocks.
  * Which lane adds what depends on where rows begin alone: results have the same bits in every run. */
-#include <cub/device/device_radix_sort.cuh>
-
 #include "device/entries.cuh"
+#include "device/radix.cuh"
 
 enum { LANES = 8, LONG = 64, STRETCH = 1024 };
 
@@ -142,8 +141,6 @@ sp_status sp_cuda_degree_order(sp_context *context, const sp_csr *a, int32_t *or
     cudaStream_t stream = cuda_state_of(context)->stream;
     device_array<uint32_t> lengths, sorted;
     device_array<int32_t> numbers;
-    device_array<char> scratch;
-    size_t bytes = 0;
     int bits = 1;
     CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if (a->rows == 0) return SP_OK;
@@ -154,10 +151,6 @@ sp_status sp_cuda_degree_order(sp_context *context, const sp_csr *a, int32_t *or
     number_rows<<<thread_blocks(a->rows), ENTRY_THREADS, 0, stream>>>(a->rows, a->row_offsets, lengths.data,
                                                                       numbers.data);
     CUDA_CHECK(cudaGetLastError());
-    CUDA_CHECK(cub::DeviceRadixSort::SortPairsDescending(nullptr, bytes, lengths.data, sorted.data, numbers.data, order,
-                                                         a->rows, 0, bits, stream));
-    CHECK(scratch.allocate(context, (int64_t)bytes));
-    CUDA_CHECK(cub::DeviceRadixSort::SortPairsDescending(scratch.data, bytes, lengths.data, sorted.data, numbers.data,
-                                                         order, a->rows, 0, bits, stream));
+    CHECK(radix_sort_pairs<true>(context, lengths.data, sorted.data, numbers.data, order, a->rows, bits));
     return cuda_finish(context);
 }

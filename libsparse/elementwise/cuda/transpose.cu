@@ -11,9 +11,8 @@
  * the rows and 2 · (4 + v) for the values, all of them streams. Working memory, beyond A and B: 16 bytes an entry, 8
  * of them the sort's own at first, then 4 and the 4 + v of the sort.
  */
-#include <cub/device/device_radix_sort.cuh>
-
 #include "device/entries.cuh"
+#include "device/radix.cuh"
 
 /* The row of every entry. */
 static __global__ void __launch_bounds__(ENTRY_THREADS)
@@ -26,37 +25,37 @@ static __global__ void __launch_bounds__(ENTRY_THREADS)
 /* The row that has column j, which is -1 at first; whether a column is there twice. Four lanes a row, the block for a
  * long one. */
 static __global__ void __launch_bounds__(ENTRY_THREADS)
-    name_columns(int64_t rows, const int64_t *offsets, const int32_t *cols, int32_t *names, unsigned *repeated)
+    find_rows(int64_t rows, const int64_t *offsets, const int32_t *cols, int32_t *row_of, unsigned *repeated)
 {
     enum { LANES = 4, LONG = 64 };
     __shared__ int64_t waiting[ENTRY_THREADS / LANES];
     __shared__ int waits;
-    const auto name = [&](int64_t row, int lane, int lanes) {
+    const auto find = [&](int64_t row, int lane, int lanes) {
         for (int64_t at = offsets[row] + lane; at < offsets[row + 1]; at += lanes)
-            if (atomicExch(names + cols[at], (int32_t)row) != -1) *repeated = 1;
+            if (atomicExch(row_of + cols[at], (int32_t)row) != -1) *repeated = 1;
     };
     const int64_t row = ((int64_t)blockIdx.x * ENTRY_THREADS + threadIdx.x) / LANES;
     const int64_t length = row < rows ? offsets[row + 1] - offsets[row] : 0;
     if (threadIdx.x == 0) waits = 0;
     __syncthreads();
-    if (length < LONG && length > 0) name(row, threadIdx.x % LANES, LANES);
+    if (length < LONG && length > 0) find(row, threadIdx.x % LANES, LANES);
     else if (length > 0 && threadIdx.x % LANES == 0) waiting[atomicAdd(&waits, 1)] = row;
     __syncthreads();
-    for (int i = 0; i < waits; i++) name(waiting[i], (int)threadIdx.x, ENTRY_THREADS);
+    for (int i = 0; i < waits; i++) find(waiting[i], (int)threadIdx.x, ENTRY_THREADS);
 }
 
 static __global__ void __launch_bounds__(ENTRY_THREADS)
-    count_names(int64_t cols, const int32_t *names, int32_t *counts)
+    count_found(int64_t cols, const int32_t *row_of, int32_t *counts)
 {
     const int64_t j = (int64_t)blockIdx.x * ENTRY_THREADS + threadIdx.x;
-    if (j < cols) counts[j] = names[j] >= 0;
+    if (j < cols) counts[j] = row_of[j] >= 0;
 }
 
 static __global__ void __launch_bounds__(ENTRY_THREADS)
-    write_names(int64_t cols, const int32_t *names, const int64_t *offsets, int32_t *to)
+    write_found(int64_t cols, const int32_t *row_of, const int64_t *offsets, int32_t *to)
 {
     const int64_t j = (int64_t)blockIdx.x * ENTRY_THREADS + threadIdx.x;
-    if (j < cols && names[j] >= 0) to[offsets[j]] = names[j];
+    if (j < cols && row_of[j] >= 0) to[offsets[j]] = row_of[j];
 }
 
 /* B for a pattern with one entry a column at most; not `done` if there are more. */
@@ -64,21 +63,21 @@ static sp_status move_entries(sp_context *context, const sp_csr *a, sp_csr *b, b
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
     const unsigned columns = (unsigned)((a->cols + ENTRY_THREADS - 1) / ENTRY_THREADS);
-    device_array<int32_t> names, counts;
+    device_array<int32_t> row_of, counts;
     device_array<unsigned> repeated;
     unsigned found;
-    CHECK(names.allocate(context, a->cols));
+    CHECK(row_of.allocate(context, a->cols));
     CHECK(counts.allocate(context, a->cols));
     CHECK(repeated.allocate(context, 1));
-    CHECK(names.fill(0xff, a->cols));
+    CHECK(row_of.fill(0xff, a->cols));
     CHECK(repeated.fill(0, 1));
-    name_columns<<<(unsigned)(a->rows / (ENTRY_THREADS / 4) + 1), ENTRY_THREADS, 0, stream>>>(
-        a->rows, a->row_offsets, a->col_indices, names.data, repeated.data);
+    find_rows<<<(unsigned)(a->rows / (ENTRY_THREADS / 4) + 1), ENTRY_THREADS, 0, stream>>>(
+        a->rows, a->row_offsets, a->col_indices, row_of.data, repeated.data);
     CUDA_CHECK(cudaGetLastError());
-    count_names<<<columns, ENTRY_THREADS, 0, stream>>>(a->cols, names.data, counts.data);
+    count_found<<<columns, ENTRY_THREADS, 0, stream>>>(a->cols, row_of.data, counts.data);
     CUDA_CHECK(cudaGetLastError());
     CHECK(cuda_scan_counts(context, a->cols, counts.data, b->row_offsets));
-    write_names<<<columns, ENTRY_THREADS, 0, stream>>>(a->cols, names.data, b->row_offsets, b->col_indices);
+    write_found<<<columns, ENTRY_THREADS, 0, stream>>>(a->cols, row_of.data, b->row_offsets, b->col_indices);
     CUDA_CHECK(cudaGetLastError());
     CUDA_CHECK(cudaMemcpyAsync(&found, repeated.data, sizeof found, cudaMemcpyDeviceToHost, stream));
     CHECK(cuda_finish(context));
@@ -98,16 +97,9 @@ static __global__ void __launch_bounds__(ENTRY_THREADS)
 template <typename T>
 static sp_status sort_by_column(sp_context *context, const sp_csr *a, const T *from, T *to, uint32_t *sorted)
 {
-    cudaStream_t stream = cuda_state_of(context)->stream;
-    const uint32_t *cols = (const uint32_t *)a->col_indices;
-    device_array<char> scratch;
-    size_t bytes = 0;
     int bits = 1;
     while (bits < 31 && (a->cols - 1) >> bits) bits++;
-    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, cols, sorted, from, to, a->nnz, 0, bits, stream));
-    CHECK(scratch.allocate(context, (int64_t)bytes));
-    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(scratch.data, bytes, cols, sorted, from, to, a->nnz, 0, bits, stream));
-    return SP_OK;
+    return radix_sort_pairs(context, (const uint32_t *)a->col_indices, sorted, from, to, a->nnz, bits);
 }
 
 static sp_status sort_entries(sp_context *context, const sp_csr *a, sp_csr *b)

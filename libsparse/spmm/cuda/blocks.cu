@@ -15,13 +15,14 @@
  * The same partition serves ranges of columns: what a row has within one, contiguous since columns ascend, is a row
  * of its own then. And it serves ranges of rows, one after another.
  */
-#include <cub/device/device_radix_sort.cuh>
 #include <new>
 
+#include "device/entries.cuh"
+#include "device/radix.cuh"
 #include "spmm/cuda/blocks.cuh"
 #include "spmm/cuda/walk.cuh"
 
-enum { THREADS = 256 };
+enum { THREADS = ENTRY_THREADS };
 
 /* ---- preparation ----------------------------------------------------------------------------------------- */
 
@@ -138,8 +139,6 @@ static __global__ void find_ranges(int ranges, int64_t classes, const int64_t *c
     if (i == 2 * ranges) edges[i] = first[class_begin[ranges * classes]];
 }
 
-static unsigned blocks_for(int64_t count) { return (unsigned)((count + THREADS - 1) / THREADS); }
-
 /* The parts of A's rows, unsorted. */
 struct part_list {
     device_array<uint32_t> keys, numbers;
@@ -158,7 +157,7 @@ static sp_status make_list(sp_context *context, const sp_csr *a, const block_siz
     if (ranges.count > 1 && ranges.rows == 0) {
         CHECK(counts.allocate(context, a->rows + 1));
         CHECK(first.allocate(context, a->rows + 1));
-        count_parts<<<blocks_for(a->rows), THREADS, 0, stream>>>(ranges, a->rows, a->row_offsets, a->col_indices,
+        count_parts<<<thread_blocks(a->rows), THREADS, 0, stream>>>(ranges, a->rows, a->row_offsets, a->col_indices,
                                                                  counts.data);
         CUDA_CHECK(cudaGetLastError());
         CHECK(cuda_scan_counts(context, a->rows, counts.data, first.data));
@@ -174,7 +173,7 @@ static sp_status make_list(sp_context *context, const sp_csr *a, const block_siz
     CHECK(list->rows.allocate(context, list->count));
     CHECK(list->entries.allocate(context, list->count));
     CHECK(list->starts.allocate(context, list->count));
-    list_parts<<<blocks_for(a->rows), THREADS, 0, stream>>>(
+    list_parts<<<thread_blocks(a->rows), THREADS, 0, stream>>>(
         sizes, ranges, a->rows, a->row_offsets, a->col_indices, first.data, list->keys.data, list->numbers.data,
         list->rows.data, list->starts.data, list->entries.data);
     CUDA_CHECK(cudaGetLastError());
@@ -184,19 +183,11 @@ static sp_status make_list(sp_context *context, const sp_csr *a, const block_siz
 static sp_status sort_list(sp_context *context, part_list *list, int64_t classes, device_array<uint32_t> *keys,
                            device_array<uint32_t> *numbers)
 {
-    cudaStream_t stream = cuda_state_of(context)->stream;
-    device_array<char> scratch;
-    size_t bytes = 0;
     int bits = 1;
     while (classes >> bits) bits++;
     CHECK(keys->allocate(context, list->count));
     CHECK(numbers->allocate(context, list->count));
-    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, list->keys.data, keys->data, list->numbers.data,
-                                               numbers->data, list->count, 0, bits, stream));
-    CHECK(scratch.allocate(context, (int64_t)bytes));
-    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(scratch.data, bytes, list->keys.data, keys->data, list->numbers.data,
-                                               numbers->data, list->count, 0, bits, stream));
-    return SP_OK;
+    return radix_sort_pairs(context, list->keys.data, keys->data, list->numbers.data, numbers->data, list->count, bits);
 }
 
 static sp_status cut(sp_context *context, const sp_csr *a, const part_ranges &ranges, spmm_blocks *parts)
@@ -216,21 +207,21 @@ static sp_status cut(sp_context *context, const sp_csr *a, const part_ranges &ra
     parts->places = list.count;
     CHECK(sort_list(context, &list, classes, &keys, &numbers));
     CHECK(class_begin.allocate(context, classes + 1));
-    find_classes<<<blocks_for(classes + 1), THREADS, 0, stream>>>(classes, list.count, keys.data, class_begin.data);
+    find_classes<<<thread_blocks(classes + 1), THREADS, 0, stream>>>(classes, list.count, keys.data, class_begin.data);
     CUDA_CHECK(cudaGetLastError());
     CHECK(parts->rows.allocate(context, list.count));
     CHECK(parts->starts.allocate(context, list.count));
     CHECK(parts->entries.allocate(context, list.count));
     CHECK(counts.allocate(context, list.count + 1));
     CHECK(first.allocate(context, list.count + 1));
-    place_rows<<<blocks_for(list.count), THREADS, 0, stream>>>(
+    place_rows<<<thread_blocks(list.count), THREADS, 0, stream>>>(
         sizes, list.count, keys.data, numbers.data, class_begin.data, list.rows.data, list.starts.data,
         list.entries.data,
         parts->rows.data, parts->starts.data, parts->entries.data, counts.data);
     CUDA_CHECK(cudaGetLastError());
     CHECK(cuda_scan_counts(context, list.count, counts.data, first.data));
     CHECK(edges.allocate(context, 2 * range_count + 1));
-    find_ranges<<<blocks_for(2 * range_count + 1), THREADS, 0, stream>>>(range_count, sizes.classes, class_begin.data,
+    find_ranges<<<thread_blocks(2 * range_count + 1), THREADS, 0, stream>>>(range_count, sizes.classes, class_begin.data,
                                                                          first.data, edges.data);
     CUDA_CHECK(cudaGetLastError());
     CUDA_CHECK(cudaMemcpyAsync(parts->edges, edges.data, (size_t)(2 * range_count + 1) * sizeof(int64_t),
@@ -238,7 +229,7 @@ static sp_status cut(sp_context *context, const sp_csr *a, const part_ranges &ra
     CHECK(cuda_finish(context));
     parts->count = parts->edges[2 * range_count];
     CHECK(parts->blocks.allocate(context, parts->count));
-    fill_blocks<<<blocks_for(list.count), THREADS, 0, stream>>>(sizes, list.count, keys.data, class_begin.data,
+    fill_blocks<<<thread_blocks(list.count), THREADS, 0, stream>>>(sizes, list.count, keys.data, class_begin.data,
                                                                 parts->entries.data, counts.data, first.data,
                                                                 parts->blocks.data);
     CUDA_CHECK(cudaGetLastError());

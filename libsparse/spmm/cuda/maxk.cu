@@ -58,7 +58,7 @@ static __device__ __forceinline__ double load_now(const double *from)
 
 /* base + row * stride, in one instruction; the compiler would take it apart. */
 template <typename T>
-static __device__ __forceinline__ const T *row_at(const T *base, uint32_t row, uint32_t stride)
+static __device__ __forceinline__ const T *address_of_row(const T *base, uint32_t row, uint32_t stride)
 {
     const T *at;
     asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(at) : "r"(row), "r"(stride * (uint32_t)sizeof(T)), "l"(base));
@@ -68,7 +68,7 @@ static __device__ __forceinline__ const T *row_at(const T *base, uint32_t row, u
 /* ---- the rows of A that a warp has ------------------------------------------------------------------------- */
 
 /* A as a plan has cut it: see spmm.cuh and blocks.cu. */
-struct row_parts {
+struct plan_rows {
     const int64_t *offsets;
     const int32_t *cols;
     const void *weights; /* NULL: ones */
@@ -91,7 +91,7 @@ struct row_part {
     int piece, pieces;  /* of a row that takes several blocks; pieces 0: this block has all of the row */
 };
 
-static __device__ __forceinline__ row_part find_part(const row_parts &a)
+static __device__ __forceinline__ row_part find_part(const plan_rows &a)
 {
     const int warp = threadIdx.x / 32;
     row_part found = {};
@@ -124,7 +124,7 @@ static __device__ __forceinline__ row_part find_part(const row_parts &a)
 
 /* In a block of rows without entries, of which there are more than warps, calls take(row) for those of this warp, and
  * returns true. */
-template <typename Take> static __device__ __forceinline__ bool for_empty_rows(const row_parts &a, Take take)
+template <typename Take> static __device__ __forceinline__ bool for_empty_rows(const plan_rows &a, Take take)
 {
     if (!a.blocks) return false;
     const int4 block = __ldg(a.blocks + blockIdx.x);
@@ -137,7 +137,7 @@ template <typename Take> static __device__ __forceinline__ bool for_empty_rows(c
 /* Calls take(cols, weights, count) for 32 entries of a part at a time, an entry a lane; lanes without one have column
  * and weight 0. The next are on their way meanwhile. */
 template <typename T, typename Take>
-static __device__ __forceinline__ void for_entries(const row_parts &a, const row_part &part, Take take)
+static __device__ __forceinline__ void for_entries(const plan_rows &a, const row_part &part, Take take)
 {
     const int lane = threadIdx.x % 32;
     const int32_t *cols = a.cols + part.begin;
@@ -156,14 +156,14 @@ static __device__ __forceinline__ void for_entries(const row_parts &a, const row
 }
 
 template <typename T>
-static __device__ __forceinline__ T scale_of(const row_parts &a, int64_t row, double alpha, bool mean)
+static __device__ __forceinline__ T scale_of(const plan_rows &a, int64_t row, double alpha, bool mean)
 {
     const int64_t entries = mean ? __ldg(a.offsets + row + 1) - __ldg(a.offsets + row) : 1;
     return entries > 1 ? (T)alpha / (T)entries : (T)alpha;
 }
 
 /* After all threads of a block have left its part of a row: true in the last block of the row. */
-static __device__ __forceinline__ bool arrives_last(const row_parts &a, const row_part &part)
+static __device__ __forceinline__ bool arrives_last(const plan_rows &a, const row_part &part)
 {
     __shared__ bool last;
     __threadfence();
@@ -180,7 +180,7 @@ static __device__ __forceinline__ bool arrives_last(const row_parts &a, const ro
 
 /* Where piece `piece` of this block's row leaves `count` sums. */
 template <typename T>
-static __device__ __forceinline__ T *carry_of(const row_parts &a, const row_part &part, int piece, int count)
+static __device__ __forceinline__ T *carry_of(const plan_rows &a, const row_part &part, int piece, int count)
 {
     const int64_t block = (int64_t)blockIdx.x - part.piece + piece;
     return (T *)a.carry + (block * gridDim.y + blockIdx.y) * count;
@@ -198,7 +198,7 @@ template <typename T> static __device__ __forceinline__ T add_up(const T *sums, 
 /* The same over the pieces of this block's row. Other blocks have written them: they are read past the first
  * cache. */
 template <typename T>
-static __device__ __forceinline__ T add_pieces(const row_parts &a, const row_part &part, int count, int column)
+static __device__ __forceinline__ T add_pieces(const plan_rows &a, const row_part &part, int count, int column)
 {
     T total = 0;
 #pragma unroll 4
@@ -212,7 +212,7 @@ static __device__ __forceinline__ T add_pieces(const row_parts &a, const row_par
 enum { IN_FLIGHT = 4, SUM_BYTES = 6144 };
 
 struct sum_product {
-    row_parts a;
+    plan_rows a;
     const void *values, *columns;
     int k, width;
     int tile, pitch; /* columns whose sums are in shared memory, and the same rounded up to 16 bytes */
@@ -253,8 +253,8 @@ static __device__ __forceinline__ void add_kept(const sum_product &p, const row_
                 int column[IN_FLIGHT];
 #pragma unroll
                 for (int u = 0; u < IN_FLIGHT; u++) {
-                    column[u] = load_now(row_at((const C *)p.columns + e, row[u], (uint32_t)p.k));
-                    value[u] = load_now(row_at((const T *)p.values + e, row[u], (uint32_t)p.k));
+                    column[u] = load_now(address_of_row((const C *)p.columns + e, row[u], (uint32_t)p.k));
+                    value[u] = load_now(address_of_row((const T *)p.values + e, row[u], (uint32_t)p.k));
                 }
                 if (at + STEP <= count) {
 #pragma unroll
@@ -312,7 +312,7 @@ static __global__ void __launch_bounds__(THREADS, 4) sum_rows(const sum_product 
 enum { LINE_BYTES = 128, LEAST_GATHERED = 16 };
 
 struct collect_product {
-    row_parts a;
+    plan_rows a;
     void *values;
     const void *columns;
     int k;
@@ -356,7 +356,7 @@ static __device__ __forceinline__ T collect(const collect_product &p, const row_
                 weight[u] = __shfl_sync(FULL_WARP, weights, at + u * subs + sub);
             }
 #pragma unroll
-            for (int u = 0; u < IN_FLIGHT; u++) number[u] = load_now(row_at(dense, row[u], p.stride));
+            for (int u = 0; u < IN_FLIGHT; u++) number[u] = load_now(address_of_row(dense, row[u], p.stride));
 #pragma unroll
             for (int u = 0; u < IN_FLIGHT; u++)
                 if (at + u * subs + sub < entries) sum = fused(weight[u], number[u], sum);
@@ -413,7 +413,7 @@ template <typename Launch>
 static sp_status for_parts(sp_context *context, const sp_csr *a, spmm_blocks *parts, int64_t tiles, size_t carried,
                            Launch launch)
 {
-    row_parts rows = {};
+    plan_rows rows = {};
     rows.offsets = a->row_offsets;
     rows.cols = a->col_indices;
     rows.weights = a->values;
@@ -449,7 +449,7 @@ struct sum_launch {
         const unsigned tiles = (unsigned)((p.width + p.tile - 1) / p.tile);
         CHECK(cuda_allow_shared(context, sum_rows<T, C, SUB_BITS>, shared));
         return for_parts(context, a, parts, tiles, p.pitch * sizeof(T),
-                         [&](const row_parts &rows, unsigned blocks, int range) -> sp_status {
+                         [&](const plan_rows &rows, unsigned blocks, int range) -> sp_status {
                              p.a = rows;
                              if (range > 0) p.beta = 1;
                              sum_rows<T, C, SUB_BITS>
@@ -517,7 +517,7 @@ struct collect_launch {
         p.chunks = (min(p.k, p.tile) + 31) / 32;
         const unsigned height = (unsigned)(p.tiles * p.chunks);
         return for_parts(context, a, parts, height, 32 * sizeof(T),
-                         [&](const row_parts &rows, unsigned blocks, int range) -> sp_status {
+                         [&](const plan_rows &rows, unsigned blocks, int range) -> sp_status {
                              p.a = rows;
                              p.add = range > 0;
                              collect_rows<T, C>

@@ -14,11 +14,11 @@
  * preparation reads A's columns once and gathers 4 x 32 labels a row: 0.6 ms for 233,000 rows of 450, 3.6 for 2.4
  * million of 50. The numbering on the host (core/community.c) weighs all entries and takes hundreds of times as long.
  */
-#include <cub/device/device_radix_sort.cuh>
-
+#include "device/entries.cuh"
+#include "device/radix.cuh"
 #include "spmm/cuda/order.cuh"
 
-enum { THREADS = 256 };
+enum { THREADS = ENTRY_THREADS };
 enum { ROUNDS = 4, MOST_LOOKED = 512 /* entries of a row, for the first label */ };
 enum { ASKED = 32768 /* pairs of neighbours */ };
 /* Entries a row: of fewer neighbours too few lie in a community. */
@@ -122,8 +122,6 @@ static __global__ void __launch_bounds__(THREADS) count_up(int64_t rows, int32_t
     if (at < rows) to[at] = (int32_t)at;
 }
 
-static unsigned blocks_for(int64_t count) { return (unsigned)((count + THREADS - 1) / THREADS); }
-
 static sp_status has_communities(sp_context *context, const sp_csr *a, bool *has)
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
@@ -145,7 +143,7 @@ static sp_status propagate(sp_context *context, const sp_csr *a, uint32_t *label
                            unsigned long long *votes)
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
-    const unsigned blocks = blocks_for(a->rows * 32);
+    const unsigned blocks = thread_blocks(a->rows * 32);
     start_labels<<<blocks, THREADS, 0, stream>>>(a->rows, a->row_offsets, a->col_indices, labels);
     CUDA_CHECK(cudaGetLastError());
     static_assert(ROUNDS % 2 == 0, "the last round writes labels");
@@ -164,9 +162,7 @@ sp_status cuda_spmm_order(sp_context *context, const sp_csr *a, int64_t most, in
     device_array<uint32_t> labels, taken;
     device_array<int32_t> numbers;
     device_array<unsigned long long> counts; /* votes, those for what was taken, rows of large communities */
-    device_array<char> scratch;
     unsigned long long seen[4];
-    size_t bytes = 0;
     bool has = false;
     *small = false;
     if (a->rows != a->cols || a->nnz < LEAST_MEAN * a->rows) return SP_OK;
@@ -178,17 +174,13 @@ sp_status cuda_spmm_order(sp_context *context, const sp_csr *a, int64_t most, in
     CHECK(counts.allocate(context, 4));
     CHECK(counts.fill(0, 4));
     CHECK(propagate(context, a, labels.data, taken.data, counts.data));
-    count_up<<<blocks_for(a->rows), THREADS, 0, stream>>>(a->rows, numbers.data);
+    count_up<<<thread_blocks(a->rows), THREADS, 0, stream>>>(a->rows, numbers.data);
     CUDA_CHECK(cudaGetLastError());
     CHECK(order->allocate(context, a->rows));
-    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, labels.data, taken.data, numbers.data, order->data,
-                                               a->rows, 0, 32, stream));
-    CHECK(scratch.allocate(context, (int64_t)bytes));
-    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(scratch.data, bytes, labels.data, taken.data, numbers.data, order->data,
-                                               a->rows, 0, 32, stream));
-    count_larger<<<blocks_for(a->rows), THREADS, 0, stream>>>(a->rows, most, taken.data, counts.data + 2);
+    CHECK(radix_sort_pairs(context, labels.data, taken.data, numbers.data, order->data, a->rows, 32));
+    count_larger<<<thread_blocks(a->rows), THREADS, 0, stream>>>(a->rows, most, taken.data, counts.data + 2);
     CUDA_CHECK(cudaGetLastError());
-    count_larger<<<blocks_for(a->rows), THREADS, 0, stream>>>(a->rows, few, taken.data, counts.data + 3);
+    count_larger<<<thread_blocks(a->rows), THREADS, 0, stream>>>(a->rows, few, taken.data, counts.data + 3);
     CUDA_CHECK(cudaGetLastError());
     CUDA_CHECK(cudaMemcpyAsync(seen, counts.data, sizeof seen, cudaMemcpyDeviceToHost, stream));
     CHECK(cuda_finish(context));

@@ -19,13 +19,14 @@
  *
  * The preparation is one sort of the rows and costs 8 bytes a group, some 10 a row.
  */
-#include <cub/device/device_radix_sort.cuh>
 #include <new>
 
+#include "device/entries.cuh"
+#include "device/radix.cuh"
 #include "spmm/cuda/panels.cuh"
 #include "spmm/cuda/walk.cuh"
 
-enum { THREADS = 256 };
+enum { THREADS = ENTRY_THREADS };
 
 enum {
     LANES = 8,
@@ -113,8 +114,6 @@ static __global__ void __launch_bounds__(THREADS)
     atomicAdd(counts + 1, (unsigned long long)entries * useful);
 }
 
-static unsigned blocks_for(int64_t count) { return (unsigned)((count + THREADS - 1) / THREADS); }
-
 /* Most rows are a group's. */
 static int group_size(const sp_csr *a)
 {
@@ -130,23 +129,16 @@ static sp_status sort_rows(sp_context *context, const sp_csr *a, const int32_t *
     cudaStream_t stream = cuda_state_of(context)->stream;
     device_array<uint64_t> keys, sorted;
     device_array<int32_t> numbers;
-    device_array<char> scratch;
-    size_t bytes = 0;
     int bits = LENGTH_BITS;
     while ((a->rows / NEAR_ROWS + 1) >> (bits - LENGTH_BITS)) bits++;
     CHECK(keys.allocate(context, a->rows));
     CHECK(sorted.allocate(context, a->rows));
     CHECK(numbers.allocate(context, a->rows));
     CHECK(sorted_rows->allocate(context, a->rows));
-    list_rows<<<blocks_for(a->rows), THREADS, 0, stream>>>(a->rows, a->row_offsets, order, group_entries,
+    list_rows<<<thread_blocks(a->rows), THREADS, 0, stream>>>(a->rows, a->row_offsets, order, group_entries,
                                                            keys.data, numbers.data);
     CUDA_CHECK(cudaGetLastError());
-    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys.data, sorted.data, numbers.data,
-                                               sorted_rows->data, a->rows, 0, bits, stream));
-    CHECK(scratch.allocate(context, (int64_t)bytes));
-    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(scratch.data, bytes, keys.data, sorted.data, numbers.data,
-                                               sorted_rows->data, a->rows, 0, bits, stream));
-    return SP_OK;
+    return radix_sort_pairs(context, keys.data, sorted.data, numbers.data, sorted_rows->data, a->rows, bits);
 }
 
 /* *pays: whether at least half of the entries are of use to several rows. */
@@ -157,7 +149,7 @@ static sp_status sample(sp_context *context, const sp_csr *a, const int32_t *ord
     unsigned long long seen[2];
     CHECK(counts.allocate(context, 2));
     CHECK(counts.fill(0, 2));
-    sample_uses<<<blocks_for((a->rows + SAMPLED - 1) / SAMPLED * 32), THREADS, 0, stream>>>(
+    sample_uses<<<thread_blocks((a->rows + SAMPLED - 1) / SAMPLED * 32), THREADS, 0, stream>>>(
         a->rows, a->row_offsets, a->col_indices, order, counts.data);
     CUDA_CHECK(cudaGetLastError());
     CUDA_CHECK(cudaMemcpyAsync(seen, counts.data, sizeof seen, cudaMemcpyDeviceToHost, stream));
@@ -183,7 +175,7 @@ static sp_status make(sp_context *context, const sp_csr *a, const int32_t *given
     CHECK(first.allocate(context, a->rows + 1));
     CHECK(sum.allocate(context, 1));
     CHECK(sum.fill(0, 1));
-    count_groups<<<blocks_for(a->rows), THREADS, 0, stream>>>(a->rows, a->row_offsets, order.data, group_entries,
+    count_groups<<<thread_blocks(a->rows), THREADS, 0, stream>>>(a->rows, a->row_offsets, order.data, group_entries,
                                                               groups.data, sum.data);
     CUDA_CHECK(cudaGetLastError());
     CHECK(cuda_scan_counts(context, a->rows, groups.data, first.data));
@@ -193,7 +185,7 @@ static sp_status make(sp_context *context, const sp_csr *a, const int32_t *given
     const int64_t count = (many + GROUPS - 1) / GROUPS + (all - many + USABLE - 1) / USABLE;
     CHECK(panels->slots.allocate(context, count * GROUPS));
     CHECK(panels->slots.fill(-1, count * GROUPS));
-    fill_slots<<<blocks_for(a->rows), THREADS, 0, stream>>>(a->rows, order.data, groups.data, first.data, many,
+    fill_slots<<<thread_blocks(a->rows), THREADS, 0, stream>>>(a->rows, order.data, groups.data, first.data, many,
                                                             panels->slots.data);
     CUDA_CHECK(cudaGetLastError());
     panels->count = count;

@@ -365,8 +365,10 @@ sp_status cuda_spmm_stream(sp_context *context, const sp_csr *a, const sp_spmm_o
     CHECK(cuda_spmm_describe(context, a, options, state, alpha, &there_x, beta, &there_y, argument, &job.shape,
                              &job.product));
     job.product.keep = SPMM_PASSES;
-    CHECK(stream_look_at(context, x->values, extent(x->rows, x->cols, x->stride, sp_dense_size(x->type)), &job.x_memory));
-    CHECK(stream_look_at(context, y->values, extent(y->rows, y->cols, y->stride, sp_dense_size(y->type)), &job.y_memory));
+    CHECK(stream_look_at(context, x->values, extent(x->rows, x->cols, x->stride, sp_dense_size(x->type)),
+                         &job.x_memory));
+    CHECK(stream_look_at(context, y->values, extent(y->rows, y->cols, y->stride, sp_dense_size(y->type)),
+                         &job.y_memory));
     if (argument)
         CHECK(stream_look_at(context, argument, extent(y->rows, y->cols, y->cols, sizeof *argument),
                              &job.argument_memory));
