@@ -506,13 +506,14 @@ sp_status mcl_interpret(sp_context *context, const sp_csr *limit, const sp_csr *
             status = order_lists(context, MCL_SORT_SIZE, &clusters);
     }
     sp_csr_free(context, &attraction);
-    sp_free(context, system_of);
     if (status == SP_OK) {
+        made.system_of = system_of;
         made.clusters = clusters.count;
         made.offsets = clusters.offsets;
         made.members = clusters.members;
         *clustering = made;
     } else {
+        sp_free(context, system_of);
         lists_free(context, &clusters);
     }
     return status;
@@ -523,5 +524,6 @@ void mcl_clustering_free(sp_context *context, mcl_clustering *clustering)
     if (!clustering) return;
     sp_free(context, clustering->offsets);
     sp_free(context, clustering->members);
+    sp_free(context, clustering->system_of);
     memset(clustering, 0, sizeof *clustering);
 }
