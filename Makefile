@@ -188,7 +188,11 @@ $(OBJ)/libsparse/spmm/cpu/tile.c.o: private COMPILE_C += $(if $(findstring -fsan
 # Nor do the fuzz targets call any product: with sanitizers these files would take most of the time to build them.
 $(foreach room,$(wildcard libsparse/*/cpu),$(OBJ)/$(room)/%.o): private COMPILE_C += $(if $(findstring -fsanitize=fuzzer,$(CFLAGS)),-fno-sanitize=all)
 $(OBJ)/io/%.o: private C_FLAGS += -Wsign-conversion
-$(OBJ)/apps/%.o: private INCLUDES += -Iapps $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
+$(OBJ)/apps/%.o: private INCLUDES += -Iapps -I$(OBJ)/apps $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
+# The page of a report, as the numbers of a C array.
+$(OBJ)/apps/mcl-gpu/page.html.h: apps/mcl-gpu/page.html
+	@mkdir -p $(@D); od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g' > $@
+$(OBJ)/apps/mcl-gpu/report.c.o: $(OBJ)/apps/mcl-gpu/page.html.h
 $(OBJ)/tests/%.o: private INCLUDES += -Itests/support $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
 
 $(LIB)/libsparse.a: $(LIB_OBJECTS)

@@ -40,7 +40,7 @@ typedef enum io_blast_score { IO_BLAST_BITS, IO_BLAST_EVALUE, IO_BLAST_IDENTITY 
 
 typedef struct io_read_options {
     io_format format;
-    bool refuse_others;    /* IO_AUTO: content that fits no other format is an error, not label triples */
+    bool refuse_others;    /* IO_AUTO: what neither its name (.abc) nor its first line shows is an error, not pairs */
     bool lenient;          /* read odd lines as mcl does, and count them */
     bool offers_lenient;   /* the tool has the options --lenient and -tf, so advice may name them */
     bool any_sign;         /* weights may be negative: they are values of a matrix, not similarities */

@@ -157,7 +157,7 @@ typedef struct mcl_measures {
 sp_status mcl_measure(sp_context *context, const sp_csr *start, const mcl_clustering *clustering,
                       mcl_measures *measures);
 
-/* A cluster in the graph that was read: arcs are entries that are no loops, an undirected edge two of them. */
+/* A cluster in the graph that was read: arcs are its entries without the loops, and an undirected edge is two of them. */
 typedef struct mcl_profile {
     int64_t size, arcs_inside;
     double weight, weight_inside; /* of its members' arcs, of those between members */

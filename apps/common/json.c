@@ -15,7 +15,7 @@ static int utf8_length(const unsigned char *text)
     return overlong || surrogate || beyond ? 0 : length;
 }
 
-/* A quoted string; NULL is null. */
+/* A quoted string; NULL is null. "<" is escaped too, so that JSON may stand in a page's script. */
 static void put_quoted(io_output *out, const char *text)
 {
     if (!text) {
@@ -25,7 +25,7 @@ static void put_quoted(io_output *out, const char *text)
     io_output_string(out, "\"");
     for (const unsigned char *p = (const unsigned char *)text; *p;) {
         int length = utf8_length(p);
-        if (length == 0 || *p < ' ' || *p == '"' || *p == '\\') {
+        if (length == 0 || *p < ' ' || *p == '"' || *p == '\\' || *p == '<') {
             io_output_format(out, "\\u%04x", *p++);
         } else {
             io_output_bytes(out, p, (size_t)length);

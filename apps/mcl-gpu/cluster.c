@@ -38,7 +38,7 @@ sp_status job_write_matrix(job *j, matrix_kind kind, const char *path, const sp_
 typedef struct monitor_state {
     job *job;
     sp_context *context; /* where the iterand lives */
-    bool keep_start;     /* for another inflation, for the CPU when the device fails, or for -analyze */
+    bool keep_start;     /* for another inflation, for the CPU when the device fails, or to judge clusters */
     sp_csr expanded;     /* the next iterand before inflation, if -dump cls wants its clusters */
     report_run *run;
     sp_status status;
@@ -170,7 +170,8 @@ static sp_status iterate_on(job *j, sp_context *context, const mcl_options *opti
 {
     const bool last = run == &j->report.runs[j->settings->inflation_count - 1];
     monitor_state monitor = {.job = j, .context = context, .run = run,
-                             .keep_start = !last || context != j->host || j->settings->analyze};
+                             .keep_start = !last || context != j->host || j->settings->analyze ||
+                                           settings_judge(j->settings)};
     run->iteration_count = 0;
     snprintf(run->device, sizeof run->device, "%s", sp_context_device(context));
     log_header(&j->log, j->start.rows);
@@ -358,16 +359,23 @@ static sp_status put_clusters(job *j, const report_run *run, const io_clusters *
 static sp_status finish_clusters(job *j, report_run *run, double began, io_output *output, sp_status status)
 {
     const bool last = run == &j->report.runs[j->settings->inflation_count - 1];
-    io_output *all[MOST_KEPT + 2] = {output};
+    const struct { const char *path; sp_status (*put)(job *j, io_output *out); } tables[] = {
+        {j->settings->table, job_put_table}, {j->settings->graphml, job_put_graphml}};
+    io_output *all[MOST_KEPT + 4] = {output};
     int count = 1;
     for (int i = 0; i < j->kept_count; i++) all[count++] = j->kept[i];
     j->kept_count = 0;
     for (int i = 0; i < count && status == SP_OK; i++) status = io_output_settle(all[i]);
     run->write_seconds = wall_seconds() - began;
+    for (int i = 0; i < 2 && status == SP_OK && last; i++) {
+        if (!tables[i].path) continue;
+        status = io_output_open(j->host, tables[i].path, &all[count]);
+        if (status == SP_OK) status = tables[i].put(j, all[count++]);
+    }
     if (status == SP_OK && last && j->settings->report) {
         j->report.threads = sp_context_threads(j->host);
         j->report.total_seconds = wall_seconds() - j->log.began;
-        status = report_put(j->host, &j->report, j->settings, &all[count]);
+        status = report_put(j, &all[count]);
         count += status == SP_OK;
     }
     return finish_outputs(all, count, status);
@@ -432,8 +440,13 @@ sp_status job_cluster(job *j, report_run *run)
     run->interpret_seconds = wall_seconds() - began;
     sp_csr_free(owner, &limit);
     report_clusters(run, &clustering);
+    if (settings_judge(j->settings)) {
+        run->clustering = clustering;
+        clustering = (mcl_clustering){0};
+        TRY(quality_judge(j, run));
+    }
     may_block = 1;
-    status = write_clusters(j, run, &clustering);
+    status = write_clusters(j, run, settings_judge(j->settings) ? &run->clustering : &clustering);
     may_block = 0;
 done:
     sp_free(j->host, empty);

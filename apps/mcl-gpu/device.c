@@ -1,6 +1,8 @@
 /* Where mcl-gpu computes: on the CPU or on a CUDA device. */
+#include <math.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/device.h"
 #include "job.h"
@@ -18,8 +20,7 @@ sp_status job_open_host(job *j)
 
 /* ---- the device ---------------------------------------------------------------------------------------- */
 
-/* A whole run costs the CPU about 6e-8 s for each product of its first expansion (measured on a protein-like network
- * of 20,000 nodes), shared by its threads. Opening a CUDA device takes about 0.3 s and a run of two dozen iterations
+/* Opening a CUDA device takes about 0.3 s and a run of two dozen iterations
  * about 0.2 s more, however small: below this many products a thread the CPU is done by then. */
 static const double CUDA_PRODUCTS = 1e7;
 /* Text of label pairs has about 7 such products a byte: for files from this size on, a thread, the device is opened
@@ -33,6 +34,7 @@ static void *open_device(void *argument)
     o->status = device_open(&choice, device_is_auto(choice.device) ? "cuda" : choice.device, &interrupt_signal,
                             &o->context);
     if (o->status != SP_OK) snprintf(o->why, sizeof o->why, "%s", sp_last_error(NULL)); /* of this thread */
+    atomic_store(&o->ended, true);
     return NULL;
 }
 
@@ -47,7 +49,7 @@ void job_begin_opening(const job *j, opening *o)
 {
     const settings *s = j->settings;
     bool large = file_bytes(s->input) >= CUDA_BYTES * thread_count(s->input, s->threads);
-    *o = (opening){.job = j};
+    o->job = j;
     if (!device_is_cuda(s->device) && !(cuda_allowed(s) && large)) return;
     sigset_t all, before;
     sigfillset(&all);
@@ -56,10 +58,64 @@ void job_begin_opening(const job *j, opening *o)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+/* A device that is not there is missed within milliseconds, one that is there opens while the input is read. */
+sp_status job_check_opening(job *j, opening *o)
+{
+    enum { MILLISECONDS = 50 };
+    const struct timespec nap = {.tv_nsec = 1000000};
+    if (!device_is_cuda(j->settings->device) || !o->running) return SP_OK;
+    for (int i = 0; i < MILLISECONDS && !atomic_load(&o->ended); i++) nanosleep(&nap, NULL);
+    if (!atomic_load(&o->ended) || o->status == SP_OK) return SP_OK;
+    return device_missing(j->host, j->settings->device, o->status, o->why);
+}
+
 static void end_opening(opening *o)
 {
     if (o->running) pthread_join(o->thread, NULL);
     o->running = false;
+}
+
+/* A whole run costs the CPU about 6e-8 s for each product of its first expansion (measured on a protein-like network
+ * of 20,000 nodes), shared by its threads. */
+static const double SECONDS_A_PRODUCT = 6e-8;
+
+/* The multiplications of a row's expansion: the sum of the lengths of the rows that it names. */
+static double row_products(const sp_csr *matrix, int64_t row)
+{
+    double products = 0;
+    for (int64_t e = matrix->row_offsets[row]; e < matrix->row_offsets[row + 1]; e++) {
+        const int32_t other = matrix->col_indices[e];
+        products += (double)(matrix->row_offsets[other + 1] - matrix->row_offsets[other]);
+    }
+    return products;
+}
+
+/* Says which node will hold the others up: its column is the work of one thread, and longer than a thread's share. */
+static void note_hub(job *j, double products)
+{
+    enum { SECONDS = 2 };
+    const sp_csr *m = &j->start;
+    char name[256], degree[COUNT_TEXT];
+    int64_t hub = 0;
+    for (int64_t row = 1; row < m->rows; row++)
+        if (m->row_offsets[row + 1] - m->row_offsets[row] > m->row_offsets[hub + 1] - m->row_offsets[hub]) hub = row;
+    if (m->rows == 0) return;
+    const double most = row_products(m, hub), seconds = most * SECONDS_A_PRODUCT;
+    if (seconds < SECONDS || most * sp_context_threads(j->host) < products) return;
+    log_line(&j->log, "mcl-gpu: %s has %s neighbours: its column makes %.0f %% of the work, about %.0f s that no other "
+             "thread can share; -tf '#knn(500)' keeps the strongest edges of each node, or leave it out",
+             job_node_name(j, hub, name, sizeof name), show_count(m->row_offsets[hub + 1] - m->row_offsets[hub], degree),
+             100 * most / products, seconds);
+}
+
+/* Says what a long run will take on the CPU. */
+static void note_cost(job *j, double products)
+{
+    enum { SECONDS = 60 };
+    const double seconds = products * SECONDS_A_PRODUCT / sp_context_threads(j->host);
+    if (!j->device && seconds >= SECONDS)
+        log_line(&j->log, "mcl-gpu: about %.0f minutes on %d threads, for each inflation; more if the network does not "
+                 "fall apart", ceil(seconds / 60), sp_context_threads(j->host));
 }
 
 sp_status job_choose_device(job *j, opening *o)
@@ -74,6 +130,8 @@ sp_status job_choose_device(job *j, opening *o)
     if (wanted) j->device = o->context;
     else sp_context_destroy(o->context);
     o->context = NULL;
+    note_hub(j, products);
+    note_cost(j, products);
     if (j->device || !device_is_cuda(s->device)) return SP_OK;
     return device_missing(j->host, s->device, o->status, o->why);
 }

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 
 #include "common/tool.h"
 #include "io.h"
@@ -32,6 +33,12 @@ typedef struct job {
     const volatile sig_atomic_t *finish; /* ends the process after the present iteration */
 } job;
 
+/* A node's name, or its number in the clusters, cut to fit `text`. Returns it. */
+const char *job_node_name(const job *j, int64_t node, char *text, size_t size);
+/* ---- table.c: clusters for other programs; outputs are to be discarded on failure ------------------- */
+sp_status job_put_table(job *j, io_output *out);
+sp_status job_put_graphml(job *j, io_output *out);
+
 /* ---- device.c: where to compute -------------------------------------------------------------------- */
 
 /* A device that is being opened beside the reading. */
@@ -39,6 +46,7 @@ typedef struct opening {
     const job *job;
     pthread_t thread;
     bool running;
+    atomic_bool ended;
     sp_status status;
     char why[512]; /* the sentence of a failure */
     sp_context *context;
@@ -48,6 +56,8 @@ typedef struct opening {
 sp_status job_open_host(job *j);
 /* Begins to open a CUDA device if the command line or the size of the input makes it likely to be used. */
 void job_begin_opening(const job *j, opening *o);
+/* Fails if CUDA was asked for and is not there. */
+sp_status job_check_opening(job *j, opening *o);
 /* Decides where to compute, now that the start matrix is there; fails if CUDA is asked for and cannot be had. */
 sp_status job_choose_device(job *j, opening *o);
 /* Waits for an opening that was not taken, and closes it. */

@@ -72,9 +72,30 @@ static sp_status read_input(job *j)
                          "%s: no pair scores %g or more, which leaves nothing to cluster; scores go from 0 to 1000",
                          s->input, s->read.minimum_score);
     if (status == SP_OK) log_read(j);
+    if (status == SP_OK && j->input.arcs == 0)
+        log_warning(&j->log, "mcl-gpu: %s: no edges; %s", s->input,
+                    j->input.nodes == 0 ? "there is nothing to cluster" : "each node is a cluster of its own");
     j->mcl = s->mcl;
     if (j->input.ids) j->mcl.dense_factor = 0; /* mcl multiplies densely only where ids are 0, 1, 2... */
     return status;
+}
+
+/* Says that a matrix is directed, which its file does not show at a glance. */
+static sp_status note_directed(job *j)
+{
+    const io_format format = j->input.format;
+    sp_csr opposite = {0};
+    if ((format != IO_MTX && format != IO_CSR) || j->input.undirected || j->input.symmetric || j->log.quiet)
+        return SP_OK;
+    const sp_csr *g = &j->graph;
+    sp_status status = sp_csr_transpose(j->host, g, &opposite);
+    if (status != SP_OK) return status;
+    if (memcmp(g->row_offsets, opposite.row_offsets, (size_t)(g->rows + 1) * sizeof *g->row_offsets) != 0 ||
+        (g->nnz > 0 && memcmp(g->col_indices, opposite.col_indices, (size_t)g->nnz * sizeof *g->col_indices) != 0))
+        log_line(&j->log, "mcl-gpu: %s: a directed graph, clustered as it is; -tf '#max()' makes it undirected",
+                 j->settings->input);
+    sp_csr_free(j->host, &opposite);
+    return SP_OK;
 }
 
 /* Of arcs that are repeated mcl takes the heaviest (within a column of a matrix the first: that is all there is). */
@@ -91,7 +112,7 @@ static sp_status make_graph(job *j)
     r->negative = g->negative;
     sp_status status = io_graph_matrix(j->host, g, false, SP_COMBINE_MAX, g->symmetric, &j->graph);
     r->graph_entries = j->graph.nnz;
-    return status;
+    return status == SP_OK ? note_directed(j) : status;
 }
 
 /* ---- the start matrix ---------------------------------------------------------------------------------- */
@@ -181,7 +202,7 @@ static sp_status make_start(job *j)
     j->report.start_entries = j->start.nnz;
     log_line(&j->log, "[mcl] pid %ld", (long)getpid());
     if (s->write_expanded && iterates) TRY(write_expanded(j));
-    if (!s->mcl.force_connected && !s->check_connected) sp_csr_free(j->host, &j->graph);
+    if (!s->mcl.force_connected && !s->check_connected && !settings_judge(s)) sp_csr_free(j->host, &j->graph);
     else if (transform || s->mcl.pre_inflation > 0) TRY(prepare_graph(j));
 done:
     sp_csr_free(j->host, &prepared);
@@ -220,7 +241,8 @@ static sp_status check_dumps(job *j, const output_list *all)
 static sp_status check_outputs(job *j)
 {
     const settings *s = j->settings;
-    const char *const fixed[] = {s->write_graph, s->write_transformed, s->write_expanded, s->report};
+    const char *const fixed[] = {s->write_graph, s->write_transformed, s->write_expanded,
+                                 s->report,      s->table,             s->graphml};
     output_list all = {.share_stdout = true};
     char beside[MAX_PATH + 8];
     sp_status status = SP_OK;
@@ -272,7 +294,10 @@ static sp_status run_job(job *j)
     const char *slash = strrchr(start, '/');
     if (!(j->command_line = settings_quoted(s, slash ? slash + 1 : start)))
         TRY(sp_fail(j->host, SP_ERROR_HOST_MEMORY, "out of memory"));
+    if (s->steep)
+        log_warning(&j->log, "___ [mclInit] float argument to -I should be in range (0.0,30.0]; left out, as with mcl");
     job_begin_opening(j, &device);
+    TRY(job_check_opening(j, &device));
     double began = wall_seconds();
     TRY(read_input(j));
     j->report.read_seconds = wall_seconds() - began;
@@ -287,6 +312,7 @@ static sp_status run_job(job *j)
         TRY(job_cluster(j, &j->report.runs[i]));
     }
     log_citation(&j->log);
+    if (s->quality || (s->inflation_count > 1 && !j->log.quiet)) TRY(quality_show(j));
     log_summary(j);
 done:
     opening_close(&device);

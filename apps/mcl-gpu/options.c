@@ -19,16 +19,26 @@
 
 /* ---- options with their own reading -------------------------------------------------------------------- */
 
-/* F or F,F,...: each above 0 and at most 30. */
+bool settings_judge(const settings *s)
+{
+    return s->inflation_count > 1 || s->quality || s->report || s->table || s->graphml;
+}
+
+/* From coarse to fine: mcl's manual names 1.4, 2, 4 and 6 as a start. */
+static const char sweep[] = "1.4,2,2.8,4,6";
+
+/* F or F,F,...: each above 0 and at most 30. Or "sweep". A single one above 30 mcl warns of and leaves out. */
 static bool parse_inflations(void *into, const char *value)
 {
     settings *s = into;
+    double inflation;
+    if (read_number(value, &inflation) && inflation > 30) return s->steep = true;
+    if (strcmp(value, "sweep") == 0) value = sweep;
     s->inflation_count = 0;
     for (const char *next = value;;) {
         const char *comma = strchr(next, ',');
         size_t length = comma ? (size_t)(comma - next) : strlen(next);
         char item[64];
-        double inflation;
         if (length >= sizeof item) return mistake("-I takes numbers (got \"%.40s\")", value);
         memcpy(item, next, length);
         item[length] = '\0';
@@ -213,7 +223,7 @@ static const char *const scores[] = {"bits", "evalue", "identity", NULL};
 
 static const option_row options[] = {
     {"Clustering", .kind = OPTION_HEADING},
-    {"-I", "F[,F...]", "inflation, 0 < F <= 30 [2.0]; a list: a clustering each", OPTION_OWN,
+    {"-I", "F[,F...]", "inflation, 0 < F <= 30 [2.0]; a list: a clustering each;\nsweep: 1.4,2,2.8,4,6", OPTION_OWN,
      .then = parse_inflations, .main = true},
     {"-i", "F", "inflation of the first -l iterations [2.0]", OPTION_NUMBER, AT(mcl.initial_inflation),
      OPTION_RANGE(0.1, 30)},
@@ -285,6 +295,12 @@ static const option_row options[] = {
     {"-sort", "MODE", "order: revsize (largest first), size, lex or none [revsize]", OPTION_WORD, AT(mcl.sort),
      .words = orders},
     {"-append-log", "y|n", "append the settings to the clustering", OPTION_YES_NO, AT(append_log)},
+    {"--table", "FILE", "a line a node: cluster, its size, weight inside, attractor", OPTION_TEXT, AT(table),
+     .main = true},
+    {"--graphml", "FILE", "the graph with clusters as attributes, for Cytoscape and others", OPTION_TEXT,
+     AT(graphml)},
+    {"--quality", NULL, "print modularity, efficiency and other figures; with several\ninflations this is always done",
+     OPTION_FLAG, AT(quality)},
     {"-analyze", "y|n", "append efficiency, modularity and figures of the sizes", OPTION_YES_NO, AT(analyze)},
     {"-write-graph", "FILE", "the graph as read", OPTION_TEXT, AT(write_graph)},
     {"-write-graphx", "FILE", "the graph with transforms and loops", OPTION_TEXT, AT(write_transformed)},
@@ -297,7 +313,7 @@ static const option_row options[] = {
     {"-dump-modulo", "N", "every Nth iteration [1]", OPTION_COUNT, AT(dump_modulo), OPTION_FROM(1)},
 
     {"Machine", .kind = OPTION_HEADING},
-    {"-te", "N", "threads [all; fewer for small inputs]", OPTION_COUNT, AT(threads), OPTION_FROM(0), .main = true},
+    {"-te", "N", "threads, 0 for all [all; fewer for small inputs]", OPTION_COUNT, AT(threads), OPTION_FROM(0), .main = true},
     {"-t", "N", "the same", OPTION_COUNT, AT(threads), OPTION_FROM(0)},
     {"--device", "NAME", "auto, cpu, cuda or cuda:N [auto: CUDA for large graphs]", OPTION_DEVICE, AT(device),
      .main = true},
@@ -309,8 +325,8 @@ static const option_row options[] = {
     {"Log", .kind = OPTION_HEADING},
     {"-V", "all", "silence the log (warnings remain)", OPTION_OWN, .then = use_verbosity, .main = true},
     {"-q", "x", "the same", OPTION_OWN, .then = be_quiet},
-    {"--report", "FILE", "what was done and what it cost, as JSON", OPTION_TEXT, AT(report), .then = refuse_stdout,
-     .main = true},
+    {"--report", "FILE", "what was done, what it cost, and the clusters: a page if FILE\nends in .html, else JSON",
+     OPTION_TEXT, AT(report), .then = refuse_stdout, .main = true},
 
     {"Information", .kind = OPTION_HEADING},
     {"-h", NULL, "the important options", ASK(REQUEST_HELP)},
@@ -318,6 +334,8 @@ static const option_row options[] = {
     {"--help-all", NULL, "every option", ASK(REQUEST_HELP_ALL), .main = true},
     {"--amoixa", NULL, "the same", ASK(REQUEST_HELP_ALL)},
     {"--version", NULL, "the version", ASK(REQUEST_VERSION), .main = true},
+    {"--doctor", NULL, "this machine: GPUs, CUDA, processors, memory, and what auto chooses", ASK(REQUEST_DOCTOR),
+     .main = true},
     {"-z", NULL, "the settings that the other options make", ASK(REQUEST_SETTINGS), .main = true},
     {"-az", NULL, "the name of the output", ASK(REQUEST_OUTPUT_NAME)},
     {"-ax", NULL, "the suffix that the settings make", ASK(REQUEST_OUTPUT_SUFFIX)},

@@ -19,6 +19,7 @@ typedef enum request {
     REQUEST_SKIDS,
     REQUEST_CHARTER,
     REQUEST_RAM,           /* -how-much-ram */
+    REQUEST_DOCTOR,
     REQUEST_OUTPUT_NAME,   /* -az */
     REQUEST_OUTPUT_SUFFIX  /* -ax */
 } request;
@@ -39,6 +40,7 @@ typedef struct settings {
     mcl_options mcl; /* .inflation is the first of the list */
     double inflations[MAX_INFLATIONS];
     int inflation_count;
+    bool steep; /* an inflation was above 30, which mcl leaves out with a warning */
     bool loops_scaled; /* -c was given: it shows in names */
     int64_t preset;    /* of -scheme or -skid */
     bool prune_given; /* a prune number was chosen, by -P, -p or a scheme: -resource leaves it */
@@ -60,7 +62,8 @@ typedef struct settings {
     bool exact, fast;
     int64_t threads; /* 0: all */
     int64_t memory;  /* bytes; 0: what is free */
-    const char *report;
+    const char *report, *table, *graphml;
+    bool quality; /* print it, also of a single clustering */
     bool quiet;
     int64_t warn_percent, warn_factor; /* shown by -z */
 
@@ -81,6 +84,9 @@ void settings_input_name(const settings *settings, double inflation, char name[M
 /* The part of these names that the settings make, such as I20pi08c25. */
 void settings_suffix(const settings *settings, double inflation, char suffix[SUFFIX_SIZE]);
 
+/* Whether clusters are kept and judged until the end. */
+bool settings_judge(const settings *settings);
+
 /* START and the arguments after the program's name, as mcl quotes them: the input bare, the others "-I" "2". An empty
  * START leaves the input out. Control characters become '?', so that the text is one line. NULL when out of memory;
  * to be freed by free(). */
@@ -96,6 +102,9 @@ void settings_usage(FILE *stream);
 void settings_usage_all(FILE *stream);
 /* Answers an informative request on stdout. */
 void settings_answer(const settings *settings);
+
+/* What the program finds on this machine, on stdout. */
+void doctor_print(void);
 
 /* mcl's word for a jury synopsis from 0 to 100. */
 const char *jury_word(double synopsis);

@@ -1,6 +1,6 @@
 /* The JSON report. One object: the input, the options, the phases, and for each inflation its iterations, jury
  * marks and clusters. Times are wall seconds. */
-#include "report.h"
+#include "job.h"
 
 #include <string.h>
 
@@ -21,7 +21,11 @@ sp_status report_create(sp_context *context, int runs, report *r)
 
 void report_free(sp_context *context, report *r)
 {
-    for (int i = 0; i < r->run_count; i++) sp_free(context, r->runs[i].iterations);
+    for (int i = 0; i < r->run_count; i++) {
+        sp_free(context, r->runs[i].iterations);
+        sp_free(context, r->runs[i].quality.profiles);
+        mcl_clustering_free(context, &r->runs[i].clustering);
+    }
     sp_free(context, r->runs);
     memset(r, 0, sizeof *r);
 }
@@ -120,7 +124,7 @@ static void put_jury(json *j, const mcl_run *run)
     json_end(j, '}');
 }
 
-static void put_run(json *j, const report_run *run)
+static sp_status put_run(job *work, json *j, const report_run *run)
 {
     double expand = 0;
     int64_t device_peak = 0;
@@ -152,14 +156,17 @@ static void put_run(json *j, const report_run *run)
     json_begin(j, "steps", '[');
     for (int64_t i = 0; i < run->iteration_count; i++) put_iteration(j, &run->iterations[i]);
     json_end(j, ']');
+    const sp_status status = report_put_clusters(work, run, j);
     json_end(j, '}');
+    return status;
 }
 
-sp_status report_put(sp_context *context, const report *r, const settings *s, io_output **output)
+static sp_status put_report(job *work, io_output *output)
 {
-    sp_status status = io_output_open(context, s->report, output);
-    if (status != SP_OK) return status;
-    json file = {.out = *output}, *j = &file;
+    const report *r = &work->report;
+    const settings *s = work->settings;
+    json file = {.out = output}, *j = &file;
+    sp_status status;
     json_begin(j, NULL, '{');
     json_text(j, "tool", "mcl-gpu");
     json_text(j, "version", SP_VERSION);
@@ -176,8 +183,36 @@ sp_status report_put(sp_context *context, const report *r, const settings *s, io
     json_seconds(j, "total", r->total_seconds);
     json_end(j, '}');
     json_begin(j, "runs", '[');
-    for (int i = 0; i < r->run_count; i++) put_run(j, &r->runs[i]);
+    for (int i = 0; i < r->run_count; i++) TRY(put_run(work, j, &r->runs[i]));
     json_end(j, ']');
+    TRY(report_put_comparison(work, j));
     json_end(j, '}');
-    return SP_OK;
+done:
+    return status;
+}
+
+/* ---- the page ------------------------------------------------------------------------------------------- */
+
+/* page.html, which shows the report that stands in it in place of @REPORT@. */
+static const unsigned char page[] = {
+#include "mcl-gpu/page.html.h"
+    '\0'
+};
+
+static bool is_page(const char *path) { return ends_with(path, ".html") || ends_with(path, ".htm"); }
+
+sp_status report_put(job *j, io_output **output)
+{
+    static const char place[] = "@REPORT@";
+    const char *path = j->settings->report, *head = (const char *)page, *at = strstr(head, place);
+    sp_status status = io_output_open(j->host, path, output);
+    if (status != SP_OK) return status;
+    if (is_page(path)) io_output_bytes(*output, head, (size_t)(at - head));
+    status = put_report(j, *output);
+    if (is_page(path)) io_output_string(*output, at + strlen(place));
+    if (status != SP_OK) {
+        io_output_discard(*output);
+        *output = NULL;
+    }
+    return status;
 }

@@ -2,7 +2,9 @@
 #ifndef MCL_REPORT_H
 #define MCL_REPORT_H
 
+#include "common/json.h"
 #include "options.h"
+#include "quality.h"
 
 /* One clustering. */
 typedef struct report_run {
@@ -15,6 +17,8 @@ typedef struct report_run {
     int64_t clusters, largest, singletons;
     int64_t attractor_systems, overlap, overlap_nodes, garbage_nodes;
     double iterate_seconds, interpret_seconds, write_seconds;
+    mcl_clustering clustering; /* and its quality, where settings_judge says that they are kept */
+    quality quality;
 } report_run;
 
 typedef struct report {
@@ -29,8 +33,12 @@ typedef struct report {
 
 sp_status report_create(sp_context *context, int runs, report *report);
 sp_status report_add_iteration(sp_context *context, report_run *run, const mcl_iteration *iteration);
-/* Opens the report's file and puts all of it there; to be committed. */
-sp_status report_put(sp_context *context, const report *report, const settings *settings, io_output **output);
+/* Opens the report's file and puts all of it there, as a page or as JSON; to be committed. */
+sp_status report_put(struct job *j, io_output **output);
+/* The items of a run's object that tell of its clusters. */
+sp_status report_put_clusters(struct job *j, const report_run *run, json *file);
+/* The items of the report that tell of the network and of all runs together. */
+sp_status report_put_comparison(struct job *j, json *file);
 void report_free(sp_context *context, report *report);
 
 #endif

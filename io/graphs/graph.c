@@ -4,6 +4,7 @@
 
 #include "graphs/formats.h"
 #include "graphs/metis.h"
+#include "text/words.h"
 
 const char *io_format_name(io_format format)
 {
@@ -99,14 +100,36 @@ sp_status io_detect_format(io_source *source, io_format *format)
     return SP_OK;
 }
 
+/* Whether a file may be taken for label pairs unasked: by its name, or by a first line of two names, or of two labels
+ * and a number. Two numbers may be anything. */
+static bool looks_like_pairs(const char *path, const char *bytes, const char *end)
+{
+    const char *word[4] = {NULL}, *word_end[4] = {NULL}, *at = skip_comments(bytes, end);
+    const char *line_end = memchr(at, '\n', (size_t)(end - at));
+    double number;
+    int words = 0;
+    if (!line_end) line_end = end;
+    for (; words < 4; words++) {
+        at = io_skip_blanks(at, line_end);
+        if (at == line_end) break;
+        word[words] = at;
+        at = word_end[words] = io_skip_word(at, line_end);
+    }
+    if (words < 2 || words > 3) return false;
+    if (words == 3) return io_parse_decimal(word[2], word_end[2], &number) == word_end[2];
+    return ends_with(path, ".abc") || (io_parse_decimal(word[0], word_end[0], &number) != word_end[0] &&
+                                       io_parse_decimal(word[1], word_end[1], &number) != word_end[1]);
+}
+
 /* The format that the options leave open. */
 static sp_status find_format(sp_context *context, io_source *source, bool refuse_others, io_format *format)
 {
     const char *name = io_source_name(source), *bytes;
-    size_t count = 1;
+    size_t count = DETECT_BYTES;
     sp_status status = io_detect_format(source, format);
     if (status != SP_OK || *format != IO_ABC || !refuse_others) return status;
     status = io_source_peek(source, &bytes, &count);
+    if (count > 0 && looks_like_pairs(name, bytes, bytes + count)) return SP_OK;
     if (status == SP_OK && count == 0)
         return sp_fail(context, SP_ERROR_ARGUMENT, "%s: the file is empty; give a matrix, or label pairs and --abc",
                        name);

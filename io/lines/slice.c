@@ -122,8 +122,9 @@ bool io_slice_number(io_slice *slice, const char *token, const char *token_end, 
         return io_slice_fail(
             slice, decimal ? "the weight is too large" : "the weight is not a number", token, token_end,
             decimal ? io_most_remedy(slice->values)
-                    : io_slice_remedy(slice, "write a decimal number, and no heading",
-                                      "write a decimal number, and no heading (--lenient reads it as mcl does)"));
+                    : io_slice_remedy(slice, "write a decimal number; a heading must go, as with tail -n +2",
+                                      "write a decimal number; a heading must go, as with tail -n +2 (--lenient "
+                                      "reads it as mcl does: labels, weight 1)"));
     slice->odd = true;
     const char *stop = io_parse_scanf(token, token_end, number);
     if (stop == token || !isfinite(*number) || *number > most) *number = 1.0;

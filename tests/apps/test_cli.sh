@@ -127,7 +127,7 @@ ok 'y and n' clusters line7-I2 "$in/line7.abc" --abc --force-connected=n -discar
 ok 'what old scripts pass is ignored' silent "$in/cathat.abc" --abc -V all -o F --silent -progress 3 -nj 5 \
     --stream-mirror --partition-selection -v progress -V progress --append-log=n --show-log=y -l 0 -t 1 -ti 1 \
     -annot text -cache-mx y --unchecked -digits 5 -set k=v -warn-pct 5 -warn-factor 3 -partition-p 9 -devel 1
-for wrong in '--foo' '-foo 3' '-I 0' '-I 31' '-I abc' '-I 2x' '-I 1.4,,2' '-I nan' '-I' '-scheme 8' '-scheme 0' \
+for wrong in '--foo' '-foo 3' '-I 0' '-I abc' '-I 2x' '-I 1.4,,2' '-I nan' '-I' '-scheme 8' '-scheme 0' \
     '-pct 101' '-p 0.2' '-P -1' '-P 1e4' '-S -3' '-resource 0' '-te -1' '-overlap some' '-sort up' '-i 0' '-i 31' \
     '-force-connected maybe' '--abc=3' '--abc --sif' '--blast score' '--device gpu' '--device cuda:' '--memory 8Q' \
     '--memory 0' '--exact --fast' '--exact --device cuda' '--abc-neg-log --abc-neg-log10' '-dump foo' \
@@ -256,7 +256,7 @@ ok '--etc' partition 'a,b,c|d,e|' g.etc --etc
 ok 'transforms' \
     partition 'bat,bit,fit,hit|cat,hat|' "$in/cathat.abc" --abc --abc-neg-log10 -abc-tf 'gq(0.3)' -tf 'gq(0.2)'
 printf 'source\ttarget\tweight\na\tb\t1\n' >heading.abc
-ok 'a heading' fails 1 'heading.abc:1: the weight is not a number .*no heading' heading.abc --abc -o X -V all
+ok 'a heading' fails 1 'heading.abc:1: the weight is not a number .*a heading must go' heading.abc --abc -o X -V all
 printf 'a\tb\t1e-9\nb\tc\t8.2\n' >evalues.abc
 ok 'an E-value above 1' fails 1 'evalues.abc:2: the weight after .* negative .*gt\(0\)' \
     evalues.abc --abc --abc-neg-log10 -o X -V all
@@ -391,7 +391,11 @@ bad 'a negative weight' 'a b 1\na b -3\n' 'bad.txt:2:' --abc
 bad 'one field' 'a b 1\nbroken\n' 'bad.txt:2:' --abc
 bad 'an index out of range' "$(native 2x2 '0 0 1 $' '1 0 7 $' ')')" 'bad.txt:8:'
 bad 'a header that lies' "$(native 2147483647x2147483647 '0 1 $')" 'bad.txt'
-bad 'labels without --abc' 'a b 1\nb c 2\n' '--abc'
+bad 'lines of four without --abc' 'a b 1 x\nb c 2 y\n' '--abc'
+plain_pairs() { printf 'a b 1\nb c 2\n' >pairs && status 0 pairs -o X -V all && [ "$(wc -l <X)" -eq 1 ]; }
+ok 'label pairs are known by their first line' plain_pairs
+ok 'an inflation above 30 is left out with a warning, as with mcl' tells 'range .0.0,30.0.*left out' \
+    "$in/cathat.abc" --abc -I 31 -o X
 ok 'no such file' fails 1 'nofile.*o such file' nofile --abc -V all
 ok 'a folder as input' fails 1 "$work" "$work" --abc -o X -V all
 ok 'no such tab file' fails 1 'notab' "$in/cathat.mci" -use-tab notab -o X -V all

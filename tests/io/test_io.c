@@ -145,7 +145,7 @@ TEST(names_decide_where_the_content_does_not)
     ck_assert_str_eq(sp_last_error(context), "g.graph:1: no header of a METIS graph (got \"a b\"); write NODES EDGES "
                                              "[FORMAT [CONSTRAINTS]], e.g. 100 250 001");
     sp_context_destroy(context);
-    expect_error("a b\n", strict, "in: not a matrix and not a STRING file; for label pairs give --abc, for "
+    expect_error("a b c d\n", strict, "in: not a matrix and not a STRING file; for label pairs give --abc, for "
                                  "BLAST tables --blast bits");
     expect_error("2 1\n2 1\n", strict, "in: not a matrix and not a STRING file");
     expect_error("", strict, "in: the file is empty");
@@ -198,8 +198,8 @@ TEST(abc_strict_refuses_odd_lines_by_number)
 TEST(abc_messages_cut_and_escape_what_they_quote)
 {
     expect_error("a b \x01\x7f\xc3\xa9x\n", as(IO_ABC),
-                 "in:1: the weight is not a number (got \"\\x01\\x7f\\xc3\\xa9x\"); write a decimal number, and no "
-                 "heading");
+                 "in:1: the weight is not a number (got \"\\x01\\x7f\\xc3\\xa9x\"); write a decimal number; a heading "
+                 "must go");
     expect_error("a b 0123456789012345678901234567890123456789!!\n", as(IO_ABC),
                  "in:1: the weight is not a number (got \"0123456789012345678901234567890123456789...\");");
     char text[600];

@@ -23,7 +23,7 @@ static mcl_clustering partition(sp_context *context, const int32_t *labels, int6
 
 /* ---- distances ----------------------------------------------------------------------------------------- */
 
-START_TEST(a_finer_clustering_is_its_own_meet)
+TEST(a_finer_clustering_is_its_own_meet)
 {
     sp_context *context = test_context(0, 1);
     const int32_t coarse[] = {0, 0, 0, 0, 1, 1}, fine[] = {0, 0, 1, 1, 2, 2};
@@ -40,7 +40,6 @@ START_TEST(a_finer_clustering_is_its_own_meet)
     mcl_clustering_free(context, &b);
     sp_context_destroy(context);
 }
-END_TEST
 
 /* Σ over clusters of `from` of the size less the greatest part in one of `to`, by counting all pairs of clusters. */
 static int64_t moved(const int32_t *from, const int32_t *to, int64_t nodes, int clusters, double *information)
@@ -61,7 +60,7 @@ static int64_t moved(const int32_t *from, const int32_t *to, int64_t nodes, int 
     return sum;
 }
 
-START_TEST(distances_are_those_of_all_pairs_of_clusters)
+TEST(distances_are_those_of_all_pairs_of_clusters)
 {
     enum { NODES = 60, CLUSTERS = 7 };
     sp_context *context = test_context(0, 1);
@@ -85,9 +84,8 @@ START_TEST(distances_are_those_of_all_pairs_of_clusters)
     }
     sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(a_node_in_several_clusters_counts_in_the_first)
+TEST(a_node_in_several_clusters_counts_in_the_first)
 {
     sp_context *context = test_context(0, 1);
     int64_t offsets[] = {0, 3, 5};
@@ -101,9 +99,8 @@ START_TEST(a_node_in_several_clusters_counts_in_the_first)
     mcl_clustering_free(context, &plain);
     sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(clusterings_of_other_nodes_are_refused)
+TEST(clusterings_of_other_nodes_are_refused)
 {
     sp_context *context = test_context(0, 1);
     const int32_t labels[] = {0, 0, 0, 0, 0};
@@ -117,7 +114,6 @@ START_TEST(clusterings_of_other_nodes_are_refused)
     mcl_clustering_free(context, &b);
     sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- profiles ------------------------------------------------------------------------------------------ */
 
@@ -125,7 +121,7 @@ END_TEST
 static const double triangles[] = {9, 1, 1, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1, 1, 0, 2, 0, 0, 0, 0, 0, 2, 0,
                                    1, 1, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 
-START_TEST(profiles_are_those_worked_out_by_hand)
+TEST(profiles_are_those_worked_out_by_hand)
 {
     const sp_value_type types[] = {SP_F32, SP_F64};
     const int32_t labels[] = {0, 0, 0, 1, 1, 1, 2};
@@ -148,9 +144,8 @@ START_TEST(profiles_are_those_worked_out_by_hand)
         sp_context_destroy(context);
     }
 }
-END_TEST
 
-START_TEST(graphs_without_arcs_have_no_coverage)
+TEST(graphs_without_arcs_have_no_coverage)
 {
     sp_context *context = test_context(0, 1);
     const double none[4] = {0};
@@ -167,19 +162,17 @@ START_TEST(graphs_without_arcs_have_no_coverage)
     sp_csr_free(context, &graph);
     sp_context_destroy(context);
 }
-END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("quality");
-    TCase *distances = tcase_create("distances"), *profiles = tcase_create("profiles");
-    suite_add_tcase(suite, distances);
-    suite_add_tcase(suite, profiles);
-    tcase_add_test(distances, a_finer_clustering_is_its_own_meet);
-    tcase_add_test(distances, distances_are_those_of_all_pairs_of_clusters);
-    tcase_add_test(distances, a_node_in_several_clusters_counts_in_the_first);
-    tcase_add_test(distances, clusterings_of_other_nodes_are_refused);
-    tcase_add_test(profiles, profiles_are_those_worked_out_by_hand);
-    tcase_add_test(profiles, graphs_without_arcs_have_no_coverage);
-    return test_run(suite);
-}
+static const test_entry tests[] = {
+    CASE("distances", 60),
+    ONCE(a_finer_clustering_is_its_own_meet),
+    ONCE(distances_are_those_of_all_pairs_of_clusters),
+    ONCE(a_node_in_several_clusters_counts_in_the_first),
+    ONCE(clusterings_of_other_nodes_are_refused),
+    CASE("profiles", 60),
+    ONCE(profiles_are_those_worked_out_by_hand),
+    ONCE(graphs_without_arcs_have_no_coverage),
+    {0},
+};
+
+int main(void) { return test_run("quality", tests); }

@@ -67,7 +67,7 @@ fi
 only bench/generate 'sparse\.h|base/.*'
 modules='sparse\.h|base/.*|io\.h|mcl\.h|contraction\.h|gnn\.h|generate\.h'
 only apps/common "$modules"
-for tool in mcl-gpu contract gnn; do only "apps/$tool" "$modules|common/.*"; done
+for tool in mcl-gpu contract gnn; do only "apps/$tool" "$modules|common/.*|mcl-gpu/page\.html\.h"; done
 only apps/sparse-bench "$modules|common/.*|peers/.*|sparse-bench/.*|gnn/input\.h"
 
 # The library never prints, exits or aborts.

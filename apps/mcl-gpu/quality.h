@@ -1,0 +1,29 @@
+/* How good clusterings are, and which of several to look at first. */
+#ifndef MCL_QUALITY_H
+#define MCL_QUALITY_H
+
+#include "io.h"
+#include "mcl.h"
+
+struct job;
+struct report_run;
+
+/* Of one clustering, in the graph that was clustered: as read, and as -tf and -pi leave it. */
+typedef struct quality {
+    mcl_measures measures;       /* efficiency, mass fraction, area fraction: mcl's -analyze and clm info */
+    double coverage, modularity; /* as mcl_profile_clusters has them; the modularity is clm info's, not -analyze's */
+    int64_t median;              /* size of the cluster in the middle */
+    mcl_profile *profiles;       /* of each cluster */
+} quality;
+
+/* Fills run->quality from run->clustering. */
+sp_status quality_judge(struct job *j, struct report_run *run);
+/* The distance between the clusterings of two runs. */
+sp_status quality_compare(struct job *j, int first, int second, mcl_distance *distance);
+/* A sentence or two about the runs, and the inflation to look at first; 0: none is better than the others. */
+enum { ADVICE_TEXT = 1024 };
+double quality_advise(const struct job *j, char text[ADVICE_TEXT]);
+/* The table of the runs, and the advice where there are several, on stderr. */
+sp_status quality_show(struct job *j);
+
+#endif

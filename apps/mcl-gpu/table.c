@@ -1,0 +1,175 @@
+/* Clusters for other programs: a table with a line a node, and GraphML with the clusters as attributes of nodes. Of
+ * several inflations each has its columns. A node in several clusters stands in the first. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/value.h"
+#include "job.h"
+
+/* Weights are f32; their sums have no more digits. */
+#define WEIGHT "%.7g"
+
+/* What both files say of the nodes, for one run. */
+typedef struct node_columns {
+    int32_t *cluster;    /* from 0; -1: in none */
+    double *inside;      /* weight of a node's arcs to members of its cluster */
+} node_columns;
+
+static void free_columns(job *j, node_columns *columns)
+{
+    for (int r = 0; columns && r < j->report.run_count; r++) {
+        sp_free(j->host, columns[r].cluster);
+        sp_free(j->host, columns[r].inside);
+    }
+    sp_free(j->host, columns);
+}
+
+static sp_status fill_columns(job *j, const mcl_clustering *c, node_columns *columns)
+{
+    const sp_csr *g = &j->graph;
+    sp_status status;
+    TRY(sp_alloc(j->host, c->nodes, sizeof *columns->cluster, (void **)&columns->cluster));
+    TRY(sp_alloc(j->host, c->nodes, sizeof *columns->inside, (void **)&columns->inside));
+    for (int64_t i = 0; i < c->nodes; i++) columns->cluster[i] = -1;
+    for (int64_t k = c->clusters - 1; k >= 0; k--)
+        for (int64_t i = c->offsets[k]; i < c->offsets[k + 1]; i++) columns->cluster[c->members[i]] = (int32_t)k;
+    for (int64_t i = 0; i < c->nodes; i++) {
+        double sum = 0;
+        for (int64_t e = g->row_offsets[i]; e < g->row_offsets[i + 1]; e++)
+            if (g->col_indices[e] != i && columns->cluster[g->col_indices[e]] == columns->cluster[i])
+                sum += entry_value(g, e);
+        columns->inside[i] = sum;
+    }
+done:
+    return status;
+}
+
+static sp_status make_columns(job *j, node_columns **columns)
+{
+    sp_status status;
+    TRY(sp_calloc(j->host, j->report.run_count, sizeof **columns, (void **)columns));
+    for (int r = 0; r < j->report.run_count; r++) TRY(fill_columns(j, &j->report.runs[r].clustering, &(*columns)[r]));
+done:
+    return status;
+}
+
+static int64_t size_of(const mcl_clustering *c, int32_t cluster)
+{
+    return cluster < 0 ? 0 : c->offsets[cluster + 1] - c->offsets[cluster];
+}
+
+static bool is_attractor(const mcl_clustering *c, int64_t node) { return c->system_of && c->system_of[node] >= 0; }
+
+/* The whole name, or the number that clusters have. */
+static void put_name(const job *j, io_output *out, int64_t node)
+{
+    const io_names *names = &j->input.names;
+    if (names->count > 0) io_output_bytes(out, io_name(names, node), io_name_length(names, node));
+    else io_output_int(out, j->input.ids ? j->input.ids[node] : node);
+}
+
+/* "", or with several runs ".I20" and the like. */
+static void put_run_name(const job *j, io_output *out, int r)
+{
+    if (j->report.run_count > 1) io_output_format(out, ".I%g", j->report.runs[r].inflation);
+}
+
+/* ---- table ---------------------------------------------------------------------------------------------- */
+
+sp_status job_put_table(job *j, io_output *out)
+{
+    static const char *const headings[] = {"cluster", "size", "weight_inside", "attractor"};
+    node_columns *columns = NULL;
+    sp_status status;
+    TRY(make_columns(j, &columns));
+    io_output_string(out, "node");
+    for (int r = 0; r < j->report.run_count; r++)
+        for (int h = 0; h < 4; h++) {
+            io_output_format(out, "\t%s", headings[h]);
+            put_run_name(j, out, r);
+        }
+    io_output_string(out, "\n");
+    for (int64_t i = 0; i < j->report.nodes; i++) {
+        put_name(j, out, i);
+        for (int r = 0; r < j->report.run_count; r++) {
+            const mcl_clustering *c = &j->report.runs[r].clustering;
+            io_output_format(out, "\t%d\t%lld\t", columns[r].cluster[i] + 1,
+                             (long long)size_of(c, columns[r].cluster[i]));
+            io_output_format(out, WEIGHT, columns[r].inside[i]);
+            io_output_string(out, is_attractor(c, i) ? "\t1" : "\t0");
+        }
+        io_output_string(out, "\n");
+    }
+done:
+    free_columns(j, columns);
+    return status;
+}
+
+/* ---- GraphML -------------------------------------------------------------------------------------------- */
+
+/* Text of an XML element; control characters, which XML cannot hold, become question marks. */
+static void put_xml(io_output *out, const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        if (c == '&') io_output_string(out, "&amp;");
+        else if (c == '<') io_output_string(out, "&lt;");
+        else if (c == '>') io_output_string(out, "&gt;");
+        else if (c == '"') io_output_string(out, "&quot;");
+        else if (c < ' ' && c != '\t') io_output_string(out, "?");
+        else io_output_bytes(out, text + i, 1);
+    }
+}
+
+static void put_keys(const job *j, io_output *out)
+{
+    io_output_string(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+                          "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n"
+                          "<key id=\"name\" for=\"node\" attr.name=\"name\" attr.type=\"string\"/>\n"
+                          "<key id=\"weight\" for=\"edge\" attr.name=\"weight\" attr.type=\"double\"/>\n");
+    for (int r = 0; r < j->report.run_count; r++) {
+        io_output_format(out, "<key id=\"cluster%d\" for=\"node\" attr.name=\"cluster", r);
+        put_run_name(j, out, r);
+        io_output_format(out, "\" attr.type=\"int\"/>\n<key id=\"attractor%d\" for=\"node\" attr.name=\"attractor", r);
+        put_run_name(j, out, r);
+        io_output_string(out, "\" attr.type=\"boolean\"/>\n");
+    }
+}
+
+static void put_xml_node(const job *j, io_output *out, const node_columns *columns, int64_t node)
+{
+    const io_names *names = &j->input.names;
+    io_output_format(out, "<node id=\"n%lld\"><data key=\"name\">", (long long)node);
+    if (names->count > 0) put_xml(out, io_name(names, node), io_name_length(names, node));
+    else put_name(j, out, node);
+    io_output_string(out, "</data>");
+    for (int r = 0; r < j->report.run_count; r++)
+        io_output_format(out, "<data key=\"cluster%d\">%d</data><data key=\"attractor%d\">%s</data>", r,
+                         columns[r].cluster[node] + 1, r,
+                         is_attractor(&j->report.runs[r].clustering, node) ? "true" : "false");
+    io_output_string(out, "</node>\n");
+}
+
+sp_status job_put_graphml(job *j, io_output *out)
+{
+    const sp_csr *g = &j->graph;
+    const bool undirected = j->input.undirected || j->input.symmetric;
+    node_columns *columns = NULL;
+    sp_status status;
+    TRY(make_columns(j, &columns));
+    put_keys(j, out);
+    io_output_format(out, "<graph edgedefault=\"%s\">\n", undirected ? "undirected" : "directed");
+    for (int64_t i = 0; i < g->rows; i++) put_xml_node(j, out, columns, i);
+    for (int64_t i = 0; i < g->rows; i++)
+        for (int64_t e = g->row_offsets[i]; e < g->row_offsets[i + 1]; e++) {
+            if (undirected && g->col_indices[e] < i) continue;
+            io_output_format(out, "<edge source=\"n%lld\" target=\"n%d\"><data key=\"weight\">", (long long)i,
+                             g->col_indices[e]);
+            io_output_format(out, WEIGHT, entry_value(g, e));
+            io_output_string(out, "</data></edge>\n");
+        }
+    io_output_string(out, "</graph>\n</graphml>\n");
+done:
+    free_columns(j, columns);
+    return status;
+}

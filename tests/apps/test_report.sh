@@ -1,0 +1,170 @@
+#!/bin/bash
+# Quality, reports, tables and GraphML of mcl-gpu: the same figures everywhere, those of clm info and clm dist where
+# mcl's programs are installed, and a page that a real browser draws where there is one.
+#   MCL_GPU  the tool [$BUILD/bin/mcl-gpu]   CHROMIUM  a browser that knows --headless [chromium]
+cd "$(dirname "$0")/../.." || exit 1
+tool=$(realpath "${MCL_GPU:-${BUILD:-build}/bin/mcl-gpu}") || exit 1
+network=$PWD/data/Hu-2007.txt.gz
+browser=${CHROMIUM:-chromium}
+. tests/support/cli.sh
+
+inflations=(1.4 2 4)
+ok 'three inflations at once' status 0 "$network" -I 1.4,2,4 --device cpu -o c --report r.json --table t.tsv \
+    --graphml g.graphml
+cp run.err log
+ok 'the same as a page' status 0 "$network" -I 1.4,2,4 --device cpu -o d --report r.html -q x
+ok 'clusters do not depend on reports' status 0 "$network" -I 2 --device cpu -o plain -q x
+ok 'nor does their file' cmp plain c.I20
+
+# ---- one set of figures --------------------------------------------------------------------------------------
+
+cat >figures.py <<'END'
+import collections, json, re, sys
+import xml.etree.ElementTree as xml
+
+report = json.load(open("r.json"))
+page = open("r.html").read()
+embedded = json.loads(re.search(r'id="report">(.*?)</script>', page, re.S).group(1))
+table = [line.rstrip("\n").split("\t") for line in open("t.tsv")]
+columns = {name: [row[i] for row in table[1:]] for i, name in enumerate(table[0])}
+
+
+def clusters(inflation):
+    name = "c.I%02d" % round(10 * inflation)
+    return [line.split() for line in open(name) if line.strip()]
+
+
+def check_page():
+    for a, b in zip(report["runs"], embedded["runs"]):
+        for key in ("quality", "sizes", "largest_clusters", "clusters", "largest", "singletons", "iterations"):
+            assert a[key] == b[key], key
+    assert report["comparison"] == embedded["comparison"] and report["advice"] == embedded["advice"]
+    assert len(page) < 2_000_000
+    assert not re.search(r'(src|href)\s*=|@import|url\(', page), "the page loads something"
+
+
+def check_sizes():
+    for run in report["runs"]:
+        lists = sorted((len(c) for c in clusters(run["inflation"])), reverse=True)
+        assert run["sizes"] == [list(i) for i in sorted(collections.Counter(lists).items(), reverse=True)]
+        assert run["quality"]["median"] == sorted(lists)[(len(lists) - 1) // 2]
+        for listed in run["largest_clusters"]:
+            members = clusters(run["inflation"])[listed["number"] - 1]
+            assert listed["members"] == members[:len(listed["members"])] or set(listed["members"]) <= set(members)
+            assert listed["size"] == len(members) and 0 <= listed["density"] <= 1 and listed["hub"] in members
+            weights = [edge[2] for edge in listed["edges"]]
+            assert weights == sorted(weights, reverse=True) and all(set(edge[:2]) <= set(members) for edge in listed["edges"])
+
+
+def check_table():
+    for run in report["runs"]:
+        suffix = ".I%g" % run["inflation"]
+        home = {node: str(k + 1) for k, c in enumerate(clusters(run["inflation"])) for node in c}
+        assert [home[node] for node in columns["node"]] == columns["cluster" + suffix]
+        sizes = collections.Counter(columns["cluster" + suffix])
+        assert [str(sizes[c]) for c in columns["cluster" + suffix]] == columns["size" + suffix]
+        inside = sum(float(w) for w in columns["weight_inside" + suffix])
+        total = sum(c["weight"] for c in run["largest_clusters"])
+        if run["clusters"] == len(run["largest_clusters"]):
+            assert abs(inside / total - run["quality"]["coverage"]) < 1e-6
+        attractors = {c for c, a in zip(columns["cluster" + suffix], columns["attractor" + suffix]) if a == "1"}
+        assert len(attractors) == run["clusters"], "a cluster without an attractor"
+
+
+def check_graphml():
+    space = "{http://graphml.graphdrawing.org/xmlns}"
+    graph = xml.parse("g.graphml").getroot().find(space + "graph")
+    nodes = [[d.text for d in node] for node in graph.iter(space + "node")]
+    assert [n[0] for n in nodes] == columns["node"]
+    assert [n[1] for n in nodes] == columns["cluster.I1.4"]
+    edges = sum(1 for _ in graph.iter(space + "edge"))
+    assert graph.get("edgedefault") == "undirected" and 0 < edges <= report["input"]["arcs"]
+
+
+globals()["check_" + sys.argv[1]]()
+END
+for part in page sizes table graphml; do ok "figures agree: $part" python3 figures.py "$part"; done
+ok 'the table of a series is on stderr' grep -qE '^ +1\.4 +[0-9,]+ .*' log
+ok 'with advice' grep -q '^.*Look at inflation\|stands out' log
+quiet_series() { status 0 "$network" -I 2,4 --device cpu -o e -V all && [ ! -s run.err ]; }
+ok 'but not under -V all' quiet_series
+judged() { status 0 "$network" --device cpu -o f --quality -V all && [ "$(wc -l <run.err)" -eq 2 ]; }
+ok '--quality prints that of one clustering' judged
+ok 'sweep is a series' eval 'status 0 "$network" --device cpu -I sweep -o s -V all && ls s.I14 s.I20 s.I28 s.I40 s.I60'
+ok 'a table may go to stdout' eval 'status 0 "$network" --device cpu -o f --table - -V all && [ "$(head -n 1 run.out)" = "node	cluster	size	weight_inside	attractor" ]'
+printf '<&"\tb>\t1\n' >odd.abc
+markup() {
+    status 0 odd.abc -o m --graphml m.graphml --report m.html -V all && python3 - <<'END'
+import json, re, xml.etree.ElementTree as xml
+names = [d.text for d in xml.parse("m.graphml").getroot().iter() if d.get("key") == "name"]
+assert names == ['<&"', "b>"], names
+text = re.search(r'id="report">(.*?)</script>', open("m.html").read(), re.S).group(1)
+assert "<" not in text and json.loads(text)["runs"][0]["largest_clusters"][0]["members"] == ['<&"', "b>"]
+END
+}
+ok 'names that are markup' markup
+ok 'numbers are names where there are none' eval 'printf "%%%%MatrixMarket matrix coordinate real symmetric\n3 3 1\n2 1 1\n" >n.mtx && status 0 n.mtx -o n --table n.tsv --report n.html -V all && [ "$(cut -f 1 n.tsv | tr "\n" " ")" = "node 0 1 2 " ]'
+: >none.abc
+ok 'an empty network' status 0 none.abc --abc -o z --report z.html --table z.tsv --graphml z.graphml --quality -q x
+unwritten() { ! run "$network" -o w --table missing/t.tsv && [ ! -e w ]; }
+ok 'no clusters where the table cannot be written' unwritten
+ok 'nothing half written' no_leftovers
+
+# ---- against mcl's programs -----------------------------------------------------------------------------------
+
+if command -v clm >/dev/null && command -v mcxload >/dev/null; then
+    zcat "$network" >n.abc
+    mcxload -abc n.abc -o n.mci -write-tab n.tab >/dev/null 2>&1
+    "$tool" n.mci -I 1.4,2,4 --device cpu -o k --report k.json -q x >/dev/null 2>&1
+    for i in "${inflations[@]}"; do # clm info adds loops for the first clustering of a call only
+        clm info n.mci "k.I$(printf '%02.0f' "$(echo "$i * 10" | bc)")"
+    done >info 2>/dev/null
+    clm dist --chain k.I14 k.I20 k.I40 >dist 2>/dev/null
+    cat >compare.py <<'END'
+import json, re
+report = json.load(open("k.json"))
+info = [dict(re.findall(r"(\w+)=(\S+)", line)) for line in open("info") if line.startswith("eff")]
+dist = [dict(re.findall(r"(\w+)=(\S+)", line)) for line in open("dist") if line.startswith("d=")]
+assert len(info) == 3 and len(dist) == 2
+for run, clm in zip(report["runs"], info):
+    q = run["quality"]
+    for ours, theirs in (("efficiency", "eff"), ("modularity", "mod"), ("mass_fraction", "mf"), ("area_fraction", "af")):
+        assert abs(q[ours] - float(clm[theirs])) < 1.1e-5, (ours, q[ours], clm[theirs])
+    assert run["clusters"] == int(clm["ncl"]) and run["largest"] == int(clm["max"])
+for pair, clm in zip(report["comparison"], dist):
+    assert pair["moved"] == [int(clm["d1"]), int(clm["d2"])], (pair, clm)
+END
+    ok 'figures of clm info and clm dist' python3 compare.py
+    clm dist -mode vi --chain k.I14 k.I20 k.I40 >dist 2>/dev/null
+    cat >information.py <<'END'
+import json, re
+dist = [dict(re.findall(r"(\w+)=(\S+)", line)) for line in open("dist") if line.startswith("d=")]
+for pair, clm in zip(json.load(open("k.json"))["comparison"], dist):
+    for ours, theirs in zip(pair["information"], (clm["d1"], clm["d2"])):
+        assert abs(ours - float(theirs)) < 1.1e-3
+END
+    ok 'variation of information of clm dist' python3 information.py
+else
+    skip 'figures of clm info and clm dist: mcl is not installed'
+    skip 'variation of information of clm dist: mcl is not installed'
+fi
+
+# ---- in a browser -----------------------------------------------------------------------------------------------
+
+if command -v "$browser" >/dev/null; then
+    draw() { # draw PAGE ARGUMENTS...: what the browser makes of it
+        timeout 120 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$work/profile" \
+            --virtual-time-budget=5000 "${@:2}" "file://$work/$1" 2>/dev/null
+    }
+    drawn() {
+        draw r.html --dump-dom | sed '/<script/,$d' >dom && grep -q 'Which inflation?' dom && grep -q '>Cluster 1</b>' dom &&
+            [ "$(grep -o '<svg' dom | wc -l)" -eq 2 ] && ! grep -q 'NaN\|undefined' dom
+    }
+    ok 'a browser draws the page' drawn
+    ok 'and an empty one' eval 'draw z.html --dump-dom | grep -q "0 clusters"'
+else
+    skip "the page in a browser: $browser is not installed"
+fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
