@@ -2,6 +2,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef SPARSE_CUDA
+#include <cuda_runtime_api.h>
+#endif
 
 #include "spmm_shared.h"
 

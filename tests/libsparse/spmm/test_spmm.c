@@ -3,10 +3,6 @@
  * products out of core against those in core, bit by bit. */
 #include "spmm_shared.h"
 
-#ifdef SPARSE_CUDA
-#include <cuda_runtime_api.h>
-#endif
-
 /* ---- random products ----------------------------------------------------------------------------------- */
 
 static scenario random_scenario(sp_context *host, sp_context *context, uint64_t seed)
