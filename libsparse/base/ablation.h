@@ -1,6 +1,6 @@
-/* What a special path is worth: in a build with make ABLATION=1, left_out("NAME") is true while the environment variable
- * SPARSE_WITHOUT names it (a,b,c), and the path's work goes the way that would take it if the path did not exist.
- * bench/ablation.sh measures every name. In other builds it is false for the compiler, which leaves no trace of it. */
+/* Measures what a special path saves. In a build with make ABLATION=1, left_out("NAME") is true while the environment
+ * variable SPARSE_WITHOUT names the path (a,b,c); its work then goes the way that it would go without the path.
+ * bench/ablation.sh measures every name. In other builds left_out is false at compile time and leaves no code. */
 #ifndef BASE_ABLATION_H
 #define BASE_ABLATION_H
 

@@ -1,4 +1,4 @@
-/* INLINE: a function in a header, for C and for both sides of CUDA. */
+/* INLINE: marks a function in a header as usable in C and in host and device code of CUDA. */
 #ifndef BASE_INLINE_H
 #define BASE_INLINE_H
 

@@ -1,5 +1,5 @@
-/* Random bits: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014), the same
- * on every machine and on both back ends. */
+/* Random bits: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014). The same on
+ * every machine and on both back ends. */
 #ifndef BASE_RANDOM_H
 #define BASE_RANDOM_H
 

@@ -1,4 +1,4 @@
-/* Bisection in ascending arrays: places from `first` to `last`, in O(log(last - first)). */
+/* Bisection in ascending arrays, among the places from `first` to `last`, in O(log(last - first)). */
 #ifndef BASE_SEARCH_H
 #define BASE_SEARCH_H
 
@@ -6,8 +6,8 @@
 
 #include "base/inline.h"
 
-/* Both return the first place in [first, last) that holds the property, or `last`: lower_bound where the element is
- * not below the key, upper_bound where it is above. */
+/* Both return the first place in [first, last) with a property, or `last` if there is none. lower_bound: the element is
+ * not below the key. upper_bound: the element is above the key. */
 #define DEFINE_BOUNDS(suffix, type)                                                                               \
     INLINE int64_t lower_bound_##suffix(const type *sorted, int64_t first, int64_t last, type key)                \
     {                                                                                                             \

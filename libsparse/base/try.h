@@ -1,5 +1,5 @@
-/* How a failure leaves a C function: TRY keeps the status of a call and jumps to `done`, where the function frees what
- * it took. CUDA code has destructors and uses CHECK of device/common.cuh. */
+/* The exit of a C function on failure: TRY keeps the status of a call and jumps to `done`, where the function frees its
+ * memory. CUDA code has destructors and uses CHECK of device/check.cuh. */
 #ifndef BASE_TRY_H
 #define BASE_TRY_H
 

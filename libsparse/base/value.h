@@ -1,4 +1,4 @@
-/* The value of an entry, whatever the type; a pattern's entries are 1. */
+/* The value of an entry, for both types of values; entries of a pattern are 1. */
 #ifndef BASE_VALUE_H
 #define BASE_VALUE_H
 
