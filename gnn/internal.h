@@ -89,6 +89,15 @@ typedef struct gnn_score {
     int64_t nodes, right, predicted, actual;
 } gnn_score;
 
+INLINE void gnn_add_score(gnn_score *to, const gnn_score *one)
+{
+    to->loss += one->loss;
+    to->nodes += one->nodes;
+    to->right += one->right;
+    to->predicted += one->predicted;
+    to->actual += one->actual;
+}
+
 typedef struct gnn_range {
     int64_t begin, end; /* of the parameters */
 } gnn_range;
@@ -170,6 +179,14 @@ static inline int64_t gnn_row_stride(const gnn_engine *engine, int64_t cols, sp_
     const int64_t whole = gnn_whole_cols(cols, type), line = 4 * gnn_whole_cols(1, type);
     const int64_t lines = (whole + line - 1) / line * line;
     return engine->space == SP_DEVICE && 8 * (lines - whole) <= whole ? lines : whole;
+}
+
+/* Allocates an array in the engine's space and copies a host array to it. */
+static inline sp_status gnn_place(const gnn_engine *engine, int64_t count, size_t size, const void *from, void *to)
+{
+    const sp_status status = sp_array_create(engine->context, count, size, engine->space, (void **)to);
+    if (status != SP_OK) return status;
+    return sp_array_copy(engine->context, count, size, *(void **)to, engine->space, from, SP_HOST);
 }
 
 /* Allocates rows with that stride in the engine's space. The numbers between rows begin as 0. */

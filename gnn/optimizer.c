@@ -73,8 +73,7 @@ static sp_status make_state(gnn_optimizer *made)
         made->moments[i] = zeros.values;
         TRY(engine->backend->fill(engine, 0, &zeros));
     }
-    TRY(sp_array_create(engine->context, 1, sizeof start, engine->space, (void **)&made->pace));
-    TRY(sp_array_copy(engine->context, 1, sizeof start, made->pace, engine->space, &start, SP_HOST));
+    TRY(gnn_place(engine, 1, sizeof start, &start, &made->pace));
 done:
     return status;
 }

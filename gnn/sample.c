@@ -2,7 +2,8 @@
  * 2024; Li et al., section V.C). The minibatches of a bulk are stacked. Q selects the rows that a layer computes:
  *   P = Q·A        what can be drawn;
  *   SAMPLE(P, s)   s draws without replacement from each row;
- *   EXTRACT        the rows and columns drawn, columns numbered within their minibatch: the nodes of the layer above first, in their order, then the new ones by ascending number;
+ *   EXTRACT        the rows and columns drawn, columns numbered within their minibatch: the nodes of the layer above
+ *                  first, in their order, then the new ones by ascending number;
  * and its columns are the rows of the layer below.
  *
  * Node-wise, Q has one entry a row, so P consists of rows of A; it is never formed. s of a node's neighbours are

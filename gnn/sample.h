@@ -131,7 +131,7 @@ struct gnn_sampler {
     uint32_t *drawn;      /* lists x words: nodes drawn for this layer, in the list or not */
 };
 
-/* Makes, frees and fills arrays in the engine's space. `array` points to the pointer. */
+/* Makes and frees arrays in the engine's space. `array` points to the pointer. */
 static inline sp_status gnn_sample_array(const gnn_sampler *s, int64_t count, size_t size, void *array)
 {
     return sp_array_create(s->engine->context, count, size, s->engine->space, (void **)array);
@@ -140,14 +140,6 @@ static inline sp_status gnn_sample_array(const gnn_sampler *s, int64_t count, si
 static inline void gnn_sample_array_free(const gnn_sampler *s, void *array)
 {
     sp_array_free(s->engine->context, s->engine->space, array);
-}
-
-static inline sp_status gnn_sample_array_take(const gnn_sampler *s, int64_t count, size_t size, const void *from,
-                                              void *array)
-{
-    const sp_status status = gnn_sample_array(s, count, size, array);
-    if (status != SP_OK) return status;
-    return sp_array_copy(s->engine->context, count, size, *(void **)array, s->engine->space, from, SP_HOST);
 }
 
 /* sample.c: draws the next `count` minibatches of the pass into the sampler's `ready`; frees those; frees the marks. */

@@ -26,7 +26,7 @@ static sp_status find_own(gnn_sampler *s, const sp_csr *host)
     sp_status status = sp_alloc(s->engine->context, host->rows, sizeof *own, (void **)&own);
     if (status != SP_OK) return status;
     for (int64_t i = 0; i < host->rows; i++) any |= (own[i] = own_entry(host, i)) >= 0;
-    if (any) status = gnn_sample_array_take(s, host->rows, sizeof *own, own, &s->own);
+    if (any) status = gnn_place(s->engine, host->rows, sizeof *own, own, &s->own);
     sp_free(s->engine->context, own);
     return status;
 }
@@ -41,7 +41,7 @@ static sp_status sum_rows(gnn_sampler *s, const sp_csr *host)
         for (int64_t k = host->row_offsets[i]; k < host->row_offsets[i + 1]; k++)
             sums[i] += fabs(entry_value(host, k));
     }
-    status = gnn_sample_array_take(s, host->rows, sizeof *sums, sums, &s->sums);
+    status = gnn_place(s->engine, host->rows, sizeof *sums, sums, &s->sums);
     sp_free(s->engine->context, sums);
     return status;
 }
@@ -53,7 +53,7 @@ static sp_status weigh_columns(gnn_sampler *s, const sp_csr *host)
     if (status != SP_OK) return status;
     for (int64_t k = 0; k < host->nnz; k++)
         weights[host->col_indices[k]] += entry_value(host, k) * entry_value(host, k);
-    status = gnn_sample_array_take(s, host->cols, sizeof *weights, weights, &s->weights);
+    status = gnn_place(s->engine, host->cols, sizeof *weights, weights, &s->weights);
     sp_free(s->engine->context, weights);
     return status;
 }
@@ -69,7 +69,7 @@ static sp_status square_values(gnn_sampler *s, const sp_csr *host)
         for (int64_t k = 0; k < host->nnz; k++)
             store_value(squares, host->value_type, k, entry_value(host, k) * entry_value(host, k));
         s->squares.values = NULL;
-        status = gnn_sample_array_take(s, host->nnz, size, squares, &s->squares.values);
+        status = gnn_place(s->engine, host->nnz, size, squares, &s->squares.values);
     }
     sp_free(s->engine->context, squares);
     return status;
@@ -153,7 +153,7 @@ static sp_status take_nodes(gnn_sampler *s, const int32_t *nodes, int64_t count)
     if (status != SP_OK) return status;
     forget_nodes(s);
     TRY(sp_alloc(context, count, sizeof *s->asked, (void **)&s->asked));
-    TRY(gnn_sample_array_take(s, count, sizeof *nodes, nodes, &s->asked_there));
+    TRY(gnn_place(s->engine, count, sizeof *nodes, nodes, &s->asked_there));
     if (count) memcpy(s->asked, nodes, bytes);
     s->asked_count = count;
 done:
@@ -206,7 +206,7 @@ static sp_status cut_clusters(gnn_sampler *s, int64_t pass)
     TRY(sp_alloc(context, s->a.rows, sizeof *order, (void **)&order));
     TRY(sp_alloc(context, s->clusters / s->options.batch + 2, sizeof *s->first, (void **)&s->first));
     TRY(find_clusters(s, wanted, &clusters));
-    TRY(gnn_sample_array_take(s, clusters, sizeof *wanted, wanted, &there));
+    TRY(gnn_place(s->engine, clusters, sizeof *wanted, wanted, &there));
     TRY(gnn_sample_array(s, clusters, sizeof *wanted, &shuffled));
     TRY(s->backend->shuffle(s, pass, clusters, there, shuffled));
     TRY(sp_array_copy(context, clusters, sizeof *wanted, wanted, SP_HOST, shuffled, space));
@@ -217,7 +217,7 @@ static sp_status cut_clusters(gnn_sampler *s, int64_t pass)
         used += size;
     }
     s->first[minibatches] = used;
-    TRY(gnn_sample_array_take(s, used, sizeof *order, order, &s->nodes));
+    TRY(gnn_place(s->engine, used, sizeof *order, order, &s->nodes));
     s->minibatches = minibatches;
 done:
     gnn_sample_array_free(s, there);

@@ -178,12 +178,10 @@ static void free_tiles(gnn_tiles *t)
     sp_free(context, t);
 }
 
-static sp_status place(gnn_engine *engine, const void *from, int64_t count, size_t size, void **to)
+/* NULL stays NULL. */
+static sp_status place(gnn_engine *engine, const void *from, int64_t count, size_t size, void *to)
 {
-    if (!from) return SP_OK;
-    const sp_status status = sp_array_create(engine->context, count, size, engine->space, to);
-    if (status != SP_OK) return status;
-    return sp_array_copy(engine->context, count, size, *to, engine->space, from, SP_HOST);
+    return from ? gnn_place(engine, count, size, from, to) : SP_OK;
 }
 
 static sp_status place_tiles(gnn_engine *engine, const cut *c, gnn_tiles *t)
@@ -191,11 +189,11 @@ static sp_status place_tiles(gnn_engine *engine, const cut *c, gnn_tiles *t)
     const int64_t panels = (c->rest.rows + GNN_TILE_ROWS - 1) / GNN_TILE_ROWS, count = c->start[panels];
     sp_status status;
     t->panels = panels;
-    TRY(place(engine, c->start, panels + 1, sizeof *c->start, (void **)&t->start));
-    TRY(place(engine, c->column, count, sizeof *c->column, (void **)&t->column));
-    TRY(place(engine, c->bits, count * GNN_TILE_WORDS, sizeof *c->bits, (void **)&t->bits));
-    TRY(place(engine, c->scale, c->rest.rows, sizeof *c->scale, (void **)&t->scale));
-    TRY(place(engine, c->backward, c->rest.nnz, sizeof *c->backward, (void **)&t->backward_values));
+    TRY(place(engine, c->start, panels + 1, sizeof *c->start, &t->start));
+    TRY(place(engine, c->column, count, sizeof *c->column, &t->column));
+    TRY(place(engine, c->bits, count * GNN_TILE_WORDS, sizeof *c->bits, &t->bits));
+    TRY(place(engine, c->scale, c->rest.rows, sizeof *c->scale, &t->scale));
+    TRY(place(engine, c->backward, c->rest.nnz, sizeof *c->backward, &t->backward_values));
     TRY(sp_csr_copy(engine->context, &c->rest, engine->space, &t->rest));
     TRY(sp_array_create(engine->context, 1, sizeof *t->largest, engine->space, (void **)&t->largest));
 done:

@@ -206,14 +206,8 @@ static sp_status read_scores(gnn_trainer *t, int64_t losses, gnn_score total[GNN
     sp_status status = sp_alloc(t->context, losses * GNN_SPLITS, sizeof *read, (void **)&read);
     if (status != SP_OK) return status;
     status = sp_array_copy(t->context, losses * GNN_SPLITS, sizeof *read, read, SP_HOST, t->score, t->engine->space);
-    for (int64_t i = 0; status == SP_OK && i < losses * GNN_SPLITS; i++) {
-        gnn_score *sum = &total[i % GNN_SPLITS];
-        sum->loss += read[i].loss;
-        sum->nodes += read[i].nodes;
-        sum->right += read[i].right;
-        sum->predicted += read[i].predicted;
-        sum->actual += read[i].actual;
-    }
+    for (int64_t i = 0; status == SP_OK && i < losses * GNN_SPLITS; i++)
+        gnn_add_score(&total[i % GNN_SPLITS], &read[i]);
     sp_free(t->context, read);
     return status;
 }

@@ -142,21 +142,15 @@ done:
     return status;
 }
 
-static sp_status place(gnn_trainer *t, int64_t count, size_t size, const void *from, void **to)
-{
-    if (!from) return SP_OK;
-    sp_status status = sp_array_create(t->context, count, size, t->engine->space, to);
-    return status == SP_OK ? sp_array_copy(t->context, count, size, *to, t->engine->space, from, SP_HOST) : status;
-}
-
 static sp_status place_labels(gnn_trainer *t)
 {
     const gnn_data *data = t->data;
     const int64_t nodes = data->graph.rows;
     sp_status status;
     if (!data->split) return SP_OK;
-    TRY(place(t, nodes, sizeof *t->labels, data->labels, (void **)&t->labels));
-    TRY(place(t, nodes * data->classes, sizeof *t->targets, data->targets, (void **)&t->targets));
+    if (data->labels) TRY(gnn_place(t->engine, nodes, sizeof *t->labels, data->labels, &t->labels));
+    if (data->targets)
+        TRY(gnn_place(t->engine, nodes * data->classes, sizeof *t->targets, data->targets, &t->targets));
     TRY(sp_array_create(t->context, nodes, sizeof *t->split, t->engine->space, (void **)&t->split));
     TRY(sp_alloc(t->context, nodes, sizeof *t->training_nodes, (void **)&t->training_nodes));
 done:

@@ -96,11 +96,7 @@ static void score_row(const loss_job *job, int64_t i, gnn_score *score)
     else
         one = single ? sigmoid_node_float(x, cols, job->targets + node * cols, job->weight, gradient)
                      : sigmoid_node_double(x, cols, job->targets + node * cols, job->weight, gradient);
-    score[split].loss += one.loss;
-    score[split].nodes += one.nodes;
-    score[split].right += one.right;
-    score[split].predicted += one.predicted;
-    score[split].actual += one.actual;
+    gnn_add_score(&score[split], &one);
 }
 
 static sp_status score_rows(gnn_engine *engine, const loss_job *job, gnn_score *score)
@@ -116,14 +112,7 @@ static sp_status score_rows(gnn_engine *engine, const loss_job *job, gnn_score *
         for (int64_t i = c * CHUNK_ROWS; i < end; i++) score_row(job, i, partial + c * GNN_SPLITS);
     }
     memset(score, 0, GNN_SPLITS * sizeof *score);
-    for (int64_t k = 0; k < chunks * GNN_SPLITS; k++) {
-        gnn_score *to = score + k % GNN_SPLITS;
-        to->loss += partial[k].loss;
-        to->nodes += partial[k].nodes;
-        to->right += partial[k].right;
-        to->predicted += partial[k].predicted;
-        to->actual += partial[k].actual;
-    }
+    for (int64_t k = 0; k < chunks * GNN_SPLITS; k++) gnn_add_score(&score[k % GNN_SPLITS], &partial[k]);
     return SP_OK;
 }
 

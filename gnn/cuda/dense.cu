@@ -289,7 +289,8 @@ sp_status gnn_cuda_finish_multiply(gnn_engine *engine, const gnn_pointwise *how,
     const size_t most = (size_t)AFTER_LANES * 16 / number_size(y->type);
     int64_t cols = 0;
     for (int k = 0; k < count; k++) cols += product[k].b->cols;
-    if (left_out("gnn-finish") || cols > FEW || (size_t)y->cols > most || y->rows == 0 || !is_aligned(y) || (uintptr_t)bias % 16 != 0)
+    if (left_out("gnn-finish") || cols > FEW || (size_t)y->cols > most || y->rows == 0 || !is_aligned(y) ||
+        (uintptr_t)bias % 16 != 0)
         return gnn_finish_multiply_by_steps(engine, how, bias, y, count, product);
     const mask own = make_mask(engine, how->activation, how->rate, how->site);
     return (y->type == SP_DENSE_F32 ? finish_multiply<float> : finish_multiply<double>)(engine, own, bias, y, count,

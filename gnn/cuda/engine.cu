@@ -132,7 +132,8 @@ static sp_status see_overlap(gnn_engine *engine)
     int driver;
     CUDA_CHECK(cudaFuncGetAttributes(&code, change_step));
     CUDA_CHECK(cudaDriverGetVersion(&driver));
-    state->overlaps = !left_out("gnn-overlap") && CUDART_VERSION >= 12030 && driver >= 12030 && code.binaryVersion >= 90 && code.ptxVersion >= 90;
+    state->overlaps = CUDART_VERSION >= 12030 && driver >= 12030 && code.binaryVersion >= 90 &&
+                      code.ptxVersion >= 90 && !left_out("gnn-overlap");
     return SP_OK;
 }
 

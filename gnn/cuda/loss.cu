@@ -82,23 +82,14 @@ static __device__ __forceinline__ gnn_score sigmoid_node(const T *x, int64_t col
     return {loss / (double)cols, 1, group_sum<LANES>(right), group_sum<LANES>(predicted), group_sum<LANES>(actual)};
 }
 
-static __device__ __forceinline__ void add_score(gnn_score *to, const gnn_score &one)
-{
-    to->loss += one.loss;
-    to->nodes += one.nodes;
-    to->right += one.right;
-    to->predicted += one.predicted;
-    to->actual += one.actual;
-}
-
 /* Makes scores[0] the sum over `count` scores (a power of two), for each split. */
 static __device__ __forceinline__ void add_groups(gnn_score (*scores)[GNN_SPLITS], int count)
 {
     for (int half = count / 2; half > 0; half /= 2) {
         __syncthreads();
         if (threadIdx.x < half * GNN_SPLITS)
-            add_score(&scores[threadIdx.x / GNN_SPLITS][threadIdx.x % GNN_SPLITS],
-                      scores[threadIdx.x / GNN_SPLITS + half][threadIdx.x % GNN_SPLITS]);
+            gnn_add_score(&scores[threadIdx.x / GNN_SPLITS][threadIdx.x % GNN_SPLITS],
+                          &scores[threadIdx.x / GNN_SPLITS + half][threadIdx.x % GNN_SPLITS]);
     }
     __syncthreads();
 }
@@ -129,14 +120,14 @@ static __global__ void __launch_bounds__(THREADS)
         const gnn_score one = job.labels
                                   ? softmax_node<T, LANES>(x, job.cols, label, job.weight, gradient, lane)
                                   : sigmoid_node<T, LANES>(x, job.cols, target, job.weight, gradient, lane);
-        if (lane == 0) add_score(&scores[group][split], one);
+        if (lane == 0) gnn_add_score(&scores[group][split], &one);
     }
     add_groups(scores, GROUPS);
     if (threadIdx.x < GNN_SPLITS) job.partial[blockIdx.x * GNN_SPLITS + threadIdx.x] = scores[0][threadIdx.x];
     if (!is_last_block(job.ticket, gridDim.x)) return;
     gnn_score sum = {};
 #pragma unroll 4
-    for (unsigned b = segment; b < gridDim.x; b += SEGMENTS) add_score(&sum, job.partial[b * GNN_SPLITS + own]);
+    for (unsigned b = segment; b < gridDim.x; b += SEGMENTS) gnn_add_score(&sum, &job.partial[b * GNN_SPLITS + own]);
     scores[segment][own] = sum;
     add_groups(scores, SEGMENTS);
     if (threadIdx.x < GNN_SPLITS) job.score[threadIdx.x] = scores[0][threadIdx.x];

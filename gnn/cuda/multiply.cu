@@ -218,7 +218,8 @@ sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose
                        "a product of %lld x %lld x %lld: cuBLAS counts to 2^31", (long long)c->rows, (long long)inner,
                        (long long)c->cols);
     if (c->rows == 0 || c->cols == 0) return SP_OK;
-    if (!transpose_a && inner <= THIN && !left_out("gnn-thin")) return multiply_thin(engine, transpose_b, alpha, a, b, beta, c);
+    if (!transpose_a && inner <= THIN && !left_out("gnn-thin"))
+        return multiply_thin(engine, transpose_b, alpha, a, b, beta, c);
     if (gnn_cuda_narrow_wins(engine, transpose_a, transpose_b, a, 1, &narrow))
         return gnn_cuda_multiply_narrow(engine, transpose_a, alpha, a, 1, &narrow, beta);
     if (gnn_cuda_split_wins(engine, transpose_a, transpose_b, a, c)) {
