@@ -1,6 +1,6 @@
-/* The rows of a contraction by class: which kernel combines which rows, and how long they may be. The kernels of rows
- * that are sorted are sorted.cuh's, of sums of f32 summed.cuh's and of wide rows of such
- * parted.cuh's, all others ranked.cuh's. */
+/* The rows of a contraction by class: which kernel combines which rows, and how long they may be. The head of
+ * contract.cu says which file has which. */
+#include "base/search.h"
 #include "contract/cuda/near.cuh"
 #include "contract/cuda/sorted.cuh"
 #include "contract/cuda/tiles.cuh"
@@ -71,14 +71,7 @@ static __global__ void __launch_bounds__(GATHER_THREADS, 4) gather_wide(contract
 template <typename V> static __global__ void key_sources(contract_job<V> job)
 {
     const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    int64_t low = 0, high = job.groups - 1;
-    if (k >= job.nodes) return;
-    while (low < high) {
-        const int64_t middle = (low + high + 1) / 2;
-        if (__ldg(job.firsts + middle) <= k) low = middle;
-        else high = middle - 1;
-    }
-    job.keys[k] = (uint32_t)low;
+    if (k < job.nodes) job.keys[k] = (uint32_t)(upper_bound_i32(job.firsts, 0, job.groups, (int32_t)k) - 1);
 }
 
 /* ---- host: what blocks have ----------------------------------------------------------------------------- */
