@@ -14,14 +14,17 @@
         if (status_ != SP_OK) return status_;  \
     } while (0)
 
-/* After a sticky error every later call fails too. A stream that is being captured cannot be queried. */
+/* After a sticky error every later call fails as well. A stream that is being captured is not queried, because that
+ * would end the capture. */
 static inline bool cuda_is_lost(const sp_context *context)
 {
     const cudaStream_t stream = (cudaStream_t)sp_context_stream(context);
-    const cudaError_t next = stream ? cudaStreamQuery(stream) : cudaSuccess;
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    if (!stream) return false;
+    cudaError_t next = cudaStreamIsCapturing(stream, &capture);
+    if (next == cudaSuccess && capture == cudaStreamCaptureStatusNone) next = cudaStreamQuery(stream);
     cudaGetLastError();
-    return next != cudaSuccess && next != cudaErrorNotReady && next != cudaErrorStreamCaptureUnsupported &&
-           next != cudaErrorStreamCaptureInvalidated;
+    return next != cudaSuccess && next != cudaErrorNotReady;
 }
 
 /* The failure of a call of the CUDA runtime, with the name of the call. */
