@@ -1,5 +1,5 @@
 /* sparse-bench: what its parts share. A run of spgemm goes through its cases one by one: make the operands (input.c),
- * time our product (own.c) and those of the peers (peers/peers.c), compare (check.c), report (spgemm_report.c). The
+ * time our product (own.c) and those of the peers (peers/peers.c), compare (check.c), report (report.c). The
  * other commands have spmm_bench.h, contract_bench.h and gnn_bench.h. */
 #ifndef BENCH_H
 #define BENCH_H
@@ -280,7 +280,7 @@ void peers_close(peer_set *set);
 /* Times and compares them; if none could be compared with, the reference is. */
 sp_status peers_measure(bench_case *c, const peer_set *set);
 
-/* ---- report (spgemm_report.c) -------------------------------------------------------------------------- */
+/* ---- report (report.c) -------------------------------------------------------------------------- */
 
 void spgemm_report_result(const machine *m, const spgemm_options *options, const bench_result *r);
 sp_status spgemm_report_json(sp_context *context, const machine *m, const spgemm_options *options,

@@ -3,7 +3,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "sparse-bench/bench.h"
 
 #ifdef SPARSE_CUDA
 #include "sparse-bench/peers/cuda.h"

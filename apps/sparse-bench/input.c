@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "sparse-bench/bench.h"
 #include "generate.h"
 
 /* ---- presets ------------------------------------------------------------------------------------------- */

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "options.h"
-#include "report.h"
+#include "sparse-bench/options.h"
+#include "sparse-bench/report.h"
 
 /* ---- one case ------------------------------------------------------------------------------------------ */
 

@@ -1,5 +1,5 @@
 /* The command line of sparse-bench: a table of what all commands take, and one of each. */
-#include "options.h"
+#include "sparse-bench/options.h"
 
 #include <string.h>
 

@@ -2,9 +2,9 @@
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
-#include "contract_bench.h"
-#include "gnn_bench.h"
-#include "spmm_bench.h"
+#include "sparse-bench/contract/contract_bench.h"
+#include "sparse-bench/gnn/gnn_bench.h"
+#include "sparse-bench/spmm/spmm_bench.h"
 
 union any_options {
     bench_options common; /* the first member of the others */

@@ -1,5 +1,5 @@
 /* The implementation of report.h. */
-#include "report.h"
+#include "sparse-bench/report.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
 
-#include "bench.h"
+#include "sparse-bench/bench.h"
 #include "common/json.h"
 
 /* ---- stdout: a line a case, and below it a line a candidate ------------------------------------------------------ */

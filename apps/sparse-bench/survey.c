@@ -1,6 +1,6 @@
 /* The survey: a list of cases a family of matrices, by which every change of a product is judged. A family is what a
  * user might bring; favourites of benchmarks have sets of their own (input.c). */
-#include "bench.h"
+#include "sparse-bench/bench.h"
 
 #define CASE(f, s, o) .name = s, .spec = s, .family = f, .operation = o
 #define SQUARE(f, s) {CASE(f, s, OPERATION_SQUARE)}

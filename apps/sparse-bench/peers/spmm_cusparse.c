@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/value.h"
-#include "sparse-bench/spmm_bench.h"
+#include "sparse-bench/spmm/spmm_bench.h"
 
 static const char *const algorithms[] = {"cuSPARSE default", "cuSPARSE ALG1", "cuSPARSE ALG2", "cuSPARSE ALG3", NULL};
 

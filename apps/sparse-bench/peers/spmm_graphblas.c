@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sparse-bench/spmm_bench.h"
+#include "sparse-bench/spmm/spmm_bench.h"
 
 typedef void *grb_matrix;
 

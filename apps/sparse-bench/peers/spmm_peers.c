@@ -2,7 +2,7 @@
  * the run. */
 #include <string.h>
 
-#include "sparse-bench/spmm_bench.h"
+#include "sparse-bench/spmm/spmm_bench.h"
 
 /* Peers have A's values in the type of the features. */
 static double tolerance(const spmm_options *options)

@@ -1,13 +1,13 @@
 /* sparse-bench gnn: what its parts share. A case is a graph with features: full-batch training of every model asked
- * for (gnn.c), aggregation of sparsified features in the ways of Li et al., Table II (gnn_aggregate.c),
- * bulk sampling (gnn_sample.c); then lines and the JSON so far (gnn/report.c). Or one pass of every model
- * as files (gnn_export.c). */
+ * for (gnn.c), aggregation of sparsified features in the ways of Li et al., Table II (aggregate.c),
+ * bulk sampling (sample.c); then lines and the JSON so far (gnn/report.c). Or one pass of every model
+ * as files (export.c). */
 #ifndef BENCH_GNN_H
 #define BENCH_GNN_H
 
 #include "base/random.h"
 #include "gnn.h"
-#include "spmm_bench.h"
+#include "sparse-bench/spmm/spmm_bench.h"
 
 enum { MAX_MAXK = 8 };
 
@@ -91,7 +91,7 @@ sp_status gnn_run(sp_context *host, const gnn_options *options, const volatile i
 sp_status gnn_aggregate(gnn_case *c, int64_t width, int64_t k);
 sp_status gnn_sample(gnn_case *c, const int64_t *fanout, int layers);
 
-/* Writes a pass of every model to the folder that the options name (gnn_export.c). */
+/* Writes a pass of every model to the folder that the options name (export.c). */
 sp_status gnn_export(gnn_case *c);
 
 /* ---- report -------------------------------------------------------------------------------------------- */

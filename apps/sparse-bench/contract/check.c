@@ -4,7 +4,7 @@
 #include <omp.h>
 
 #include "base/value.h"
-#include "contract_bench.h"
+#include "sparse-bench/contract/contract_bench.h"
 
 /* Entries that are compared, if the graph has twice as many: 92 million take two seconds on 16 cores, for each of six
  * candidates. */

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "common/json.h"
-#include "gnn_bench.h"
+#include "sparse-bench/gnn/gnn_bench.h"
 
 enum { LAYERS = 2 };
 

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "contract_bench.h"
+#include "sparse-bench/contract/contract_bench.h"
 #include "contraction.h"
-#include "report.h"
+#include "sparse-bench/report.h"
 
 /* ---- figures ------------------------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench.h"
+#include "sparse-bench/bench.h"
 
 sp_context_options compute_options(const bench_options *o, const volatile int *interrupt)
 {

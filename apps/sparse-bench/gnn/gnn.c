@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "gnn/input.h"
-#include "gnn_bench.h"
-#include "report.h"
+#include "sparse-bench/gnn/gnn_bench.h"
+#include "sparse-bench/report.h"
 
 /* ---- graphs -------------------------------------------------------------------------------------------- */
 

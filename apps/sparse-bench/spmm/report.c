@@ -1,8 +1,8 @@
 /* What sparse-bench spmm says. */
 #include <math.h>
 
-#include "report.h"
-#include "spmm_bench.h"
+#include "sparse-bench/report.h"
+#include "sparse-bench/spmm/spmm_bench.h"
 
 static const char *const keys[SPMM_ALGORITHMS] = {"auto", "row_split", "block_partition", "bidirectional"};
 

@@ -1,7 +1,7 @@
 /* What sparse-bench spgemm says. */
 #include <math.h>
 
-#include "report.h"
+#include "sparse-bench/report.h"
 
 static double gflops(const bench_result *r, double seconds) { return 2e-9 * (double)r->info.products / seconds; }
 

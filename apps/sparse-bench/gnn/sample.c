@@ -1,6 +1,6 @@
 /* sparse-bench gnn: bulk sampling of neighbours, in passes over the training nodes in minibatches of 1,024. What is
  * timed is everything from the shuffled nodes to the blocks of every minibatch, where the context computes. */
-#include "gnn_bench.h"
+#include "sparse-bench/gnn/gnn_bench.h"
 
 enum { BATCH = 1024 };
 

@@ -1,8 +1,8 @@
 /* What sparse-bench contract says. */
 #include <math.h>
 
-#include "contract_bench.h"
-#include "report.h"
+#include "sparse-bench/contract/contract_bench.h"
+#include "sparse-bench/report.h"
 
 static double floor_seconds(const machine *m, const contract_result *r) { return (double)r->bytes / m->copy_bandwidth; }
 

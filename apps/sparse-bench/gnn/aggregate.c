@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gnn_bench.h"
+#include "sparse-bench/gnn/gnn_bench.h"
 
 /* What is multiplied: Â on the host and where the context computes; X, of which rows keep k, expanded and as CSR. */
 typedef struct aggregate_run {

@@ -8,7 +8,7 @@
 
 #include "base/search.h"
 #include "base/value.h"
-#include "bench.h"
+#include "sparse-bench/bench.h"
 
 /* Entries, and products, that are compared at most: some seconds on one thread. */
 static const int64_t MOST_ENTRIES = 100000000, MOST_PRODUCTS = 1000000000;

@@ -1,16 +1,16 @@
 /* sparse-bench spmm: what its parts share. A case is a graph and a width: Y = A·X with every algorithm of ours
- * (spmm.c), taken apart where that is asked for (spmm_ablation.c), beside what the CPU's memory allows
- * (spmm_floor.c), with the peers' (sparse-bench/peers/spmm_peers.c, sparse-bench/peers/spmm_graphblas.c, sparse-bench/peers/spmm_cusparse.c), each
- * compared with sums in f64, then a line and the JSON so far (spmm_report.c). */
+ * (spmm.c), taken apart where that is asked for (ablation.c), beside what the CPU's memory allows
+ * (floor.c), with the peers' (sparse-bench/peers/spmm_peers.c, sparse-bench/peers/spmm_graphblas.c, sparse-bench/peers/spmm_cusparse.c), each
+ * compared with sums in f64, then a line and the JSON so far (report.c). */
 #ifndef BENCH_SPMM_H
 #define BENCH_SPMM_H
 
-#include "bench.h"
+#include "sparse-bench/bench.h"
 
 /* X and Y are on the device; or on the host, from where they come and go with each product. */
 typedef enum host_memory { HOST_NONE, HOST_PAGEABLE, HOST_PINNED } host_memory;
 
-/* What is taken apart (spmm_ablation.c). */
+/* What is taken apart (ablation.c). */
 enum { ABLATE_WARPS = 1, ABLATE_PARTITIONS = 2, ABLATE_SIZES = 4 };
 
 enum { MAX_WIDTHS = 32 };
@@ -36,7 +36,7 @@ typedef struct spmm_result {
     int64_t gathered_bytes;   /* of X's rows, one an entry */
     int64_t compulsory_bytes; /* A, X and Y, each once */
     double floor_seconds;     /* of gathers in A's order or of compulsory bytes, what takes longer; 0: not known */
-    int64_t warp_metadata_bytes; /* of a partition into parts of a row for a warp each (spmm_ablation.c) */
+    int64_t warp_metadata_bytes; /* of a partition into parts of a row for a warp each (ablation.c) */
     candidate own[SPMM_ALGORITHMS], peers[SPMM_PEERS]; /* own: by sp_spmm_algorithm, the choice first */
     candidate variants[SPMM_VARIANTS];
     int peer_count, variant_count;

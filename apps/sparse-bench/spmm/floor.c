@@ -1,7 +1,7 @@
 /* sparse-bench spmm: how fast the processor gathers rows of X, in A's order. All threads touch every line of the
  * caches that a row takes, with rows to come on their way, and do nothing else: no product that takes rows as they
  * come can be faster. (One that cuts A by ranges of columns can.) */
-#include "spmm_bench.h"
+#include "sparse-bench/spmm/spmm_bench.h"
 
 /* Entries a pass, at most; rows ahead that are asked for; passes of which the fastest counts. */
 enum { GATHERED = 1 << 25, NEAR = 8, FAR = 32, PASSES = 5, LINE = 64 };

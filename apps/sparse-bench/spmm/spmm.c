@@ -8,8 +8,8 @@
 
 #include "base/random.h"
 #include "base/value.h"
-#include "report.h"
-#include "spmm_bench.h"
+#include "sparse-bench/report.h"
+#include "sparse-bench/spmm/spmm_bench.h"
 
 /* ---- figures ------------------------------------------------------------------------------------------- */
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/value.h"
-#include "spmm_bench.h"
+#include "sparse-bench/spmm/spmm_bench.h"
 
 enum { TILE_COLUMNS = 32, MOST_RANGES = 256 };
 /* Of the offsets of all ranges; beyond it a variant is left out. */

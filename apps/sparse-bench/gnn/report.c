@@ -1,8 +1,8 @@
 /* What sparse-bench gnn says. */
 #include <math.h>
 
-#include "gnn_bench.h"
-#include "report.h"
+#include "sparse-bench/gnn/gnn_bench.h"
+#include "sparse-bench/report.h"
 
 static const char *order_name(const gnn_training *t) { return t->renumbered ? "community" : "keep"; }
 

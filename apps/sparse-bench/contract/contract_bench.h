@@ -1,10 +1,10 @@
 /* sparse-bench contract: what its parts share. A case is a graph, a labelling and a number of groups: C = S·G·Sᵀ by
  * both engines of ours (contract.c) and by the peers, each compared with sums in f64
- * (contract_check.c), then a line and the JSON so far (contract_report.c). */
+ * (check.c), then a line and the JSON so far (report.c). */
 #ifndef BENCH_CONTRACT_H
 #define BENCH_CONTRACT_H
 
-#include "bench.h"
+#include "sparse-bench/bench.h"
 
 enum { MAX_GROUPINGS = 12 };
 
