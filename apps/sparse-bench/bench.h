@@ -1,6 +1,6 @@
-/* sparse-bench: what its parts share. A run of spgemm goes through its cases one by one: make the operands (input.c),
- * time our product (own.c) and those of the peers (peers/peers.c), compare (check.c), report (report.c). The
- * other commands have spmm_bench.h, contract_bench.h and gnn_bench.h. */
+/* sparse-bench: what its commands share, and what the parts of spgemm do. A run of spgemm (spgemm/spgemm.c) goes through
+ * its cases one by one: make the operands (input.c), time our product (spgemm/own.c) and the peers' (peers/peers.c),
+ * compare (spgemm/check.c), report (spgemm/report.c). */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -114,7 +114,7 @@ extern const source survey_spgemm[], survey_spmm[], survey_contract[];
 /* The columns of X that a preset of spmm comes with; 0: none in particular. */
 int64_t preset_width(const source *preset);
 
-/* ---- times --------------------------------------------------------------------------------------------- */
+/* ---- times (candidate.c) --------------------------------------------------------------------------------------- */
 
 typedef struct timing {
     int count;
@@ -128,7 +128,7 @@ void time_median(timing *time); /* of its samples */
 sp_status time_steps(const bench_options *options, sp_status (*step)(void *), void (*taken)(void *, int), void *user,
                      timing *time);
 
-/* ---- comparison (check.c) ------------------------------------------------------------------------ */
+/* ---- comparison (spgemm/check.c) ------------------------------------------------------------------------ */
 
 /* A matrix in somebody's arrays, in any memory. */
 typedef struct raw_matrix {
@@ -227,10 +227,11 @@ typedef struct bench_case {
     bench_result *result;
 } bench_case;
 
-/* ---- ours (own.c) -------------------------------------------------------------------------------- */
+/* ---- ours (spgemm/own.c) ------------------------------------------------------------------------ */
 
 /* Times the product, and what else is asked for, in a context of its own, which ends before the peers begin. */
 sp_status own_measure(bench_case *c);
+sp_status spgemm_run(sp_context *host, const spgemm_options *options, const volatile int *interrupt, int *code);
 
 /* ---- peers (peers/) -------------------------------------------------------------------------------------- */
 
@@ -280,7 +281,7 @@ void peers_close(peer_set *set);
 /* Times and compares them; if none could be compared with, the reference is. */
 sp_status peers_measure(bench_case *c, const peer_set *set);
 
-/* ---- report (report.c) -------------------------------------------------------------------------- */
+/* ---- report (spgemm/report.c) ------------------------------------------------------------------- */
 
 void spgemm_report_result(const machine *m, const spgemm_options *options, const bench_result *r);
 sp_status spgemm_report_json(sp_context *context, const machine *m, const spgemm_options *options,

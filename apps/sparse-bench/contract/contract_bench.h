@@ -1,6 +1,6 @@
 /* sparse-bench contract: what its parts share. A case is a graph, a labelling and a number of groups: C = S·G·Sᵀ by
- * both engines of ours (contract.c) and by the peers, each compared with sums in f64
- * (check.c), then a line and the JSON so far (report.c). */
+ * both engines of ours and by the peers (contract.c), each compared with sums in f64 (check.c), then reported
+ * (report.c). */
 #ifndef BENCH_CONTRACT_H
 #define BENCH_CONTRACT_H
 

@@ -6,7 +6,7 @@
 
 #include "sparse-bench/bench.h"
 
-/* The status of a call, with a sentence that names it (sparse-bench/device.c). */
+/* The status of a call, with a sentence that names it (../device.c). */
 sp_status cuda_result(sp_context *context, cudaError_t error, const char *call);
 
 #if __has_include(<cusparse.h>)

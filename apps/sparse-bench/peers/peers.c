@@ -23,24 +23,6 @@ static sp_status replay_step(void *user)
     return run->peer->replay(run->state);
 }
 
-static const char *failure_word(sp_status status)
-{
-    switch (status) {
-    case SP_ERROR_NO_DEVICE: return "absent";
-    case SP_ERROR_HOST_MEMORY: case SP_ERROR_DEVICE_MEMORY: return "memory";
-    case SP_ERROR_UNSUPPORTED: case SP_ERROR_OVERFLOW: return "unsupported";
-    default: return "failed";
-    }
-}
-
-sp_status candidate_failed(sp_context *context, sp_status status, candidate *c)
-{
-    if (status == SP_OK || status == SP_ERROR_INTERRUPTED) return status;
-    snprintf(c->word, sizeof c->word, "%s", failure_word(status));
-    snprintf(c->why, sizeof c->why, "%s", sp_last_error(context));
-    return SP_OK;
-}
-
 static candidate *add_result(bench_case *c, const char *name)
 {
     bench_result *r = c->result;

@@ -1,7 +1,6 @@
-/* sparse-bench spmm: what its parts share. A case is a graph and a width: Y = A·X with every algorithm of ours
- * (spmm.c), taken apart where that is asked for (ablation.c), beside what the CPU's memory allows
- * (floor.c), with the peers' (sparse-bench/peers/spmm_peers.c, sparse-bench/peers/spmm_graphblas.c, sparse-bench/peers/spmm_cusparse.c), each
- * compared with sums in f64, then a line and the JSON so far (report.c). */
+/* sparse-bench spmm: what its parts share. A case is a graph and a width: Y = A·X with every algorithm of ours (spmm.c),
+ * variants with an idea taken away (ablation.c), what the CPU's memory allows (floor.c), and the peers'
+ * (../peers/spmm_*.c). Each result is compared with sums in f64, then reported (report.c). */
 #ifndef BENCH_SPMM_H
 #define BENCH_SPMM_H
 

@@ -1,0 +1,190 @@
+"""Data and models of gnn_torch.py: folders that `gnn convert` writes, layers by hand and of PyTorch Geometric."""
+import os
+
+import numpy as np
+import scipy.sparse
+import torch
+import torch.nn.functional as F
+
+UNUSED, TRAIN, VALIDATION, TEST = range(4)
+
+# ---- data
+
+
+class Data:
+    """A folder: graph (CSR, row i holds the nodes whose features i receives), features, labels, split."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.name = os.path.basename(os.path.normpath(folder))
+        self.graph = scipy.sparse.load_npz(os.path.join(folder, "graph.npz")).tocsr()
+        self.graph.sum_duplicates()
+        dense = os.path.join(folder, "features.npy")
+        self.features = np.load(dense) if os.path.exists(dense) else \
+            scipy.sparse.load_npz(os.path.join(folder, "features.npz")).toarray()
+        self.features = np.ascontiguousarray(self.features, dtype=np.float32)
+        self.labels = np.load(os.path.join(folder, "labels.npy")).astype(np.int64)
+        split = os.path.join(folder, "split.npy")
+        self.split = np.load(split).astype(np.int64) if os.path.exists(split) else None
+        self.classes = int(self.labels.max()) + 1
+
+    @property
+    def nodes(self):
+        return self.graph.shape[0]
+
+    def normalise(self):
+        sums = np.abs(self.features).sum(1, keepdims=True)
+        self.features = self.features / np.where(sums == 0, 1, sums)
+
+    def without_loops(self):
+        rows = np.repeat(np.arange(self.nodes, dtype=self.graph.indices.dtype), np.diff(self.graph.indptr))
+        kept = rows != self.graph.indices
+        if kept.all():
+            return self.graph
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=self.nodes))])
+        return scipy.sparse.csr_matrix((self.graph.data[kept], self.graph.indices[kept], offsets), self.graph.shape)
+
+    def mean(self):
+        """D^-1·A of the pattern without loops."""
+        graph = self.without_loops()
+        degrees = np.diff(graph.indptr)
+        values = np.repeat(1 / np.maximum(degrees, 1), degrees)
+        return scipy.sparse.csr_matrix((values, graph.indices, graph.indptr), graph.shape)
+
+    def normalised(self):
+        """D^-1/2·(A + I)·D^-1/2."""
+        graph = (self.without_loops() + scipy.sparse.identity(self.nodes, format="csr")).tocsr()
+        root = 1 / np.sqrt(np.asarray(graph.sum(1)).ravel())
+        scale = scipy.sparse.diags(root)
+        made = (scale @ graph @ scale).tocsr()
+        made.sort_indices()
+        return made
+
+
+MASK = (1 << 64) - 1
+
+
+def mix(x):
+    x = ((x ^ x >> 30) * 0xbf58476d1ce4e5b9) & MASK
+    x = ((x ^ x >> 27) * 0x94d049bb133111eb) & MASK
+    return x ^ x >> 31
+
+
+def random_bits(seed, step, site, index):
+    """gnn's random numbers, functions of their arguments."""
+    key = (mix((seed + 0x9e3779b97f4a7c15 * (step + 1)) & MASK) + 0xd1b54a32d192ed03 * (site + 1)) & MASK
+    return mix((mix(key) + 0x9e3779b97f4a7c15 * (index + 1)) & MASK)
+
+
+def draw_split(labels, classes, train, validation, seed):
+    """The split that gnn train --split TRAIN,VALIDATION --seed SEED draws."""
+    split = np.where(labels < 0, UNUSED, TEST)
+    for c in range(classes):
+        nodes = np.flatnonzero(labels == c).tolist()
+        size = len(nodes)
+        half = (size + 1) // 2
+        few = size < train or size - train < validation
+        first = half if few and train > half else train
+        second = min(size - first, validation)
+        for i in range(size - 1, 0, -1):
+            j = random_bits(seed, c, 0x73706c6974, i) % (i + 1)
+            nodes[i], nodes[j] = nodes[j], nodes[i]
+        split[nodes[:first]] = TRAIN
+        split[nodes[first:first + second]] = VALIDATION
+    return split
+
+
+def csr_tensor(matrix, device, dtype=torch.float32, wide=False):
+    """Offsets and columns of 32 bits where they fit, which cuSPARSE prefers."""
+    index = torch.int32 if matrix.nnz < 2**31 and not wide else torch.int64
+    return torch.sparse_csr_tensor(torch.as_tensor(matrix.indptr, dtype=index),
+                                   torch.as_tensor(matrix.indices, dtype=index),
+                                   torch.as_tensor(matrix.data, dtype=dtype), size=matrix.shape).to(device)
+
+
+def edge_index(matrix, device):
+    """PyG's pairs of source and target."""
+    rows = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
+    return torch.as_tensor(np.stack([matrix.indices.astype(np.int64), rows])).to(device)
+
+
+# ---- models
+
+
+class Gather(torch.autograd.Function):
+    """A·X with the transpose given: autograd's own transposes A in every backward pass."""
+
+    @staticmethod
+    def forward(context, a, transpose, x):
+        context.transpose = transpose
+        return a @ x
+
+    @staticmethod
+    def backward(context, gradient):
+        return None, None, context.transpose @ gradient
+
+
+class HandLayer(torch.nn.Module):
+    """GCN: A·X·W + b. SAGE: X·W_self + A·X·W + b. Aggregates the narrower of X and X·W."""
+
+    def __init__(self, inputs, outputs, sage, kept):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.empty(inputs, outputs))
+        self.own = torch.nn.Parameter(torch.empty(inputs, outputs)) if sage else None
+        self.bias = torch.nn.Parameter(torch.zeros(outputs))
+        self.kept = kept
+        torch.nn.init.xavier_uniform_(self.weight)
+        if sage:
+            torch.nn.init.xavier_uniform_(self.own)
+
+    def forward(self, x, a, transpose, aggregated):
+        if self.kept:
+            y = aggregated @ self.weight
+        elif self.weight.shape[1] <= self.weight.shape[0]:
+            y = Gather.apply(a, transpose, x @ self.weight)
+        else:
+            y = Gather.apply(a, transpose, x) @ self.weight
+        return y + self.bias if self.own is None else y + torch.addmm(self.bias, x, self.own)
+
+
+class HandModel(torch.nn.Module):
+    def __init__(self, inputs, hidden, classes, sage, kept):
+        super().__init__()
+        self.first = HandLayer(inputs, hidden, sage, kept)
+        self.second = HandLayer(hidden, classes, sage, False)
+
+    def forward(self, x, graph):
+        a, transpose, aggregated = graph
+        h = F.dropout(F.relu(self.first(x, a, transpose, aggregated)), 0.5, self.training)
+        return self.second(h, a, transpose, None)
+
+
+class PygModel(torch.nn.Module):
+    """Two layers of PyG with dropout before each of them as asked for."""
+
+    def __init__(self, kind, inputs, hidden, classes, heads=8, dropout=0.5, input_dropout=0.0, cached=False,
+                 normalize=True, attention=0.0):
+        super().__init__()
+        from torch_geometric import nn
+        self.kind, self.dropout, self.input_dropout = kind, dropout, input_dropout
+        if kind == "gcn":
+            self.first = nn.GCNConv(inputs, hidden, cached=cached, normalize=normalize)
+            self.second = nn.GCNConv(hidden, classes, cached=cached, normalize=normalize)
+        elif kind == "sage":
+            self.first = nn.SAGEConv(inputs, hidden, aggr="mean")
+            self.second = nn.SAGEConv(hidden, classes, aggr="mean")
+        elif kind == "gin":
+            def inner(before, after):
+                return torch.nn.Sequential(torch.nn.Linear(before, hidden), torch.nn.ReLU(),
+                                           torch.nn.Linear(hidden, after))
+            self.first = nn.GINConv(inner(inputs, hidden))
+            self.second = nn.GINConv(inner(hidden, classes))
+        else:
+            self.first = nn.GATConv(inputs, hidden, heads=heads, dropout=attention)
+            self.second = nn.GATConv(hidden * heads, classes, heads=1, concat=False, dropout=attention)
+
+    def forward(self, x, graph):
+        activation = F.elu if self.kind == "gat" else F.relu
+        x = F.dropout(x, self.input_dropout, self.training)
+        h = F.dropout(activation(self.first(x, graph)), self.dropout, self.training)
+        return self.second(h, graph)
