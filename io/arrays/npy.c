@@ -2,11 +2,10 @@
  * values as they lie in memory (numpy/lib/format.py; versions 1 to 3 differ in the length of the header's length and
  * in its encoding).
  *
- * Values that are as wanted are read straight into place. Sizes are checked against the file before memory is taken.
+ * Values of the wanted type are read straight into place. Sizes are checked against the file before memory is taken.
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/try.h"
@@ -161,7 +160,7 @@ static sp_status parse_literal(sp_context *context, const char *name, literal te
     return seen == ALL && text.at == text.end ? SP_OK : refuse(context, name, bad);
 }
 
-/* The number of elements and bytes, which may overflow only where a dimension is not 0. */
+/* The number of elements and bytes. Products overflow only if no dimension is 0. */
 static bool count_elements(io_npy_head *head)
 {
     io_array *array = &head->array;
@@ -226,7 +225,7 @@ static bool narrow_text(unsigned char *bytes, int64_t characters)
     return true;
 }
 
-/* rows x cols from what lies column after column. */
+/* A row-major matrix of rows x cols from a column-major one. */
 static void transpose(sp_context *context, const unsigned char *from, unsigned char *to, int64_t rows, int64_t cols,
                       size_t size)
 {

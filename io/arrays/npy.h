@@ -15,11 +15,11 @@ typedef struct io_npy_head {
 
 enum { IO_NPY_HEADER = 1 << 16 }; /* longer headers are refused */
 
-/* From the first bytes of a file that holds `size`: refuses what is no array of numbers, and sizes that the file does
- * not have. */
+/* Parses the first bytes of a file of `size` bytes. Refuses everything but arrays of numbers whose size fits the file.
+ */
 sp_status io_npy_parse(sp_context *context, const char *name, const unsigned char *bytes, int64_t count, int64_t size,
                        io_npy_head *head);
-/* Takes values as they lie in the file over into head->array, which then holds them; frees them on failure. */
+/* Moves values, as they lie in the file, into head->array. Frees them on failure. */
 sp_status io_npy_finish(sp_context *context, const char *name, void *values, io_npy_head *head);
 /* The header of a .npy in version 1, and its length. */
 enum { IO_NPY_WRITTEN = 512 };

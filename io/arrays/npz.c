@@ -1,8 +1,12 @@
-/* NumPy's .npz: a zip archive (PKWARE APPNOTE 6.3) of .npy files, stored or deflated; and scipy's CSR in one.
+/* Reading NumPy's .npz: a zip archive (PKWARE APPNOTE 6.3) of .npy files, stored or deflated.
  *
- * Members are found by the archive's central directory alone, sizes and offsets beyond 32 bits by its zip64 fields;
- * of the local headers only their length counts. Stored members are read straight into place, deflated ones inflated
- * in portions, so that memory follows what the file holds. Checksums are compared.
+ * The central directory of the archive locates the members; its zip64 fields hold sizes and offsets beyond 32 bits.
+ * Only the length of local headers is used. Stored members are read straight into place. Deflated members are inflated
+ * in portions, so that memory grows with the data and not with what a header claims. Checksums are compared.
+ *
+ * libzip could replace some 300 lines of this file and of npz_write.c, but would break three promises. Its memory comes
+ * from malloc instead of the context's allocator. It does not tell the offset of a stored member, so that not all
+ * threads could read it. It writes archives only to outputs that can seek, not to a pipe.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -116,7 +120,7 @@ done:
     return status;
 }
 
-/* Sizes and the place of a member that are said to be in its zip64 field. */
+/* Replaces those of the sizes and offset of a member that its zip64 field holds. */
 static bool read_zip64(const unsigned char *extra, size_t bytes, uint64_t *values[3])
 {
     bool wanted = false;
@@ -214,7 +218,7 @@ const char *io_npz_path(const io_npz *npz) { return npz->file.name; }
 
 /* ---- members ------------------------------------------------------------------------------------------- */
 
-/* NAME or NAME.npy; of several the last, as Python has it. */
+/* NAME or NAME.npy; the last of several, as in Python. */
 static const member *find(const io_npz *npz, const char *name)
 {
     const size_t length = strlen(name);
@@ -283,7 +287,7 @@ static void *zip_allocate(void *context, uInt count, uInt size)
 
 static void zip_release(void *context, void *pointer) { sp_free(context, pointer); }
 
-/* All of a deflated member into `out`, which grows with what comes. */
+/* Inflates a whole member into `out`, which grows with the data. */
 static sp_status inflate_member(const io_npz *npz, const member *m, int64_t begin, z_stream *stream,
                                 unsigned char *input, unsigned char **out)
 {

@@ -37,8 +37,8 @@ static sp_status check_format(io_npz *npz, const char *prefix)
     status = io_npz_read(npz, name, &format);
     if (status != SP_OK) return status;
     if (format.type != IO_TEXT || format.count != 1 || format.item_size < 3 || memcmp(format.values, "csr", 3) != 0)
-        status = sp_fail(io_npz_context(npz), SP_ERROR_MATRIX, "%s: a sparse matrix that is not CSR; save tocsr() of it",
-                         io_npz_path(npz));
+        status = sp_fail(io_npz_context(npz), SP_ERROR_MATRIX,
+                         "%s: a sparse matrix that is not CSR; save tocsr() of it", io_npz_path(npz));
     io_array_free(io_npz_context(npz), &format);
     return status;
 }
@@ -66,7 +66,7 @@ done:
     return status;
 }
 
-/* Offsets and columns, all that is not the order of columns. */
+/* What is wrong with the offsets or columns, except for the order of columns; NULL: nothing. */
 static const char *parts_wrong(sp_context *context, const csr_parts *parts)
 {
     const int64_t *shape = parts->shape.values, *offsets = parts->offsets.values;
@@ -88,7 +88,7 @@ static const char *parts_wrong(sp_context *context, const csr_parts *parts)
     return wrong ? "a column that is not within the shape" : NULL;
 }
 
-/* Unsorted or repeated columns: by way of triples. */
+/* Sorts columns and sums repeated ones, by way of triples. */
 static sp_status sort_entries(sp_context *context, const csr_parts *parts, sp_csr *matrix)
 {
     const int64_t *shape = parts->shape.values, *offsets = parts->offsets.values;
@@ -115,7 +115,7 @@ static bool ascends(sp_context *context, const csr_parts *parts)
     return wrong == 0;
 }
 
-/* The matrix that they make, checked, sorted, repeated entries summed; arrays may be taken over. */
+/* Makes the matrix: checked, sorted, repeated entries summed. May take arrays over. */
 static sp_status make_csr(sp_context *context, const char *name, csr_parts *parts, sp_csr *matrix)
 {
     memset(matrix, 0, sizeof *matrix);

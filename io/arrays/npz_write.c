@@ -23,7 +23,7 @@ typedef struct npz_writer {
     written members[CSR_MEMBERS];
 } npz_writer;
 
-/* Bytes of a record in the making. */
+/* The bytes of a record that is being built. */
 typedef struct record {
     unsigned char bytes[512];
     size_t used;
@@ -151,7 +151,7 @@ static sp_status put_offsets(sp_context *context, npz_writer *writer, const sp_c
     return SP_OK;
 }
 
-/* Values, or as many times true. */
+/* The values; for a pattern as many bools, all true. */
 static sp_status put_data(sp_context *context, npz_writer *writer, const sp_csr *matrix)
 {
     io_array array = {.type = IO_F32, .dimensions = 1, .shape = {matrix->nnz}, .count = matrix->nnz, .item_size = 4,

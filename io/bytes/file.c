@@ -1,6 +1,6 @@
-/* Bytes of a file at any place, for formats that say where things are. A plain file is read where it is asked for, by
- * all threads if that is much; anything else (compressed, a pipe) is read into memory first. No mmap: a file that
- * shrinks while it is read must not kill the process.
+/* Bytes of a file at any place, for formats that locate their parts by offsets. Parts of a plain file are read when
+ * they are asked for, large parts by all threads. Anything else (compressed, a pipe) is first read into memory. There
+ * is no mmap: a file that shrinks while it is read must not kill the process.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -17,9 +17,10 @@ typedef struct io_file {
 sp_status io_file_open(sp_context *context, const char *path, const volatile int *interrupt, io_file *file);
 void io_file_memory(sp_context *context, const char *name, const void *bytes, size_t count, io_file *file);
 void io_file_close(io_file *file);
-/* Exactly `count` bytes; with `crc` it goes on with their CRC-32. By all threads, if they are many. */
+/* Reads exactly `count` bytes, by all threads if they are many. Unless it is NULL, *crc is continued with their CRC-32.
+ */
 sp_status io_file_read(const io_file *file, int64_t offset, void *to, int64_t count, uint32_t *crc);
-/* CRC-32 of what lies in memory, by all threads, going on from `crc`. */
+/* Continues `crc` with bytes in memory, by all threads. */
 uint32_t io_crc(sp_context *context, uint32_t crc, const void *bytes, int64_t count);
 
 #endif

@@ -4,10 +4,10 @@
 
 #include "io.h"
 
-/* Allocation that may happen inside a parallel region: the context is used by one thread at a time. */
+/* Grows an array, also inside a parallel region: only one thread at a time uses the context. */
 sp_status io_grow(sp_context *context, int64_t used, int64_t count, size_t size, void **pointer);
-/* The capacity that an array grows to: twice what it is, by an eighth where it is large, which costs little as such
- * arrays are moved by remapping pages. */
+/* The capacity that an array grows to: twice the present one, for large arrays an eighth more. That costs little,
+ * because the pages of large arrays are remapped, not copied. */
 int64_t io_capacity_for(int64_t capacity, int64_t needed);
 /* Ensures room for `needed` elements; *capacity follows. */
 sp_status io_reserve(sp_context *context, int64_t used, int64_t needed, size_t size, int64_t *capacity,

@@ -7,7 +7,8 @@
 enum { IO_TOKEN_SHOWN = 40, IO_MESSAGE = 320 };
 #define IO_NO_TEXT "is this a text file?"
 
-/* Writes text..end into `shown` for a message: cut to IO_TOKEN_SHOWN bytes, what is not printable escaped. */
+/* Writes text..end into `shown` for a message: cut to IO_TOKEN_SHOWN bytes, with escapes for bytes that cannot be
+ * printed. */
 void io_show_token(const char *text, const char *end, char *shown, size_t size);
 /* "what (got "token"); remedy". */
 void io_write_message(char *message, size_t size, const char *what, const char *token, const char *token_end,

@@ -1,9 +1,9 @@
 /* Output files that appear complete or not at all.
  *
  * A regular target is written as PATH.tmp.XXXXXXXX, random hexadecimal digits, in its own folder, synced and renamed
- * over PATH; the folder is synced too, so that the name survives a power cut. Another process may own a file of that
- * name, or take it over: the file is only renamed or removed while the name still leads to the open descriptor.
- * Standard output, FIFOs and devices are written directly. The first error is kept and reported by io_output_commit.
+ * over PATH; the folder is synced too, so that the name survives a power cut. Another process may own or replace a file
+ * of that name, so the file is renamed or removed only while the name still leads to the open descriptor. Standard
+ * output, FIFOs and devices are written directly. The first error is kept and reported by io_output_commit.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -235,8 +235,8 @@ void io_output_place(const char *path, io_place *place)
     strcpy(place->name, name_of(target));
 }
 
-/* Hard links are files of their own, since a rename parts them; but where a file system knows no upper and lower case,
- * one file is there under two names. */
+/* Hard links count as separate files, since a rename separates them. On a file system that ignores case, one file has
+ * two names. */
 bool io_output_same_place(const io_place *a, const io_place *b)
 {
     if (a->dash && b->dash) return true;
@@ -362,7 +362,7 @@ sp_status io_output_open(sp_context *context, const char *path, io_output **outp
 
 /* ---- writing -------------------------------------------------------------------------------------------- */
 
-/* Lets the disk begin while more is written, so that the sync at the end waits for little. */
+/* Starts writing to the disk early, so that the sync at the end is short. */
 static void start_disk(io_output *output)
 {
 #ifdef SYNC_FILE_RANGE_WRITE
@@ -449,7 +449,7 @@ static void drop_temporary(io_output *output)
     release_slot(output);
 }
 
-/* Some file systems know no fsync: that is no failure of ours. */
+/* Some file systems do not support fsync, which is not an error. */
 static int sync_file(int file)
 {
     if (fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS) return 0;
@@ -483,8 +483,8 @@ sp_status io_output_settle(io_output *output)
     return output->error ? failure(output, temporary) : SP_OK;
 }
 
-/* Network file systems report at close what they could not write. A copy is closed, so that the descriptor goes on
- * telling which file is ours. */
+/* Network file systems report at close what they could not write. A copy is closed, because the descriptor still
+ * identifies our file. */
 static int close_copy(int file)
 {
     const int copy = fcntl(file, F_DUPFD_CLOEXEC, 0);

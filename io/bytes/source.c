@@ -5,8 +5,8 @@
  * stream that ends early or is damaged is an error naming the file, never a short file. Plain files are read straight
  * into the caller's buffer. No mmap: a file that shrinks while it is read must not kill the process.
  *
- * A byte order mark of UTF-8, which spreadsheets put before text, is not passed on: as a part of the first label it
- * would make a node of its own, which looks like another.
+ * A byte order mark of UTF-8, which spreadsheets put before text, is dropped. Within the first label it would make a
+ * second node that looks like the first.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -191,8 +191,8 @@ static sp_status zstd_open(io_source *source)
     return SP_OK;
 }
 
-/* A call of zstd that fails gives nothing of what it has made. Hence each gets the content of one block, or one block
- * header, and none while output waits: what comes out before damage does not depend on how much is read at once. */
+/* A call of zstd that fails discards its output. So each call gets one block or one block header, and no input while
+ * output waits: the bytes before damaged data do not depend on how much is read at once. */
 static sp_status read_zstd(io_source *source, char *to, size_t count, size_t *got)
 {
     *got = 0;
@@ -238,7 +238,7 @@ static sp_status read_plain(io_source *source, char *to, size_t count, size_t *g
     return status;
 }
 
-/* What to say of compression that is not read here; NULL: it is none. */
+/* The message for a compression that is not supported, else NULL. */
 static const char *refuse_compression(const char *bytes, size_t count)
 {
     if (count >= 6 && memcmp(bytes, "\xfd" "7zXZ", 6) == 0)
@@ -285,8 +285,8 @@ static sp_status read_any(io_source *source, char *to, size_t count, size_t *got
     return read_plain(source, to, count, got);
 }
 
-/* What to say of text that no reader here would take for what it is; NULL: it is none. A CR alone ends lines where
- * there is no LF, and no other byte that text does not have. */
+/* The message for text that no reader supports (UTF-16; lines that end with CR alone), else NULL. Lines end with CR
+ * alone if the bytes hold a CR, no LF and no other control character but tabs. */
 static const char *refuse_text(const char *bytes, size_t count)
 {
     bool cr = false;
@@ -329,7 +329,7 @@ sp_status io_source_read(io_source *source, void *to, size_t count, size_t *got)
     *got = 0;
     if (!source->peeked) status = look_ahead(source);
     size_t ahead = source->peeked_end - source->peeked_at;
-    if (status != SP_OK && ahead == 0) return status; /* otherwise it is met again, after these bytes */
+    if (status != SP_OK && ahead == 0) return status; /* otherwise the error comes again, after these bytes */
     if (ahead > count) ahead = count;
     if (ahead) memcpy(to, source->peeked + source->peeked_at, ahead);
     source->peeked_at += ahead;

@@ -23,7 +23,7 @@ void io_source_keep_mark(io_source *source);
 sp_status io_source_read(io_source *source, void *to, size_t count, size_t *got);
 /* The first bytes (up to `*count`) without taking them; valid until the next read. */
 sp_status io_source_peek(io_source *source, const char **bytes, size_t *count);
-/* Refuses a zip archive, .npz among them, where text or a matrix of our own kinds is read. */
+/* Refuses a zip archive (also an .npz), for readers of text and of our own formats. */
 sp_status io_source_refuse_zip(io_source *source);
 /* Takes a line of at most 64 KB, for headers and small files; *line is NULL at the end of the data, **end is readable
  * unless it is. Valid until the next call; *bytes grows by what was taken. */

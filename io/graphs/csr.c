@@ -11,7 +11,6 @@
  *
  * Arrays are read in portions, so that memory follows what the file holds and not what its header claims.
  */
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

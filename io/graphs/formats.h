@@ -10,15 +10,15 @@ bool io_line_abc(io_slice *slice, char *line, char *end);
 const char *io_scan_abc(io_slice *slice, const char *line);
 bool io_line_sif(io_slice *slice, char *line, char *end);
 bool io_line_etc(io_slice *slice, char *line, char *end);
-/* Whether the first line of text..end that is no comment is a hit of a BLAST table. */
+/* Whether the first line of text..end that is not a comment is a hit of a BLAST table. */
 bool io_begins_with_hit(const char *text, const char *end);
 bool io_line_blast(io_slice *slice, char *line, char *end);
 
-/* What io_read_graph would take the source for: what the content begins with, else IO_METIS if its name ends as such
- * files do, or the content fits and the name does not end as lists do, else IO_ABC. */
+/* The format that io_read_graph assumes: the one that the first bytes identify; else IO_METIS if the name has its
+ * ending, or if the content fits and the name does not have the ending of a list; else IO_ABC. */
 sp_status io_detect_format(io_source *source, io_format *format);
-/* Refuses a header that claims more nodes than a file of `bytes` can have business with: nodes need no line of their
- * own, so a million is free, and eight a byte. */
+/* Refuses a header that claims too many nodes for a file of `bytes`. Nodes need no line of their own, so a million
+ * nodes are always accepted, and eight for each byte. */
 sp_status io_check_nodes(sp_context *context, const char *name, int64_t nodes, int64_t bytes);
 extern const unsigned char io_binary_cookie[4]; /* what mcl's binary matrices begin with */
 /* With `columns` the matrix is a clustering: its rows are the graph's nodes, and *columns gets the number of its
@@ -27,8 +27,8 @@ sp_status io_read_native(sp_context *context, io_source *source, const io_read_o
                          io_graph *graph);
 sp_status io_read_mtx(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
                       io_graph *graph);
-/* A matrix of any shape and signs: entries (row: head, column: tail), or in the array form all numbers, column by
- * column (tail: which, counted through). */
+/* A matrix of any shape and signs: entries (row: head, column: tail); in the array form all numbers, column by column
+ * (tail: the index of the number). */
 typedef struct io_mtx_numbers {
     io_graph graph;
     int64_t rows, cols;

@@ -1,4 +1,4 @@
-/* Reading a graph: what format it is, who reads it. */
+/* Reading a graph: detects the format and calls its reader. */
 #include <ctype.h>
 #include <string.h>
 
@@ -82,7 +82,7 @@ sp_status io_detect_format(io_source *source, io_format *format)
     const char *bytes;
     size_t count = DETECT_BYTES;
     sp_status status = io_source_peek(source, &bytes, &count);
-    if (status != SP_OK && count == 0) return status; /* otherwise the reader meets it where it is */
+    if (status != SP_OK && count == 0) return status; /* otherwise the reader reports the error at its place */
     const char *end = bytes + count, *text = skip_comments(bytes, end);
     /* A byte order mark is not among the bytes. */
     const bool whole = status == SP_OK && count < DETECT_BYTES - 3;
@@ -160,7 +160,7 @@ static sp_status read_format(sp_context *context, io_source *source, const io_re
     return sp_fail(context, SP_ERROR_ARGUMENT, "there is no input format %d", (int)graph->format);
 }
 
-/* Weights of matrices are transformed as a whole, after they are read; mcl passes over what would be done before. */
+/* Weights of matrices are transformed together, after reading; mcl ignores transformations of labels for them. */
 static sp_status refuse_transform(sp_context *context, const char *name, io_format format)
 {
     if (format != IO_MTX && format != IO_METIS && format != IO_CSR) return SP_OK;
@@ -176,7 +176,7 @@ static sp_status look_for_hits(io_source *source, io_graph *graph)
     size_t count = DETECT_BYTES;
     const sp_status status = io_source_peek(source, &bytes, &count);
     graph->blast_hits = io_begins_with_hit(bytes, bytes + count);
-    return count == 0 ? status : SP_OK; /* otherwise the reader meets it where it is */
+    return count == 0 ? status : SP_OK; /* otherwise the reader reports the error at its place */
 }
 
 static sp_status read_tab_file(sp_context *context, const io_read_options *options, io_graph *graph)

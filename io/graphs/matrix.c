@@ -54,7 +54,7 @@ static void unpack_heads(io_packed *arcs, const part *from, void *weights)
     }
 }
 
-/* What is left of the packed arcs once their heads have been taken over. */
+/* Frees the packed arcs, except their heads, which have a new owner. */
 static void drop_packed(sp_context *context, io_graph *graph)
 {
     graph->packed->heads = NULL;
@@ -98,7 +98,7 @@ done:
 
 /* ---- the matrix ------------------------------------------------------------------------------------------ */
 
-/* Whether tails do not descend and the heads of each ascend: then they are rows as they lie. */
+/* Whether tails do not descend and the heads of each tail ascend: then the arcs are rows already. */
 static bool are_rows(sp_context *context, const io_packed *arcs, const part parts[PARTS + 1])
 {
     int64_t others = 0;

@@ -3,9 +3,9 @@
  * (CONSTRAINTS of them, usually one), 1 if each neighbour is followed by the weight of its edge. A line that begins
  * with % is a comment, an empty one a node without edges. An edge stands in the lines of both its nodes.
  *
- * Where nodes have sizes or weights, every node has a line that is not empty. Hence the numbers of a slice follow
- * those of the slice before, wherever lines are cut. Where comments are is kept: from the number of a node follows that
- * of its line. Whether both lines of an edge say the same is checked in metis_check.c.
+ * Where nodes have sizes or weights, every node has a line that is not empty. Hence the numbers of a slice follow those
+ * of the slice before, wherever lines are cut. The places of comments are kept, so that the number of a node gives the
+ * number of its line. Whether both lines of an edge say the same is checked in metis_check.c.
  */
 #include <string.h>
 
@@ -97,8 +97,7 @@ static bool read_node(io_slice *slice, char *line, char *line_end)
 
 /* ---- joining -------------------------------------------------------------------------------------------- */
 
-/* Whether the slice has lines that its nodes should not have: empty ones of nodes with numbers, or others after the
- * last node. */
+/* Whether the slice has wrong lines: empty ones although nodes have numbers, or others after the last node. */
 static bool has_wrong_nodes(const io_slice *slice)
 {
     const int64_t rows = slice->state->rows;
@@ -253,7 +252,7 @@ static sp_status check_counts(sp_context *context, const char *name, const io_fo
     return io_check_nodes(context, name, state->rows, graph->bytes);
 }
 
-/* Gives the numbers to the graph, and back the memory that they grew into. */
+/* Gives the numbers to the graph and frees the spare memory. */
 static sp_status hand_over_numbers(sp_context *context, io_metis *metis, io_graph *graph)
 {
     sp_status status = SP_OK;
@@ -286,7 +285,7 @@ sp_status io_read_metis(sp_context *context, io_source *source, const io_read_op
     graph->bytes = bytes;
     metis.header_line = lines;
     TRY(io_read_lines(context, source, &state, read_node, reader_block, lines, &counts, graph));
-    /* Where the file is truncated, what is missing in the end is no fault of the lines before. */
+    /* If the file is truncated, the lines that are missing at its end make no earlier line wrong. */
     const bool truncated = counts.node_lines < state.rows && counts.entries < 2 * edges;
     if (!counts.stopped && !truncated) counts.complete = state.rows;
     TRY(io_metis_check(context, io_source_name(source), &state, &counts, graph->packed));

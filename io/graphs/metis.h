@@ -4,7 +4,7 @@
 
 #include "lines/lines.h"
 
-/* METIS: weights a node at most, and the largest of them; whole numbers up to it are exact in f64. */
+/* The most weights that a node may have, and the largest weight: whole numbers up to it are exact in f64. */
 enum { IO_MOST_CONSTRAINTS = 1 << 10 };
 #define IO_MOST_NODE_WEIGHT (INT64_C(1) << 53)
 
@@ -21,7 +21,7 @@ struct io_metis {
 };
 
 
-/* The first line of a METIS graph; false if it is none. */
+/* Parses the first line of a METIS graph; false if it is something else. */
 typedef struct io_metis_head {
     int64_t nodes, edges;
     bool sized, valued; /* nodes have sizes, edges have weights */
@@ -29,7 +29,7 @@ typedef struct io_metis_head {
     bool stray;         /* a number of constraints, but no weights of nodes */
 } io_metis_head;
 bool io_metis_parse_header(const char *line, const char *end, io_metis_head *head);
-/* Whether the beginning of a file, or the whole of it, is that of a METIS graph; see metis_detect.c. */
+/* Whether the beginning of a file, or all of it, is a METIS graph; see metis_detect.c. */
 bool io_looks_like_metis(const char *bytes, size_t count, bool whole);
 /* Of an edge, low < high. */
 uint64_t io_metis_hash(int32_t low, int32_t high, double weight);

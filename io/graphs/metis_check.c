@@ -1,13 +1,13 @@
 /* METIS: whether each edge stands in the lines of both its nodes, once and with one weight, and the first line in
  * which it does not.
  *
- * That both lines say the same is checked by hashing: the sum of hashes of all (lower node, higher node, weight),
- * over arcs that ascend and over arcs that descend, agree. A neighbour that is named twice escapes the sums if both
- * lines do so. Neighbours that ascend are all different; the others are compared line by line.
+ * Hashing checks that both lines agree: the sum of the hashes of all (lower node, higher node, weight) is the same over
+ * ascending and over descending arcs. The sums miss a neighbour that both lines name twice. Ascending neighbours are
+ * all different; the others are compared line by line.
  *
- * On the way the arcs that ascend are ahead: the line of an edge's lower node comes first. Reading ends where they
- * are not, as lines of one arc back to a node of one digit, two bytes each, take 12 in memory, which only what is
- * written for the arcs ahead of them makes up for: these end in nodes of as many digits as there are lines.
+ * While reading, ascending arcs are never fewer than descending ones, because the line of an edge's lower node comes
+ * first. Reading stops once they are: a line with one arc back to a node of one digit has two bytes and takes 12 in
+ * memory. Only its ascending arc, whose node number is long, makes up for that.
  *
  * Once something is wrong, the first wrong line is looked for. The edge whose lower node has the least number is found
  * by summing up again, in BUCKETS ranges of the lower node, then in as many ranges within the first range whose sum
@@ -83,8 +83,8 @@ static bool enter(seen *s, int32_t number)
     return true;
 }
 
-/* Empties the table and makes it of `count` slots. It grows with the different numbers that have been seen, whose text
- * is longer than they, not with the length of the line. */
+/* Empties the table and gives it `count` slots. It grows with the number of different neighbours, not with the length
+ * of the line. */
 static sp_status clear(seen *s, int64_t count)
 {
     sp_status status = SP_OK;
@@ -223,7 +223,7 @@ static sp_status find_in_lines(sp_context *context, io_packed *arcs, fault *firs
     return status;
 }
 
-/* Calls for each arc between two of the nodes 0..complete-1 that is no loop: its tail, head and weight. */
+/* Called with the tail, head and weight of each arc between two of the nodes 0..complete-1, except loops. */
 typedef void (*visitor)(void *user, int32_t tail, int32_t head, double weight);
 
 static void visit(const io_packed *arcs, int64_t complete, visitor call, void *user)
@@ -317,8 +317,8 @@ static sp_status refuse_edge(sp_context *context, const char *name, const io_for
     const long long node = b.low + 1LL, neighbour = b.high + 1LL;
     if (b.upward != 0 && b.downward != 0)
         return sp_fail(context, SP_ERROR_MATRIX,
-                       "%s:%lld: the edge of nodes %lld and %lld weighs %.17g here and %.17g in line %lld; write the same "
-                       "weight in both", name, line, node, neighbour, b.upward, b.downward, other);
+                       "%s:%lld: the edge of nodes %lld and %lld weighs %.17g here and %.17g in line %lld; write the "
+                       "same weight in both", name, line, node, neighbour, b.upward, b.downward, other);
     return sp_fail(context, SP_ERROR_MATRIX,
                    "%s:%lld: node %lld %s node %lld, but that %s it in line %lld%s; write each edge in the lines of "
                    "both its nodes", name, line, node, b.upward != 0 ? "names" : "does not name", neighbour,

@@ -1,6 +1,6 @@
-/* Whether text is a METIS graph, from its beginning. Label pairs may be whole numbers, too: what decides is that every
- * line fits the header, and that edges stand in the lines of both their nodes, which lines of a list do not do by
- * chance. A text of a few lines that fits both ways is a METIS graph only if the header's counts are right as well.
+/* Whether text is a METIS graph, from its beginning. Label pairs may be whole numbers too. In a METIS graph every line
+ * fits the header, and each edge is in the lines of both its nodes, which does not happen in a list by chance. A short
+ * text that fits both ways is a METIS graph only if the counts in the header are right.
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@ typedef struct beginning {
     bool whole;
 } beginning;
 
-/* The next complete line that is no comment. */
+/* The next complete line that is not a comment. */
 static bool next_line(beginning *text, const char **line, const char **end)
 {
     while (text->at < text->end) {
@@ -33,7 +33,7 @@ typedef struct sums {
     int64_t arcs;     /* in all of them */
     int64_t inside;   /* arcs between nodes whose lines are there */
     uint64_t hash;    /* of those that ascend, less those that descend */
-    bool other_count; /* a line has as many fields as no label pair has */
+    bool other_count; /* a line has fewer or more fields than a label pair */
 } sums;
 
 static bool add_arc(const io_metis_head *head, int64_t node, int64_t neighbour, int64_t weight, sums *s)

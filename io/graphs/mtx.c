@@ -1,12 +1,11 @@
 /* Matrix Market coordinate files (Boisvert, Pozo, Remington 1996) as graphs: entry (i, j) is an arc from j to i. And
  * both forms as numbers, square or not.
  *
- * real, integer or pattern (weight 1); general, symmetric or skew-symmetric (the mirror image has the opposite sign,
- * so that reading takes it only where values may be negative, unless every value is 0). A symmetric file stores each
- * pair once. The entries are read by the parallel line reader.
+ * Fields are real, integer or pattern (weight 1). Symmetries are general, symmetric or skew-symmetric; mirror images in
+ * a skew-symmetric file have the opposite sign, so it is read only if values may be negative or all are 0. A symmetric
+ * file stores each pair once. The entries are read by the parallel line reader.
  */
 #include <ctype.h>
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -61,7 +60,7 @@ static bool read_value(io_slice *slice, const char *word, const char *end, doubl
     return true;
 }
 
-/* Of a symmetric matrix: that the line makes no arc. */
+/* Notes, for a symmetric matrix, that the line makes no arc. */
 static bool pass_over(io_slice *slice)
 {
     if (!slice->state->triangles) return true;
@@ -141,7 +140,7 @@ static const char *scan_entries(io_slice *slice, const char *line)
     return line;
 }
 
-/* A number of the dense form, which has one a line: its place counts as a node's does in METIS files. */
+/* A number of the dense form, one a line. Its place is counted as that of a node in METIS files. */
 static bool read_number(io_slice *slice, char *line, char *line_end)
 {
     const char *at = line, *end = line_end, *word = io_next_word(&at, end);
@@ -171,7 +170,8 @@ static sp_status join_triangles(sp_context *context, const char *name, io_slice 
  * other side are looked up.
  */
 
-/* Pairs of nodes, the lower one above, and in the two bits that are left the directions in which it has been met. */
+/* A set of pairs of nodes: the lower node in the upper bits, and the directions seen so far in the two bits that are
+ * left. */
 typedef struct pair_table {
     uint64_t *slots; /* UINT64_MAX: free */
     int64_t count;

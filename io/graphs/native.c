@@ -1,16 +1,15 @@
 /* mcl's native matrix, text or binary, as a graph: column = tail, row = head.
  *
  * Text: sections "(mclheader", optionally "(mcldoms" or "(mclrows" and "(mclcols", then "(mclmatrix ... begin"; white
- * space and # comments anywhere between tokens, columns missing, in any order or repeated, ids without a value
- * (1). As in mcl, of entries repeated within a column the first counts and entries of value 0 are dropped; entries of
- * a column that is repeated are left for the caller to combine (mcl takes the largest). For the binary layout see
- * write_native.c. Domains may have any ids; nodes are numbered by their order.
+ * space and # comments anywhere between tokens, columns missing, in any order or repeated, ids without a value (1). As
+ * in mcl, the first of repeated entries within a column counts, and entries of value 0 are dropped. The caller combines
+ * the entries of a repeated column (mcl takes the largest). For the binary layout see write_native.c. Domains may have
+ * any ids; nodes are numbered by their order.
  */
-#include <float.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "bytes/memory.h"
 #include "graphs/native.h"
 
@@ -37,8 +36,8 @@ static int64_t find_id(const int64_t *ids, int64_t count, int64_t id)
     if (count == 0) return -1;
     int64_t guess = id - ids[0]; /* domains are mostly without gaps */
     if (guess >= 0 && guess < count && ids[guess] == id) return guess;
-    const int64_t *found = bsearch(&id, ids, (size_t)count, sizeof id, compare_ids);
-    return found ? found - ids : -1;
+    const int64_t found = lower_bound_i64(ids, 0, count, id);
+    return found < count && ids[found] == id ? found : -1;
 }
 
 int64_t io_native_node(const native *from, int64_t id) { return find_id(from->ids, from->nodes, id); }
@@ -48,8 +47,8 @@ int64_t io_native_column(const native *from, int64_t id)
     return find_id(from->clustering ? from->column_ids : from->ids, from->columns, id);
 }
 
-/* A column of ever repeated entries is settled now and then, lest it takes more memory than its nodes need: when half
- * as many have come as it had. */
+/* A column of repeated entries is sorted early, once it has grown by half, so that it takes no more memory than its
+ * nodes need. */
 static void set_next_settling(native *to)
 {
     const int64_t more = (to->arcs.count - to->column_begin) / 2;

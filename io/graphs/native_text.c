@@ -224,7 +224,7 @@ static sp_status read_column(text *from)
     TRY(take_id(from, &id));
     int64_t tail = io_native_column(to, id), head;
     if (tail < 0) return alien(from, "column", id);
-    TRY(take_value(from, &value)); /* columns may carry a number of no meaning here */
+    TRY(take_value(from, &value)); /* columns may carry a number, which is ignored */
     io_native_begin_column(to);
     for (;;) {
         TRY(skip_space(from));

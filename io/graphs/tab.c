@@ -1,6 +1,6 @@
-/* Tab files (mcl -use-tab): "ID<blank>LABEL" a line, ids ascending, # comments. A node that the file does not name
- * is called ?_ID, as mcl does it; ids that are no nodes are passed over. Such names take memory that no file has the
- * size of: a million are free, and one for every four bytes of the graph.
+/* Tab files (mcl -use-tab): "ID<blank>LABEL" a line, ids ascending, # comments. A node that the file does not name is
+ * called ?_ID, as mcl does it; ids that are not nodes are ignored. Such names take memory that no file accounts for, so
+ * at most a million are made, and one more for every four bytes of the graph.
  */
 #include <stdio.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "graphs/formats.h"
 #include "graphs/metis.h"
 #include "text/write.h"
@@ -18,7 +19,7 @@ typedef struct graph_text {
 
 /* ---- entries a line ------------------------------------------------------------------------------------- */
 
-/* Of an undirected graph Matrix Market has what is below the diagonal, label triples what is above it. */
+/* For an undirected graph Matrix Market has the entries below the diagonal, label triples those above it. */
 static void put_mtx(const void *user, int64_t row, int64_t begin, int64_t end, io_text *text)
 {
     const graph_text *from = user;
@@ -176,16 +177,12 @@ static void put_node(const void *user, int64_t row, int64_t begin, int64_t end, 
 /* The entry of column `row` in row `col`, or -1. */
 static int64_t find_mirror(const sp_csr *m, int64_t row, int64_t col)
 {
-    int64_t low = m->row_offsets[col], high = m->row_offsets[col + 1];
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (m->col_indices[middle] < row) low = middle + 1;
-        else high = middle;
-    }
-    return low < m->row_offsets[col + 1] && m->col_indices[low] == row ? low : -1;
+    const int64_t end = m->row_offsets[col + 1];
+    const int64_t found = lower_bound_i32(m->col_indices, m->row_offsets[col], end, (int32_t)row);
+    return found < end && m->col_indices[found] == row ? found : -1;
 }
 
-/* What makes the matrix no METIS graph, or NULL; in its first entry that does, at (*row, *col). */
+/* The reason why the matrix cannot be a METIS graph, else NULL. It is that of its first such entry, at (*row, *col). */
 static const char *metis_obstacle(const sp_csr *m, int64_t *row, int64_t *col)
 {
     for (int64_t i = 0; i < m->rows; i++)

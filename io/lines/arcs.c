@@ -1,10 +1,10 @@
 /* Arcs as they are read.
  *
- * Arcs of formats with a pair a line have 8 bytes, 12 once weights differ, 16 in f64. Those of formats whose lines have
- * many are packed: a tail and a count for each run, 4 bytes of head an arc, and a weight only where the text has one. What
- * is written in two bytes takes 4 then, and no text takes more than 3.4 times its bytes, growth by an eighth included:
- * "a b\n", a run of one arc, 12 bytes for 4; with a weight, "a b:5\n", 16 for 6, or in f64 20, 3.8 times. (METIS needs
- * no label before the first neighbour; see metis.c.)
+ * Arcs of formats with a pair a line take 8 bytes, 12 once weights differ, 16 in f64. Formats with many arcs a line are
+ * packed: a tail and a count for each run, 4 bytes of head an arc, and a weight only if the text has one. An arc
+ * written in two bytes then takes 4, and no text takes more than 3.4 times its bytes, including growth by an eighth: "a
+ * b\n", a run of one arc, 12 bytes for 4; with a weight, "a b:5\n", 16 for 6, or in f64 20, 3.8 times. (METIS needs no
+ * label before the first neighbour; see metis.c.)
  */
 #include <string.h>
 

@@ -4,7 +4,7 @@
 
 #include "text/number.h"
 
-/* So many arcs one after another that have the same tail. */
+/* A number of consecutive arcs with the same tail. */
 typedef struct io_run {
     int32_t tail;
     uint32_t count;
@@ -39,7 +39,7 @@ static inline int32_t io_packed_head(const io_packed *arcs, int64_t arc)
 sp_status io_arcs_reserve(sp_context *context, io_arcs *arcs, int64_t needed);
 /* Gives each arc a weight of its own. */
 sp_status io_arcs_spread_weight(sp_context *context, io_arcs *arcs);
-/* Gives the arcs to the graph; weights that are all 1 are left away. */
+/* Gives the arcs to the graph, without weights if all are 1. */
 sp_status io_arcs_hand_over(sp_context *context, io_arcs *arcs, io_graph *graph);
 void io_arcs_free(sp_context *context, io_arcs *arcs);
 /* Room for so many arcs, runs and weights. */

@@ -16,8 +16,8 @@ static sp_status widen(sp_context *context, block *into, int64_t target)
     return status;
 }
 
-/* Where a line of many arcs may be cut, 0 if nowhere: after a blank behind a field, and no sooner than behind the
- * fourth, when what is special about the first ones is over. "LABEL: VALUE" stays together. */
+/* The place where a line of many arcs may be cut, 0 if there is none: after the blank that follows a field, from the
+ * fourth field on, because the first ones are special. "LABEL: VALUE" stays together. */
 static int64_t find_cut(const block *from)
 {
     const char *bytes = from->bytes;
@@ -32,8 +32,8 @@ static int64_t find_cut(const block *from)
     return 0;
 }
 
-/* Whether the line that the block begins with will be refused, however it goes on. Within so many words and gaps there
- * is a place where lines in parts are cut. */
+/* Whether the first line of the block will be refused however it continues. A line that is read in parts can be cut
+ * somewhere within WORDS_AND_GAPS words and gaps. */
 static bool is_endless(const block *from, const io_format_state *state)
 {
     enum { WORDS_AND_GAPS = 10 };

@@ -1,5 +1,5 @@
-/* Where a file has lines beside those that matter: comments, empty ones. From the number of a thing that has a line of
- * its own, a node or an entry, follows the number of that line, for 4 bytes a gap.
+/* The places of comments and empty lines. They turn the number of a node or an entry into the number of its line, and
+ * take 4 bytes a gap.
  */
 #include <string.h>
 

@@ -1,10 +1,10 @@
-/* Where a file has lines beside those that matter. */
+/* The places of comments and empty lines in a file. */
 #ifndef IO_LINES_GAPS_H
 #define IO_LINES_GAPS_H
 
 #include "io.h"
 
-/* Lines that hold nothing, before those of things that are numbered in the order of the file (nodes, entries). */
+/* A gap: comments and empty lines before a thing that is numbered in the order of the file (a node, an entry). */
 typedef struct io_gap {
     uint16_t after; /* so many things after the gap before */
     uint16_t lines;

@@ -1,17 +1,16 @@
 /* The parallel line reader: blocks of lines, cut into slices that threads parse on their own.
  *
- * While the slices of one block are parsed, the next block is read (and decompressed). A slice resolves labels in
- * the table of earlier blocks, which nobody changes meanwhile, and keeps labels that are new in a table of its own;
- * afterwards the slices are joined in file order, so ids are in order of first appearance whatever the threads and
- * the block size. As most labels are known after the first blocks, what is joined one after another is little. Before
- * a slice is parsed, its arcs of the block before are appended to all others.
- * The first malformed line in file order wins: its slice has parsed everything before it.
+ * While the slices of one block are parsed, the next block is read (and decompressed). A slice resolves labels in the
+ * table of earlier blocks, which nobody changes meanwhile, and keeps labels that are new in a table of its own;
+ * afterwards the slices are joined in file order, so ids are in order of first appearance whatever the threads and the
+ * block size. Most labels are known after the first blocks, so the serial part is small. Before a slice is parsed, its
+ * arcs of the block before are appended to all others. The first malformed line in file order is reported: its slice
+ * has parsed everything before it.
  *
  * Memory: an arc takes 4 to 12 bytes, with weights of f64 16 (arcs.c); a label its text, an offset and a slot
  * (labels.c); blocks and slices are a few times LARGEST_BLOCK.
  */
 #include <float.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/try.h"
@@ -22,7 +21,7 @@ enum {
     FIRST_BLOCK = 1 << 19,      /* small files touch little memory; blocks double from here */
     BLOCK_PER_THREAD = 1 << 19, /* milliseconds of work between two barriers */
     LARGEST_BLOCK = 1 << 21,
-    SERIAL_BLOCK = 1 << 19,   /* below this a block is not worth waking threads for */
+    SERIAL_BLOCK = 1 << 19,   /* smaller blocks are parsed by one thread */
     SLICES_PER_THREAD = 4,    /* evens out threads of unequal speed */
     SMALLEST_SLICE = 1 << 14, /* a tenth of a millisecond */
     WIDE_SLOTS = 1 << 20,     /* 16 MB */
@@ -215,7 +214,7 @@ static sp_status join(sp_context *context, const char *name, io_slice *slices, i
 
 /* ---- the whole file ------------------------------------------------------------------------------------- */
 
-/* What goes on at once: the next block is read; each slice appends its arcs of the block before, then is parsed. */
+/* One step in parallel: the next block is read, while each slice appends its arcs of the block before and is parsed. */
 typedef struct step {
     const block *now;
     block *next;
@@ -229,17 +228,17 @@ static void advance(sp_context *context, io_source *source, io_line_parser parse
 {
     const int last = s->parsed > s->appended ? s->parsed : s->appended;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(s->threads) if (s->threads > 1)
-    for (int i = -1; i < last; i++) { /* what may take longest first: it may have to decompress */
+    for (int i = -1; i < last; i++) { /* the longest task first: it may have to decompress */
         if (i < 0) io_fill_block(context, source, s->now, s->target, s->slices->state, s->next);
         else if (i < s->appended) append(&s->slices[i], all);
         if (i >= 0 && i < s->parsed) io_parse_slice(&s->slices[i], parser);
     }
 }
 
-/* Adds up what slices have appended; false once no later line can make it right. */
+/* Adds up the sums of the slices; false once no later line can repair the graph. */
 static bool sum_edges(const io_slice *slices, int count, joined *all)
 {
-    enum { LEAST_ARCS = 1 << 20 }; /* what is small is refused in the end, after mistakes in later lines */
+    enum { LEAST_ARCS = 1 << 20 }; /* a small graph is refused at its end, after mistakes in later lines */
     io_edge_sums *sums = &all->counts.edges;
     for (int i = 0; i < count; i++) {
         sums->hash += slices[i].edges.hash;
@@ -251,8 +250,8 @@ static bool sum_edges(const io_slice *slices, int count, joined *all)
     return !all->counts.stopped;
 }
 
-/* Line `before` has been refused, or the source has failed. A line before it may be wrong in a way that only the arcs
- * of all lines show: then that one is refused. */
+/* Line `before` has been refused, or the source has failed. An earlier line may be wrong in a way that shows only in
+ * the arcs of all lines: then that line is refused. */
 static sp_status find_earlier(sp_context *context, io_source *source, io_slice *slices, int count, joined *all,
                               int64_t before, sp_status status)
 {

@@ -12,12 +12,12 @@
 typedef struct io_metis io_metis;         /* see graphs/metis.h */
 typedef struct io_triangles io_triangles; /* see graphs/mtx.c */
 
-/* What a parser needs to know beside the line itself. */
+/* What a parser needs beside the line itself. */
 typedef struct io_slice io_slice;
 typedef struct io_format_state {
     const io_read_options *options;
-    /* Takes lines from `line` on that are written as nearly all are, without further ado; returns the first one that
-     * is not, or the slice's end. NULL on failure. The format may have none. */
+    /* Fast path: parses consecutive lines of the common form from `line` on. Returns the first other line or the end of
+     * the slice; NULL on failure. NULL if the format has no such path. */
     const char *(*scanner)(io_slice *slice, const char *line);
     bool many_arcs; /* a line has: they are packed, and long lines come in parts */
     bool long_lines; /* lines are of any length, and in one part */
@@ -57,7 +57,7 @@ typedef struct io_pair {
 
 enum { IO_PAIRS = 64 }; /* looked up together, so that their cache misses overlap */
 
-/* What the rest of a line that is read in parts needs to know. */
+/* The state of a line that is read in parts. */
 typedef struct io_open_line {
     int32_t tail;
     bool comment; /* nothing else is left of it */
@@ -97,7 +97,7 @@ struct io_slice {
     char *begin, *end;
     bool continues, goes_on; /* its first line has begun before; it is one line, and that does not end */
     bool cut_short;          /* reading has ended within its last line, which is to be refused */
-    io_open_line open;       /* that line; in the end this one */
+    io_open_line open;       /* the line so far: before parsing the first line's, afterwards the last line's */
     int again;               /* METIS: its first node has been counted before */
     io_pair pairs[IO_PAIRS];
     int pair_count;
@@ -154,7 +154,7 @@ bool io_slice_pair(io_slice *slice, const char *tail, const char *tail_end, cons
                    double weight, bool keep);
 bool io_slice_label(io_slice *slice, const char *label, const char *label_end, int32_t *id);
 bool io_slice_arc(io_slice *slice, int32_t tail, int32_t head, double weight);
-/* The same where there is room. */
+/* The same, if there is room for the arc. */
 static inline void io_slice_put(io_slice *slice, int32_t tail, int32_t head, double weight)
 {
     io_arcs *arcs = &slice->arcs;
@@ -172,7 +172,8 @@ bool io_slice_number(io_slice *slice, const char *token, const char *token_end, 
  * makes no arc. */
 bool io_slice_settle(io_slice *slice, const char *token, const char *token_end, double number, double *weight,
                      bool *keep);
-static inline bool io_slice_weight(io_slice *slice, const char *token, const char *token_end, double *weight, bool *keep)
+static inline bool io_slice_weight(io_slice *slice, const char *token, const char *token_end, double *weight,
+                                   bool *keep)
 {
     double number;
     return io_slice_number(slice, token, token_end, &number) &&

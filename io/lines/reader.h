@@ -11,7 +11,7 @@ typedef struct block {
     int64_t capacity, filled, used;
     bool ended;
     bool continues, goes_on; /* begins within a line; is of one line, which does not end */
-    bool cut_short; /* reading has ended within its last line: that cannot be right, and may have no end */
+    bool cut_short; /* reading has ended within its last line, which is wrong and may be endless */
     sp_status status; /* why no more bytes came; the lines before are parsed all the same */
 } block;
 

@@ -2,7 +2,6 @@
 #ifndef IO_LINES_SCAN_H
 #define IO_LINES_SCAN_H
 
-#include <string.h>
 
 #include "lines/lines.h"
 
@@ -117,7 +116,7 @@ static inline void io_hash_label(io_label *label)
     label->hash = is_short ? io_key_hash(label->key) : io_label_hash(label->text, label->length);
 }
 
-/* Resolves the pairs that wait, labels in their order. */
+/* Resolves the waiting pairs, labels in their order. */
 bool io_slice_flush(io_slice *slice);
 
 /* The next pair has both labels in slice->pairs[slice->pair_count], without their hashes. */

@@ -16,7 +16,7 @@ bool io_slice_fail(io_slice *slice, const char *what, const char *token, const c
     return false;
 }
 
-/* What no earlier block has brought. */
+/* Adds a label that no earlier block has. */
 static bool add_fresh(io_slice *slice, const io_label *label, int32_t *id)
 {
     int32_t fresh;
@@ -55,7 +55,8 @@ bool io_slice_arc(io_slice *slice, int32_t tail, int32_t head, double weight)
     return true;
 }
 
-/* Finds what is not in wide slots: labels number which[0..count) of the pairs that wait, each two of a pair. */
+/* Finds labels that are not in wide slots: which[0..count) are their numbers among the waiting pairs, two for each
+ * pair. */
 static bool resolve_others(io_slice *slice, const int *which, int count, int32_t *ids)
 {
     const io_labels *known = slice->known;
@@ -166,8 +167,8 @@ bool io_slice_settle(io_slice *slice, const char *token, const char *token_end, 
 
 /* ---- one slice ------------------------------------------------------------------------------------------ */
 
-/* Parses a line that holds NUL bytes. mcl drops them; strict reading refuses them, since they hide what follows,
- * unless something is wrong before: what follows may not have been read. */
+/* Parses a line with NUL bytes. mcl drops them; strict reading refuses them, since they hide what follows. A mistake
+ * before the NUL comes first, because the bytes behind it may not have been read. */
 static bool parse_with_nul(io_slice *slice, io_line_parser parser, char *line, char *end, char *nul)
 {
     if (!slice->state->options->lenient) {
@@ -183,7 +184,7 @@ static bool parse_with_nul(io_slice *slice, io_line_parser parser, char *line, c
     return parser(slice, line, to);
 }
 
-/* Parses a line unless it is too long. Whether it is must not depend on how much of it has been read. */
+/* Parses a line unless it is too long. The decision must not depend on how much of the line has been read. */
 static bool parse_line(io_slice *slice, io_line_parser parser, char *line, char *end, bool has_nul)
 {
     const bool whole = slice->state->many_arcs || slice->state->long_lines, is_long = end - line > IO_LONGEST;

@@ -1,4 +1,4 @@
-/* The matrix of a graph whose nodes are numbers, from whatever holds one. */
+/* The matrix of a graph whose nodes are numbers, from any format. */
 #include <stdio.h>
 #include <string.h>
 
@@ -64,7 +64,7 @@ static void drop_values(sp_context *context, sp_csr *matrix)
     matrix->values = NULL;
 }
 
-/* Of edges that stand for both directions and are there twice the heavier counts; otherwise weights are summed. */
+/* Of repeated undirected edges the heaviest counts; weights of repeated directed edges are summed. */
 static sp_status build(sp_context *context, const triples *from, bool undirected, sp_csr *matrix)
 {
     const bool pattern = !from->values || all_ones(context, from->values, from->count);
@@ -76,7 +76,7 @@ static sp_status build(sp_context *context, const triples *from, bool undirected
     return status;
 }
 
-/* Arcs end where rows are: the target hears from the source. */
+/* Row TARGET, column SOURCE: the target receives from the source. */
 static sp_status build_graph(sp_context *context, io_graph *g, bool undirected, sp_csr *matrix)
 {
     const bool pattern =
@@ -101,7 +101,7 @@ static sp_status to_f32(sp_context *context, sp_csr *matrix)
     return SP_OK;
 }
 
-/* Weights of the matrix: what they are, and whether any is 0. */
+/* Checks the weights: NULL or what is wrong; whether all are 1, and whether any is 0. */
 static const char *check_weights(sp_context *context, const sp_csr *matrix, bool *ones, bool *zeros)
 {
     const float *values = matrix->values;
@@ -117,7 +117,7 @@ static const char *check_weights(sp_context *context, const sp_csr *matrix, bool
     return bad ? "a weight that is negative or not finite; weights are 0 or above" : NULL;
 }
 
-/* Takes entries of 0 out, by way of triples, which also brings both directions. */
+/* Drops entries of 0 and adds the other direction if wanted, by way of triples. */
 static sp_status rebuild(sp_context *context, bool undirected, sp_csr *matrix)
 {
     const float *values = matrix->values;
@@ -147,7 +147,7 @@ done:
     return status;
 }
 
-/* A matrix as it was read becomes a graph's: square, weights that can be, a pattern if all are 1. */
+/* Makes a matrix that was read that of a graph: square, with valid weights, a pattern if all are 1. */
 sp_status io_make_adjacency(sp_context *context, const char *path, bool undirected, sp_csr *matrix)
 {
     bool ones = true, zeros = false;

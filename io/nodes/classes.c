@@ -1,6 +1,5 @@
-/* Classes of nodes, and numbers that name nodes: a line or an element each. */
+/* Classes of nodes: a line or an element each. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -31,7 +30,7 @@ const char *io_class_remedy(double number)
 }
 
 /* What NumPy, pandas, R, databases and spreadsheets write where a value is missing. Quotes are a part of a name: a
- * class that is called so is written within them. */
+ * class whose name is one of these words is written in quotes. */
 static bool is_missing(const char *word, const char *end)
 {
     static const char *const marks[] = {"nan", "-nan", "na", "n/a", "#n/a", "<na>", "null", "none", "\"\""};
@@ -197,8 +196,8 @@ static int by_bytes(const void *a, const void *b)
     return order ? order : (x->length > y->length) - (x->length < y->length);
 }
 
-/* Numbers classes by their names in place of their first nodes, so that the same classes have the same numbers in
- * every folder. */
+/* Numbers classes in the order of their names instead of their first nodes, so that the same classes have the same
+ * numbers in every folder. */
 static sp_status sort_names(sp_context *context, io_classes *classes)
 {
     const int64_t count = classes->names.count;
@@ -344,7 +343,7 @@ static sp_status read_mtx(sp_context *context, io_source *source, const volatile
     sp_status status = io_read_mtx_numbers(context, source, interrupt, &m);
     if (status != SP_OK) return status;
     const io_graph *g = &m.graph;
-    /* A matrix of classes is as good as dense; nothing else may claim that much. */
+    /* A matrix of classes is nearly dense; other files that claim so much are refused. */
     if (m.cols > IO_MOST_CLASSES || m.rows * m.cols / 64 > g->bytes + (1 << 20))
         TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld classes for %lld nodes; is this the file of labels?",
                     path, (long long)m.cols, (long long)m.rows));

@@ -1,4 +1,4 @@
-/* What kind of file holds something about nodes, by its first bytes. */
+/* The kind of a file about nodes, by its first bytes. */
 #include <string.h>
 #include <strings.h>
 

@@ -1,10 +1,9 @@
-/* Features of nodes: a row of numbers a node, dense or sparse, from Matrix Market, NumPy's and scipy's files, and
- * text. Text is read twice: its beginning for the number of fields, then all of it by the parallel line reader, the
- * numbers that are not 0 as entries.
+/* Features of nodes: a row of numbers a node, dense or sparse, from Matrix Market, NumPy's and scipy's files, and text.
+ * Text is read twice: its beginning for the number of fields, then all of it by the parallel line reader, which keeps
+ * the numbers that are not 0 as entries.
  */
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/try.h"

@@ -1,9 +1,10 @@
-/* Labellings: which group each node of a graph belongs to. label_lines.c reads the lines, this file all else: which form a
- * file has, clusterings as native matrices, and groups that no node has.
+/* Labellings: which group each node of a graph belongs to. label_lines.c reads lines; this file detects the form of a
+ * file, reads clusterings in native matrices, and drops or refuses empty groups.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/try.h"
 #include "graphs/formats.h"
 #include "nodes/labelling.h"
@@ -75,8 +76,8 @@ static int compare_labels(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Groups that nobody has would take memory that no file has the size of: with `compact` they go, otherwise too large
- * a label is refused. */
+/* Empty groups would take memory that no file accounts for. With `compact` they are dropped; otherwise a label that is
+ * too large is refused. */
 static sp_status bound_groups(labeller *l, int64_t bytes, io_labelling *labelling)
 {
     const int64_t count = l->collect ? l->count : l->graph->nodes;
@@ -97,8 +98,7 @@ static sp_status bound_groups(labeller *l, int64_t bytes, io_labelling *labellin
         if (i == 0 || sorted[i] != sorted[i - 1]) sorted[l->group_count++] = sorted[i];
     for (int64_t i = 0; i < count; i++) {
         if (list[i] < 0) continue;
-        const int32_t *at = bsearch(&list[i], sorted, (size_t)l->group_count, sizeof *sorted, compare_labels);
-        list[i] = (int32_t)(at - sorted);
+        list[i] = (int32_t)lower_bound_i32(sorted, 0, l->group_count, list[i]);
     }
     labelling->numbers = sorted;
     sorted = NULL;
@@ -160,7 +160,7 @@ static sp_status find_native(labeller *l, io_source *source)
     const char *bytes;
     size_t count = DETECT_BYTES;
     sp_status status = io_source_peek(source, &bytes, &count);
-    if (status != SP_OK && count == 0) return status; /* otherwise the reader meets it where it is */
+    if (status != SP_OK && count == 0) return status; /* otherwise the reader reports the error at its place */
     if (begins_native(bytes, count)) l->format = IO_LABELS_NATIVE;
     return SP_OK;
 }

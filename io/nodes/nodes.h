@@ -7,7 +7,8 @@
 typedef enum io_content { IO_CONTENT_TEXT, IO_CONTENT_MTX, IO_CONTENT_NPY, IO_CONTENT_NPZ } io_content;
 sp_status io_detect_content(io_source *source, io_content *content);
 
-/* The label that a number in a file stands for: a class, or -1 for -1 and NaN; false if neither. What to do then. */
+/* The label that a number in a file stands for: a class, or -1 for -1 and NaN; false if neither. io_class_remedy says
+ * what to do then. */
 bool io_class_of_number(double number, int32_t *label);
 const char *io_class_remedy(double number);
 

@@ -1,6 +1,5 @@
-/* Text that may be no text: a device of zeros, a compressed file of blanks, a line without an end. It is refused where
- * that is seen, before it takes memory: at a NUL byte, and at a word or a gap between words of more than IO_LONGEST
- * bytes.
+/* Input that may not be text: a device of zeros, a compressed file of blanks, a line without an end. It is refused
+ * before it takes memory: at a NUL byte, and at a word or a gap between words of more than IO_LONGEST bytes.
  */
 #include <string.h>
 
@@ -14,7 +13,7 @@ enum { PORTION = 1 << 20 };
 
 static bool separates(char c) { return io_is_blank(c) || c == '\n' || c == ',' || c == ';'; }
 
-/* A run of more than IO_LONGEST bytes reaches from one of the places looked at beyond, or up to, one of the next. */
+/* One byte in IO_LONGEST is examined: a run of more than IO_LONGEST bytes contains at least one of them. */
 const char *io_find_long_run(const char *bytes, int64_t count)
 {
     for (int64_t at = IO_LONGEST; at < count; at += IO_LONGEST) {

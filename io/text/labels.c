@@ -1,9 +1,10 @@
 /* Labels and their ids: one byte string of all names, and an open-addressing table from hash to id.
  *
- * A file of ever new short labels spends its memory here. So a label takes 4 bytes of offset and, in a large table,
- * which is at most 5/6 full and grows by a quarter, 4.8 to 6 bytes of slots; smaller ones, at most half full, find
- * out sooner that a label is new. The bits of a slot that no id needs hold a part of the hash: of a million labels,
- * one name in 2,000 is compared in vain. A table that has to grow is freed first and made again from the names.
+ * A file in which each label is new and short spends its memory here. So a label takes 4 bytes of offset and 4.8 to 6
+ * bytes of slots in a large table, which is at most 5/6 full and grows by a quarter. Smaller tables are at most half
+ * full and recognise new labels sooner. The bits of a slot that no id needs hold a part of the hash: among a million
+ * labels, one comparison of names in 2,000 is in vain. A table that has to grow is freed first and made again from the
+ * names.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -156,7 +157,7 @@ static inline void put_wide(io_labels *labels, io_key key, uint32_t hash, int32_
     labels->wide_used++;
 }
 
-/* Enters all names that belong into an empty table, of wide slots or the others. */
+/* Enters all names that belong into an empty table: of wide slots, or of the others. */
 static void fill_table(io_labels *labels, bool wide)
 {
     const io_names *names = &labels->list.names;
@@ -190,8 +191,8 @@ static inline int64_t most_labels(const io_labels *labels)
     return slots <= LARGE_TABLE ? slots / 2 : slots / 6 * 5;
 }
 
-/* Slots are looked at in no order: with pages of 4 KB each look takes a walk of the page table beside the cache miss.
- * Only advice. */
+/* Slots are accessed at random: with pages of 4 KB each access costs a walk of the page table beside the cache miss.
+ * This is only advice. */
 static void ask_huge_pages(void *array, size_t bytes)
 {
 #ifdef MADV_HUGEPAGE
@@ -229,7 +230,7 @@ static sp_status make_slots(sp_context *context, io_labels *labels, int64_t coun
     return SP_OK;
 }
 
-/* Replaces the table by a larger one, or by one with room for larger ids. Without memory for that there is none; the
+/* Replaces the table by a larger one, or by one with room for larger ids. If memory is short, no table is left; the
  * names stay. */
 static sp_status grow_slots(sp_context *context, io_labels *labels)
 {

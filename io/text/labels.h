@@ -49,7 +49,7 @@ typedef struct io_labels {
     io_wide_slot *wide;
     int64_t wide_count, wide_most; /* 0: none yet; never any */
     int64_t wide_used;
-    int64_t wide_ids; /* once they are full: ids of short labels below are in them. 0: they are not */
+    int64_t wide_ids; /* once they are full: short labels with lower ids are in them. 0: not full */
 } io_labels;
 
 io_key io_label_key(const char *label, size_t length);
@@ -66,7 +66,7 @@ int32_t io_labels_find(const io_labels *labels, const char *label, size_t length
 /* The id of a label that may be new. SP_ERROR_OVERFLOW beyond 2^31 - 1 labels. */
 sp_status io_labels_add(sp_context *context, io_labels *labels, const char *label, size_t length, uint32_t hash,
                         int32_t *id);
-/* Where the search for a label begins in a table of so many slots. */
+/* The slot at which the search for a label begins. */
 static inline uint64_t io_label_home(uint32_t hash, int64_t slots) { return (uint64_t)hash * (uint64_t)slots >> 32; }
 
 /* A short label's id if it is in the wide slots, -1 otherwise. */
@@ -87,8 +87,8 @@ static inline void io_labels_prefetch_wide(const io_labels *labels, uint32_t has
 {
     if (labels->wide_count) __builtin_prefetch(labels->wide + io_label_home(hash, labels->wide_count));
 }
-/* Three steps of fetching what io_labels_find will look at in narrow slots. Between them is time for other labels'
- * steps, so that their cache misses overlap. The second returns the id that the label most likely has, or -1. */
+/* Three steps that fetch what io_labels_find reads in narrow slots. The steps of several labels are interleaved, so
+ * that their cache misses overlap. The second returns the most likely id of the label, or -1. */
 static inline void io_labels_prefetch_slot(const io_labels *labels, uint32_t hash)
 {
     if (labels->slot_count) __builtin_prefetch(labels->slots + io_label_home(hash, labels->slot_count));
@@ -98,7 +98,7 @@ static inline void io_labels_prefetch_name(const io_labels *labels, int32_t id)
 {
     if (id >= 0) __builtin_prefetch(io_name(&labels->list.names, id));
 }
-/* A table over names that belong to somebody else: only `slots` is to be freed. */
+/* A table over names with another owner: free only `slots`. */
 sp_status io_labels_index(sp_context *context, const io_names *names, io_labels *labels);
 /* Forgets all labels, keeps the memory. */
 void io_labels_clear(io_labels *labels);

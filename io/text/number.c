@@ -100,7 +100,7 @@ const char *io_parse_scanf(const char *text, const char *end, double *value)
     /* strtod takes the 0 of "0x" followed by no digit; scanf has read on to the x by then and fails. */
     const char *digits = text + (*text == '-' || *text == '+');
     if (stop == digits + 1 && *digits == '0' && (*stop == 'x' || *stop == 'X') && stop[1] != '.') return text;
-    /* An exponent without digits, on the other hand, scanf takes along. */
+    /* But scanf accepts an exponent without digits. */
     bool hexadecimal = *digits == '0' && (digits[1] == 'x' || digits[1] == 'X');
     const char *exponent = hexadecimal ? "pP" : "eE";
     bool number = stop > text && (io_is_digit(stop[-1]) || stop[-1] == '.' || hexadecimal);

@@ -17,8 +17,8 @@ extern const double io_powers_of_ten[IO_EXACT_POWER + 1];
 const char *io_parse_decimal(const char *text, const char *end, double *value);
 /* The same with C's full syntax (hexadecimal, inf, nan), as scanf's %lf takes it. */
 const char *io_parse_scanf(const char *text, const char *end, double *value);
-/* Whether a number of f64 is 2^53 or more, and not that limit as it is usually written: rounding makes what is written
- * beyond a whole number. */
+/* Whether a number of f64 is 2^53 or more, so that the text may have been rounded to a whole number. False for 2^53
+ * written as 9007199254740992. */
 bool io_is_vast(sp_value_type type, double number, const char *text, const char *end);
 /* Reads an integer of digits only, at most `limit`; false for anything else. */
 bool io_parse_index(const char *text, const char *end, int64_t limit, int64_t *value);

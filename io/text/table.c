@@ -8,7 +8,7 @@
 #include "text/number.h"
 #include "text/table.h"
 
-/* Whether a field is a number, NaN and infinity among them: then the line is no heading, but perhaps a wrong row. */
+/* Whether a field is a number, NaN or infinity: then the line is not a heading, but perhaps a wrong row. */
 static bool has_number(const char *line, const char *end)
 {
     for (const char *at = io_skip_blanks(line, end); at < end;) {

@@ -5,8 +5,8 @@
 #include "bytes/source.h"
 #include "text/words.h"
 
-/* Text of fields separated by commas, semicolons or blanks: a line of headings, in which no field is a number, with
- * everything up to it, and how many fields the first line of numbers has (0: there is none). */
+/* A table as text, its fields separated by commas, semicolons or blanks: the size of its heading (a line without
+ * numbers, and everything before it), and the number of fields in the first line of numbers (0: no such line). */
 typedef struct io_table {
     int64_t heading_bytes, heading_lines, fields;
 } io_table;

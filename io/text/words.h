@@ -3,9 +3,8 @@
 #define IO_TEXT_WORDS_H
 
 #include <stdbool.h>
-#include <string.h>
 
-/* Blank in C's sense, newline apart. */
+/* Blank as in C, except for the newline. */
 static inline bool io_is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r' && c != '\n'); }
 
 static inline bool io_is_digit(char c) { return c >= '0' && c <= '9'; }

@@ -1,10 +1,11 @@
-/* Text in the making, and matrices as text: threads format pieces of a matrix into buffers of their own, which are
- * written in order.
+/* Text that is being written, and matrices as text: threads format pieces of a matrix into buffers of their own, which
+ * are written in order.
  *
  * A piece is PIECE_ENTRIES entries, wherever rows end, so that one long row is shared too. While the pieces of one
  * round are formatted, those of the round before are written. Memory: 2 · PIECES_PER_THREAD pieces a thread, some 30
  * MB for 16 threads and short names.
  */
+#include "base/search.h"
 #include "base/try.h"
 #include "bytes/memory.h"
 #include "text/write.h"
@@ -49,24 +50,12 @@ size_t io_format_value(char *to, const sp_csr *matrix, int64_t entry)
 
 /* ---- matrices ------------------------------------------------------------------------------------------- */
 
-/* The first row that begins at or after `entry`. */
-static int64_t row_at(const sp_csr *matrix, int64_t entry)
-{
-    int64_t low = 0, high = matrix->rows;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (matrix->row_offsets[middle] < entry) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
-
-/* Entries first..last, and the rows without entries among them; `last` is INT64_MAX for all that is left. */
+/* Formats entries first..last and the empty rows among them; `last` is INT64_MAX for all the rest. */
 static void format_piece(const sp_csr *matrix, int64_t first, int64_t last, bool whole_rows,
                          io_row_formatter formatter, const void *user, io_text *text)
 {
     const int64_t *offsets = matrix->row_offsets;
-    int64_t row = row_at(matrix, first);
+    int64_t row = lower_bound_i64(offsets, 0, matrix->rows, first);
     if (!whole_rows && row > 0 && offsets[row] > first) row--; /* one that goes on here */
     for (; row < matrix->rows && offsets[row] < last && text->status == SP_OK; row++) {
         const int64_t begin = whole_rows || offsets[row] > first ? offsets[row] : first;

@@ -1,4 +1,4 @@
-/* Text in the making, and matrices as text. */
+/* Text that is being written, and matrices as text. */
 #ifndef IO_TEXT_WRITE_H
 #define IO_TEXT_WRITE_H
 
@@ -14,12 +14,12 @@ typedef struct io_text {
     sp_status status; /* the first failure; text after it is dropped */
 } io_text;
 
-/* Makes room for so many bytes; where they go, or NULL if there is none. */
+/* Makes room for `bytes` more bytes; returns their place, or NULL without memory. */
 char *io_text_make_room(io_text *text, size_t bytes);
 /* Bytes that are longer than the buffer of an output. */
 void io_text_long(io_text *text, const char *bytes, size_t count);
 
-/* Room for so many bytes, after which `used` follows; NULL if there is none. */
+/* The place of `bytes` more bytes, NULL without memory. The caller adds to `used`. */
 static inline char *io_text_room(io_text *text, size_t bytes)
 {
     return bytes <= text->capacity - text->used ? text->bytes + text->used : io_text_make_room(text, bytes);
