@@ -279,14 +279,6 @@ done:
     return status;
 }
 
-static void *zip_allocate(void *context, uInt count, uInt size)
-{
-    void *pointer = NULL;
-    return io_grow(context, 0, (int64_t)count, size, &pointer) == SP_OK ? pointer : NULL;
-}
-
-static void zip_release(void *context, void *pointer) { sp_free(context, pointer); }
-
 /* Inflates a whole member into `out`, which grows with the data. */
 static sp_status inflate_member(const io_npz *npz, const member *m, int64_t begin, z_stream *stream,
                                 unsigned char *input, unsigned char **out)
@@ -324,7 +316,7 @@ static sp_status inflate_member(const io_npz *npz, const member *m, int64_t begi
 /* All bytes of a member, their checksum compared; *out is NULL on failure. */
 static sp_status read_whole(const io_npz *npz, const member *m, int64_t begin, unsigned char **out)
 {
-    z_stream stream = {.zalloc = zip_allocate, .zfree = zip_release, .opaque = npz->context};
+    z_stream stream = {.zalloc = io_zlib_allocate, .zfree = io_zlib_release, .opaque = npz->context};
     unsigned char *input = NULL;
     sp_status status;
     *out = NULL;

@@ -26,3 +26,15 @@ sp_status io_reserve(sp_context *context, int64_t used, int64_t needed, size_t s
     if (status == SP_OK) *capacity = count;
     return status;
 }
+
+void *io_zlib_allocate(void *context, unsigned count, unsigned size)
+{
+    void *pointer = NULL;
+    return io_grow(context, 0, (int64_t)count, size, &pointer) == SP_OK ? pointer : NULL;
+}
+
+void io_zlib_release(void *context, void *pointer)
+{
+#pragma omp critical(io_context)
+    sp_free(context, pointer);
+}

@@ -13,4 +13,8 @@ int64_t io_capacity_for(int64_t capacity, int64_t needed);
 sp_status io_reserve(sp_context *context, int64_t used, int64_t needed, size_t size, int64_t *capacity,
                      void **pointer);
 
+/* The memory of zlib, as z_stream wants it; `opaque` is the context. */
+void *io_zlib_allocate(void *context, unsigned count, unsigned size);
+void io_zlib_release(void *context, void *pointer);
+
 #endif

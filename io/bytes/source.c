@@ -99,22 +99,10 @@ static sp_status refill(io_source *source)
 
 /* ---- gzip ----------------------------------------------------------------------------------------------- */
 
-static void *gzip_allocate(void *context, uInt count, uInt size)
-{
-    void *pointer = NULL;
-    return io_grow(context, 0, (int64_t)count, size, &pointer) == SP_OK ? pointer : NULL;
-}
-
-static void gzip_release(void *context, void *pointer)
-{
-#pragma omp critical(io_context)
-    sp_free(context, pointer);
-}
-
 static sp_status gzip_open(io_source *source)
 {
-    source->gzip.zalloc = gzip_allocate;
-    source->gzip.zfree = gzip_release;
+    source->gzip.zalloc = io_zlib_allocate;
+    source->gzip.zfree = io_zlib_release;
     source->gzip.opaque = source->context;
     if (inflateInit2(&source->gzip, 15 + 16) != Z_OK)
         return fail(source, SP_ERROR_HOST_MEMORY, "out of memory for decompression");
