@@ -1,5 +1,5 @@
-/* The public calls that stand between products: checks, the space in which the work is done, the way of its
- * result. */
+/* The public operations between products: they check arguments, choose the space to work in, and hand over the result.
+ */
 #include <math.h>
 
 #include "core/internal.h"

@@ -1,7 +1,7 @@
-/* C = alpha·A + beta·B on the CPU: rows are merged in one pass, chunk by chunk as products are formed (rows.h).
+/* C = alpha·A + beta·B on the CPU. Each row is merged in one pass, chunk by chunk as products are formed (rows.h).
  *
- * A step takes the smaller of two columns, or both where they are equal. Which it is cannot be foreseen, so nothing
- * branches on it: what is not taken adds -0, which changes no number. */
+ * A step takes the smaller of two columns, or both if they are equal. The outcome cannot be predicted, so nothing
+ * branches on it: an operand that is not taken adds -0, which changes no number. */
 #include "core/rows.h"
 
 typedef struct addition {

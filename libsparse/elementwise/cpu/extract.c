@@ -1,10 +1,10 @@
 /* B(i, j) = A(rows[i], cols[j]) on the CPU.
  *
- * Rows are copied as they lie, those to come are fetched ahead. With a list of columns rows are made in one pass,
- * chunk by chunk as those of products are (rows.h): every column of A knows its first place in the list, and every
- * place the next of the same column, so that an entry of A costs a look-up of 4 bytes at random. Where the list
- * ascends without repetitions, what is found is written at once, without a branch; otherwise places are collected,
- * with where they come from, as integers, and sorted if the list does not ascend. */
+ * Without a list of columns, rows are copied whole, and the next ones are prefetched. With one, rows are made in one
+ * pass, chunk by chunk as rows of products are (rows.h). Every column of A knows its first place in the list, and every
+ * place the next one of the same column, so an entry of A costs one look-up of 4 bytes. If the list ascends without
+ * repetitions, entries are written at once, without a branch. Otherwise places are collected as integers, together with
+ * their sources, and sorted if the list does not ascend. */
 #include <omp.h>
 #include <string.h>
 

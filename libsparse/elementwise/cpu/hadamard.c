@@ -1,7 +1,7 @@
-/* C = A ∘ B on the CPU: rows are merged in one pass, chunk by chunk as products are formed (rows.h).
+/* C = A ∘ B on the CPU. Each row is merged in one pass, chunk by chunk as products are formed (rows.h).
  *
- * A step takes the smaller of two columns, or both where they are equal. Which it is cannot be foreseen, so nothing
- * branches on it: what is no pair is written over by the next, within the room of A's row. */
+ * A step takes the smaller of two columns, or both if they are equal. The outcome cannot be predicted, so nothing
+ * branches on it: every step writes, and the next step overwrites what was not a pair. */
 #include "core/rows.h"
 
 typedef struct hadamard {

@@ -1,4 +1,4 @@
-/* What the rows of a matrix come to, on the CPU: their entries combined in order, and their order by length. */
+/* Reductions of rows on the CPU: their entries combined in order, and the order of rows by length. */
 #include <math.h>
 
 #include "core/backend_cpu.h"

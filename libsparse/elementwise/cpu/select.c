@@ -1,8 +1,8 @@
-/* Entries kept by place or by value on the CPU, in two passes: to count and to write.
+/* Entries kept by place or by value on the CPU, in two passes: one counts, one writes.
  *
- * Columns ascend, so that a diagonal cuts a row in two, or in three where it has an entry there: bisection finds it,
- * parts are copied as they lie. Values are read twice; nothing branches on them, and writing stops at the last that
- * stays, so that what is not kept, which the next writes over, lies within the row. */
+ * By place: columns ascend, so a diagonal cuts a row in two, or in three if it has an entry there. Bisection finds the
+ * cut, and the parts are copied. By value: values are read twice, and nothing branches on them. Every step writes, and
+ * the next one overwrites an entry that is not kept; writing stops at the last that is, so it stays within the row. */
 #include "core/backend_cpu.h"
 #include "core/coo.h"
 

@@ -1,9 +1,9 @@
 /* The k largest entries of every row on the CPU.
  *
- * The k-th largest of a row is found digit by digit of values as integers, a digit a bit: what has the bit goes to
- * one side, the rest to the other, and the side that holds the k-th is worked on alone. Bits that all agree in are
- * skipped, so that a row of n takes about 2n steps where values are spread and 64n at most; nothing branches on a
- * value. Then the row is read once more, to be copied in order. */
+ * The k-th largest of a row is found bit by bit of the values as integers: keys with the bit go to one side, the others
+ * to the other, and only the side that holds the k-th is searched further. Bits that are the same in all keys are
+ * skipped. So a row of n entries takes about 2n steps if values are spread, and at most 64n; nothing branches on a
+ * value. Then the row is read once more and copied in order. */
 #include <omp.h>
 #include <string.h>
 

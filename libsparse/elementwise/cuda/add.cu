@@ -1,13 +1,14 @@
 /* C = alpha·A + beta·B on a CUDA device, by merging (Green, McColl and Bader, "GPU Merge Path", 2012).
  *
- * The entries of A and B are one sequence, row by row, by columns within a row, of two in the same place A's first:
- * member s(i) = A.offsets[i] + B.offsets[i] is the first of row i. So the row of a member is a search among the s(i),
- * and what comes before it in either matrix a search along a diagonal of that row alone. Tiles of 2,048 members, 8 a
- * thread, are therefore equal work whatever the lengths of rows. An entry of B whose place A has too belongs to A's;
- * all others are the entries of C, and how many of them come before a row's first member is C's offset.
+ * The entries of A and B form one sequence: row by row, by columns within a row, A's first of two in the same place.
+ * Row i begins at member s(i) = A.offsets[i] + B.offsets[i]. The row of a member is found by a search among the s(i),
+ * and the number of A's entries before it by a search along a diagonal of that row. So tiles of 2,048 members, 8 a
+ * thread, are equal work whatever the lengths of rows. An entry of B in the same place as one of A is added to it. All
+ * other members are the entries of C, and the number of them before a row's first member is C's offset.
  *
- * The tiles are merged twice: for the bits that say which members are entries, and to write them. Bytes an entry of A
- * or B: 4 to merge it, 4 + v to read it again, 4 + v to write C's; one and a half for bits, sums and offsets. */
+ * The tiles are merged twice: once for the bits that say which members are entries of C, once to write these. Bytes an
+ * entry of A or B: 4 to merge it, 4 + v to read it again, 4 + v to write C's; one and a half for bits, sums and
+ * offsets. */
 #include "device/entries.cuh"
 
 enum { ITEMS = 8, TILE = ENTRY_THREADS * ITEMS };

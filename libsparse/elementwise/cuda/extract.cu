@@ -1,9 +1,9 @@
 /* B(i, j) = A(rows[i], cols[j]) on a CUDA device.
  *
- * Rows: their lengths are added up, then blocks of 2,048 entries of B, whatever their rows, look up where each comes
- * from. Columns that ascend: every column of A knows its place in the list, a bit an entry says whether it has one,
- * and those that have move up. Columns in any other order, or repeated: transposed they are rows, so A is transposed,
- * rows are taken, and transposing back sorts them. */
+ * Rows: their lengths are summed, then blocks of 2,048 entries of B, whatever their rows, look up their sources.
+ * Columns, in a list that ascends: every column of A knows its place in the list, a bit an entry says whether it has
+ * one, and the entries that have one are moved up. Columns in any other order, or repeated: A is transposed, its rows
+ * are taken, and the result is transposed back, which sorts them. */
 #include "device/entries.cuh"
 
 static __global__ void __launch_bounds__(ENTRY_THREADS)

@@ -1,10 +1,10 @@
-/* C = A ∘ B on a CUDA device: each entry of the matrix that has fewer is searched for in the other's row, a bit says
- * whether it was found, and those that were move up with their products (entries.cuh).
+/* C = A ∘ B on a CUDA device. Each entry of the matrix with fewer entries is searched for in the other's row. A bit
+ * says whether it was found, and those that were are moved up with their products (entries.cuh).
  *
- * The lanes of a warp search neighbouring columns of the same or of neighbouring rows, so that their probes meet in
- * the first-level cache. Bytes an entry of the smaller matrix: 4 for its column, what of the other's row the probes
- * touch, v of each for a product found and v to keep it, twice 4 + v to move it, a quarter for bits and their sums.
- * */
+ * The lanes of a warp search neighbouring columns of the same row or of neighbouring ones, so their probes share lines
+ * of the first-level cache. Bytes an entry of the smaller matrix: 4 for its column, those that the probes touch in the
+ * other's row, v of each for a product found and v to keep it, twice 4 + v to move it, a quarter for bits and their
+ * sums. */
 #include "device/entries.cuh"
 
 /* `products` may be NULL. */

@@ -1,8 +1,8 @@
-/* What the rows of a matrix come to, on a CUDA device: their entries combined, and their order by length.
+/* Reductions of rows on a CUDA device: their entries combined, and the order of rows by length.
  *
- * Eight lanes take a row, a warp one of more than 64 entries. Of a still longer row the stretches of 1,024 entries
- * that it has to itself were combined before, a warp each, so that a row of any length is shared by all blocks.
- * Which lane adds what depends on where rows begin alone: results have the same bits in every run. */
+ * Eight lanes take a row, a warp a row of more than 64 entries. Longer rows contain whole stretches of 1,024 entries,
+ * which a kernel before has combined, a warp each, so that a row of any length is shared by all blocks. The order of
+ * additions depends only on where rows begin: results have the same bits in every run. */
 #include "device/entries.cuh"
 #include "device/radix.cuh"
 

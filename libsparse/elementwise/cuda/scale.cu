@@ -1,7 +1,7 @@
 /* Scaling of rows and columns on a CUDA device: values[e] = A's entry (i, j) · (row_factors[i] · col_factors[j]).
  *
- * A block takes 2,048 entries, whatever their rows. An entry moves twice its value and, where columns are scaled, its
- * column and a factor at random, which the second-level cache holds up to some 5 M columns. */
+ * A block takes 2,048 entries, whatever their rows. An entry reads and writes its value. If columns are scaled it also
+ * reads its column and a factor at random, which the second-level cache holds up to some 5 million columns. */
 #include "device/entries.cuh"
 
 /* f32 is held to 32 registers, with which processors are full: with 40 it takes a tenth longer. */

@@ -1,13 +1,12 @@
 /* Entries kept by place or by value on a CUDA device.
  *
- * By place: columns ascend, so that a diagonal cuts a row in two, and in three where it has an entry there. A thread
- * a row finds the place; the lengths of what stays are added up, then blocks of 2,048 entries of B look up where each
- * comes from. Bytes a row: 16 to find its ends, 24 for where its entries come from and their offsets; an entry that
- * stays moves twice 4 + v.
+ * By place: columns ascend, so a diagonal cuts a row in two, or in three if it has an entry there. A thread a row finds
+ * the cut. The lengths of the rows of B are summed, then blocks of 2,048 entries of B look up their sources. Bytes a
+ * row: 16 to find its ends, 24 for the sources of its entries and their offsets; a kept entry moves twice 4 + v.
  *
- * By value: a bit an entry says whether it stays, and those that do move up (entries.cuh). Values are compared as
- * what they are, so that f32 takes no arithmetic in f64, of which most devices have little. Bytes an entry: v to mark
- * it, twice 4 + v to move it if it stays, a quarter for bits and their sums. */
+ * By value: a bit an entry says whether it is kept, and kept entries are moved up (entries.cuh). Values are compared in
+ * their own type, so f32 needs no arithmetic in f64, which is slow on most devices. Bytes an entry: v to mark it, twice
+ * 4 + v to move it if it is kept, a quarter for bits and their sums. */
 #include "device/entries.cuh"
 
 /* ---- by place -------------------------------------------------------------------------------------------- */

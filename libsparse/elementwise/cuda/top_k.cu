@@ -1,14 +1,14 @@
 /* The k largest entries of every row on a CUDA device.
  *
- * Values are compared as integers (keys.cuh), a bit an entry says whether it stays, and those that do move up
- * (entries.cuh). Of a row of up to 32 entries each counts how many are larger. Up to 1,024 a warp finds the k-th
- * largest key bit by bit, counting how many reach it, until just k do: some 6 bits of random values. Longer rows are
- * cut into parts of 4,096 entries, a block each: they count digits of 8 bits among the keys that begin as the k-th
- * largest does, a block a row then knows its next digit, and of the keys that equal it the first stay. So a row of
- * any length is shared by all blocks.
+ * Values are compared as integers (keys.cuh). A bit an entry says whether it is kept, and kept entries are moved up
+ * (entries.cuh). In a row of up to 32 entries each entry counts how many are larger. For up to 1,024 a warp finds the
+ * k-th largest key bit by bit: it counts how many keys reach a candidate, until exactly k do, some 6 bits for random
+ * values. Longer rows are cut into parts of 4,096 entries, a block each. The blocks count digits of 8 bits among the
+ * keys that begin like the k-th largest; then one block a row chooses its next digit. Of the keys equal to the k-th
+ * largest the first are kept. So a row of any length is shared by all blocks.
  *
- * Bytes an entry: v to choose, twice 4 + v to move what stays, a quarter for bits and their sums; of long rows v for
- * every digit and twice in the end. */
+ * Bytes an entry: v to choose, twice 4 + v to move it if it is kept, a quarter for bits and their sums; in long rows v
+ * for every digit and twice v at the end. */
 #include "device/entries.cuh"
 #include "device/keys.cuh"
 

@@ -1,11 +1,11 @@
-/* B = Aᵀ on a CUDA device, rows sorted, always the same bits.
+/* B = Aᵀ on a CUDA device, with sorted rows and the same bits in every run.
  *
  * The entries are sorted by column, stably, so that those of a column keep the order of their rows: once with their
- * row numbers, which are B's columns, and once with their values. A row of B begins where its number would stand in
- * the sorted columns.
+ * row numbers, which are B's columns, and once with their values. The offset of a row of B is the number of sorted
+ * columns below it.
  *
- * A pattern with at most one entry a column, as of a labelling, is not sorted: each entry puts its row's number where
- * its column is, 8 bytes a column beside 4 an entry.
+ * A pattern with at most one entry a column, as of a labelling, is not sorted: each entry writes its row's number at
+ * its column, 8 bytes a column and 4 an entry.
  *
  * Bytes an entry: 4 for its row number; a pass of the sort for every 8 bits of the largest column, of 2 · (4 + 4) for
  * the rows and 2 · (4 + v) for the values, all of them streams. Working memory, beyond A and B: 16 bytes an entry, 8

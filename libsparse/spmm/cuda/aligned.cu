@@ -1,19 +1,19 @@
 /* Products of X and Y whose rows begin anywhere: by copies whose rows begin at lines of the caches.
  *
- * X is copied some columns at a time, sums go to Y through a copy of their own where Y's rows are not aligned, and the
- * kernels between are those of aligned rows.
+ * X is copied some columns at a time. If Y's rows are not aligned, sums are written to a copy too, and from there to Y.
+ * The kernels in between are those of aligned rows.
  */
 #include <string.h>
 
 #include "spmm/cuda/aligned.cuh"
 #include "spmm/cuda/shape.cuh"
 
-/* Entries a row of X for which it pays to copy X to lines, which reads and writes it once more; where panels find
- * most of it in the caches; and to copy pairs of f32, which are loaded as such, to packets. */
+/* Copies pay from this many entries a row of X on: in general; with panels, which find most of X in the caches; and if
+ * rows are even numbers of f32, which could be loaded by twos. */
 static const int64_t COPY_ENTRIES = 16, PANEL_ENTRIES = 64, PAIR_ENTRIES = 32;
-/* Multiplications from which on the copies' launches are nothing. */
+/* From this many multiplications on the launches of copies do not count. */
 static const int64_t COPY_WORK = 1 << 24;
-/* Caches that a copy of X may fill. */
+/* A copy of X may take this many times the second-level cache. */
 static const int64_t COPY_CACHES = 4;
 
 /* Columns of each row of X in words of 16 bytes, `room` from row to row, zeros behind the last; a group of 2^shift
@@ -53,8 +53,8 @@ static spmm_copies lay_out(const sp_dense *x, const sp_dense *y, int64_t columns
     return {(int)room, cuda_spmm_fits(&part, packet) ? 0 : (int)(words * packet * (int64_t)sizeof(float) / WORD)};
 }
 
-/* Columns from `first` on that are copied at a time: a line of X where the cache does not hold two, unless panels
- * find what they gather in the first-level one, else some lines; and what is left if it is half a line at most. */
+/* Columns from `first` on that are copied at a time: one line of X if the cache does not hold two and there are no
+ * panels, else some lines; and the rest with them if it is half a line at most. */
 static int64_t columns_at_once(const sp_csr *a, const sp_dense *x, const spmm_state *state, int64_t first)
 {
     const int64_t line = LINE / (int64_t)sp_dense_size(x->type), left = x->cols - first;
@@ -85,7 +85,7 @@ static bool needs_copy(const sp_csr *a, const sp_dense *x, const sp_dense *y, bo
                : a->nnz >= COPY_ENTRIES * a->cols && 2 * LINE * a->cols > state->cache / 10 * 11;
 }
 
-/* The product, some columns at a time, from a copy of X at `copy`, and where Y needs one to one behind it. */
+/* The product, some columns at a time, from a copy of X at `copy`; a copy of Y, if it needs one, lies behind it. */
 static sp_status multiply_copied(sp_context *context, const sp_csr *a, const sp_spmm_options *options,
                                  spmm_state *state, double alpha, const sp_dense *x, double beta, const sp_dense *y,
                                  uint4 *copy)
@@ -129,8 +129,8 @@ static sp_status multiply_copied(sp_context *context, const sp_csr *a, const sp_
     return SP_OK;
 }
 
-/* Room for copies, which the plan keeps; but a graph under capture has its own, `passing`, as later products may need
- * more. */
+/* Room for copies, which the plan keeps. A CUDA graph under capture has its own, `passing`, because later products may
+ * need more. */
 static sp_status make_room(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y,
                            spmm_state *plan, device_array<uint4> *passing, uint4 **room)
 {

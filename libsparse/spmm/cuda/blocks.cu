@@ -1,19 +1,19 @@
 /* Y = alpha · reduce(A · X) + beta · Y by blocks of equal work (Xie et al., "Accel-GCN", 2023, Algorithms 1 and 2).
  *
- * Rows are sorted by their number of entries, those of most first. A block has 8 groups of lanes; rows of up to n
- * entries take a group each, rows of up to 2n two, and so on to 8n, which take all 8 (Algorithm 1, with 8 for the
- * warps of a block; n, 32 to 1024, is the matrix's, see spmm.cu); longer rows take several blocks (Algorithm 2). 16
- * bytes tell a block all that it does. Rows without entries, 41 % of a graph of R-MAT 17, are 64 a block: 38.8 -> 35.4
- * us at 32 columns. A group spans the columns of X as the paper's combined warps do, 16 bytes a lane.
+ * Rows are sorted by their number of entries, the longest first. A block has 8 groups of lanes. A row of up to n
+ * entries takes one group, a row of up to 2n two, and so on to 8n, which takes all 8 (Algorithm 1; 8 groups stand for
+ * the paper's warps of a block; n, 16 to 1,024, depends on the matrix, see spmm.cu). Longer rows take several blocks
+ * (Algorithm 2). 16 bytes describe a block. Rows without entries, 41 % of R-MAT 17, are 64 a block: 38.8 -> 35.4 us at
+ * 32 columns. A group spans the columns of X as the paper's combined warps do, 16 bytes a lane.
  *
- * Where this differs: partial sums are in registers and meet by shuffles, then in 1 to 8 KB of shared memory, once a
- * row, where the paper adds to shared memory for every entry of A; rows of several blocks are summed in a fixed order
- * by the last of their blocks to arrive, where the paper adds to Y atomically, so that results have the same bits in
- * every run; and entries stay where they are in A: a place in the sorted order has a row, its first entry and their
- * number, 16 bytes.
+ * Where this differs from the paper: partial sums are in registers; groups add them up once a row, by shuffles and then
+ * through 1 to 8 KB of shared memory, where the paper adds to shared memory for every entry of A. A row of several
+ * blocks is summed in a fixed order by the last of them to arrive, where the paper adds to Y with atomics; so results
+ * have the same bits in every run. Entries are not moved: a place in the sorted order has a row, its first entry and
+ * their number, 16 bytes.
  *
- * The same partition serves ranges of columns: what a row has within one, contiguous since columns ascend, is a row
- * of its own then. And it serves ranges of rows, one after another.
+ * The same partition serves ranges of columns: the entries of a row within a range, contiguous since columns ascend,
+ * count as a row of their own. It also serves ranges of rows, one after another.
  */
 #include <new>
 
@@ -380,7 +380,7 @@ static __device__ bool gather_row(const spmm_product &p, const carry_view &carry
     return true;
 }
 
-/* The block's, which is not worth the registers that it would keep. */
+/* A block's description, loaded again where it is needed: keeping it would cost registers. */
 static __device__ __forceinline__ int4 load_again(const int4 *block)
 {
     const uint4 words = load_kept((const uint4 *)block, SPMM_STAYS);

@@ -16,7 +16,7 @@ struct block_sizes {
         : group(parts->group_entries), block(group * SPMM_GROUPS), classes(block + 2), coarse(parts->coarse)
     {
     }
-    /* The most entries of rows of a class. */
+    /* The class of a row: the most entries that rows of the class have. */
     __host__ __device__ __forceinline__ int class_of(int entries) const
     {
         if (entries > block) return block + 1;
@@ -24,7 +24,7 @@ struct block_sizes {
         while (top < entries) top *= 2;
         return coarse && entries > 0 ? top : entries;
     }
-    /* Rows of a block. Those without entries only have zeros to be written. */
+    /* Rows of a block. A row without entries is only a row of zeros to write. */
     __host__ __device__ __forceinline__ int rows_of(int entries) const
     {
         return entries == 0 ? EMPTY_ROWS : SPMM_GROUPS / groups_of(entries);

@@ -347,7 +347,7 @@ static __device__ __forceinline__ T collect(const collect_product &p, const row_
     T sum = 0;
     for_entries<T>(p.a, part, [&](int32_t cols, T weights, int entries) {
         for (int at = 0; at < entries; at += IN_FLIGHT * subs) {
-            /* Beyond the last entry row 0 is loaded, and not added: it may hold what is no number. */
+            /* Beyond the last entry row 0 is loaded, but not added: it may hold NaN. */
             uint32_t row[IN_FLIGHT];
             T number[IN_FLIGHT], weight[IN_FLIGHT];
 #pragma unroll

@@ -1,18 +1,18 @@
 /* An order of A's rows in which the rows of a community follow one another.
  *
- * Communities come from label propagation (Raghavan et al., 2007): a few times over, each node takes the label that
- * most of its neighbours have. Labels start as the smallest hash of a node among a node and its neighbours, which a
- * dozen nodes of a community share at once, so that four rounds do: in graphs with 80 % of the edges inside
- * communities of 500 and 3,000 nodes, nearly all have the label of their community then. 32 neighbours of a node
- * vote in a round, others in the next; all nodes change at once, so that the order is the same in every run.
+ * Communities come from label propagation (Raghavan et al., 2007): in each round a node takes the label that most of
+ * its neighbours have. The first label of a node is the smallest hash among it and its neighbours, which a dozen nodes
+ * of a community share at once, so four rounds are enough: in graphs with 80 % of the edges inside communities of 500
+ * and 3,000 nodes, nearly all nodes then have the label of their community. 32 neighbours of a node vote in a round,
+ * others in the next. All nodes change at once, so the order is the same in every run.
  *
- * Where there are no communities labels flood the graph. So two neighbours of a node are asked first whether they are
- * neighbours of each other, some thousand times: as often as degrees let expect in R-MAT and uniform graphs (0.2 and
- * 0.1 %), ten times and more as often (7 %) in those with communities.
+ * In a graph without communities one label would spread over all nodes. So a test comes first: for some thousand pairs
+ * of neighbours of a node, whether they are neighbours of each other. In R-MAT and uniform graphs as many are as
+ * degrees lead to expect (0.2 and 0.1 %), in graphs with communities ten times as many and more (7 %).
  *
- * Rows keep their entries and their columns keep their numbers: only what is gathered at a time changes. The
- * preparation reads A's columns once and gathers 4 x 32 labels a row: 0.6 ms for 233,000 rows of 450, 3.6 for 2.4
- * million of 50. The numbering on the host (core/community.c) weighs all entries and takes hundreds of times as long.
+ * Rows keep their entries, and columns keep their numbers: only the order of work changes. The preparation reads A's
+ * columns once and gathers 4 x 32 labels a row: 0.6 ms for 233,000 rows of 450, 3.6 for 2.4 million of 50. The
+ * numbering on the host (core/community.c) weighs all entries and takes hundreds of times as long.
  */
 #include "device/entries.cuh"
 #include "device/radix.cuh"

@@ -1,23 +1,22 @@
 /* Y = alpha · reduce(A · X) + beta · Y where neighbouring rows have columns in common: panels of rows in step.
  *
- * Where the nodes of a community have neighbouring numbers, some hundred neighbouring rows pass over the same columns,
- * and those that do so at about the same time find rows of X in the first-level cache. A panel is a block of threads
- * that starts as many rows at once, alike in length, so that they stay in step by themselves: its groups of 8 lanes
- * take a row each, or, of a row of more than n entries, every k-th run of some, k being as many groups as it needs.
- * Their results meet in shared memory, in their order, so that every sum has the same bits in every run.
+ * If the nodes of a community have neighbouring numbers, some hundred neighbouring rows have the same columns, and rows
+ * that pass over them at about the same time share rows of X in the first-level cache. A panel is a block of threads
+ * that starts as many rows at once, of like lengths, so that they stay in step by themselves. Its groups of 8 lanes
+ * take a row each. A row of more than n entries takes k groups, and each of them every k-th run of entries. Their
+ * results are added up in shared memory in a fixed order, so every sum has the same bits in every run.
  *
- * Where they have others, the order of rows that order.cu finds brings them together: columns ascend within a
- * row, so that rows of one community meet in step wherever its nodes lie.
+ * If nodes are numbered in another way, the order of rows that order.cu finds brings communities together. Columns
+ * ascend within a row, so the rows of a community are in step wherever its nodes lie.
  *
  * With 105 million entries in communities of 4,660 nodes, 80 % of a row's 450 inside, gathers run at 13.3 to 13.9
- * TB/s, of some 14 that the first-level cache gives; a simulation finds 60 % of the rows of X there. Blocks of 8
- * groups, as in the block partition, find a tenth, and run at 9: those of one multiprocessor come from everywhere.
- * Slower, in trials of an earlier form, were barriers that keep rows closer in step (1.26 ms for 1.16 at width 32),
- * two blocks of half as many groups (1.17), of three quarters (1.45), tiles of two lines (9.0 for 8.5 at width 256),
- * and the range of X that a panel's rows have in common staged in shared memory, window by window (1.86), where rows
- * wait for the slowest at every window.
+ * TB/s, of some 14 that the first-level cache gives; in a simulation 60 % of the rows of X are found there. Blocks of 8
+ * groups, as in the block partition, find a tenth and run at 9, because the blocks of one multiprocessor come from
+ * everywhere. Slower, in trials of an earlier form: barriers that keep rows closer in step (1.26 ms for 1.16 at width
+ * 32), two blocks of half as many groups (1.17), of three quarters (1.45), tiles of two lines (9.0 for 8.5 at width
+ * 256), and the common range of X staged in shared memory, window by window (1.86), where rows wait for the slowest.
  *
- * The preparation is one sort of the rows and costs 8 bytes a group, some 10 a row.
+ * The preparation is one sort of the rows and takes 8 bytes a group, some 10 a row.
  */
 #include <new>
 

@@ -13,13 +13,13 @@ struct spmm_panels {
  * `longest`: entries of a row. `order`: of the rows, by communities of at most cuda_spmm_panel_reach(a); or NULL. */
 sp_status cuda_spmm_make_panels(sp_context *context, const sp_csr *a, int64_t longest, const int32_t *order,
                                 spmm_panels **panels);
-/* Whether A has rows enough, of entries enough; `ordered`: for rows in such an order. */
+/* Whether A has enough rows and enough entries a row; `ordered`: for rows in such an order. */
 bool cuda_spmm_fills_panels(sp_context *context, const sp_csr *a, int64_t longest, bool ordered);
-/* Of so many rows a panel's use each row of X around twice. */
+/* The rows of a community of which a panel's rows use each row of X about twice. */
 int64_t cuda_spmm_panel_reach(const sp_csr *a);
 int64_t cuda_spmm_panel_bytes(const spmm_panels *panels);
 void cuda_spmm_free_panels(sp_context *context, spmm_panels *panels);
-/* Sums, of X of 16 or 32 bits; rows of X and Y are aligned to 16 bytes. */
+/* Forms sums, for X of 16 or 32 bits; rows of X and Y are aligned to 16 bytes. */
 sp_status cuda_spmm_panels(sp_context *context, sp_dense_type type, const spmm_product &product,
                            const spmm_panels *panels);
 

@@ -1,16 +1,18 @@
 /* Y = alpha · reduce(A · X) + beta · Y by ranges and tiles of columns (Kim et al., "BiKD", 2026, Algorithms 3 and 4).
  *
- * A launch multiplies the part of A within one range of columns, so of X's rows, with one tile of X's columns: what
- * it gathers stays in the second-level cache. The first range writes Y, the others add to it: 8 bytes a number of Y
- * and range, against 4 to 5 TB/s more for the gathers. A's entries stay where they are: what a row has within a range
- * is contiguous, and is found once, when the plan is made; the partition into blocks of equal work is that of the
- * other algorithm (blocks.cu), where the paper has a block of threads a row. Y is read when its sum is written;
- * the paper reads it ahead, which pays where a block has one row and nothing else to wait for.
+ * A launch multiplies one range of A's columns, which are X's rows, with one tile of X's columns, so that the rows of X
+ * that it gathers stay in the second-level cache. The first range writes Y, the others add to it: that costs 8 bytes a
+ * number of Y and range; gathers run 4 to 5 TB/s faster. A's entries are not moved: those of a row within
+ * a range are contiguous, and are found once, when the plan is made.
+ *
+ * Where this differs from the paper: blocks have equal work (blocks.cu), where the paper has a block of threads a row.
+ * Y is read when its sum is written, where the paper reads it ahead, which pays if a block has one row and nothing else
+ * to wait for.
  */
 #include "spmm/cuda/packet.cuh"
 #include "spmm/cuda/spmm.cuh"
 
-/* From sums to Y; a group of 2^shift threads a row. */
+/* Rounds sums and adds them to Y; a group of 2^shift threads takes a row. */
 template <typename T>
 static __global__ void __launch_bounds__(256)
     round_sums(int64_t rows, int width, int shift, const float *sums, int64_t sums_stride, T *y, int64_t stride,

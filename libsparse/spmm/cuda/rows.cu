@@ -1,12 +1,11 @@
-/* Y = alpha · reduce(A · X) + beta · Y, a group of lanes a row, rows as they come.
+/* Y = alpha · reduce(A · X) + beta · Y, a group of lanes a row, in the order of the rows.
  *
- * Rows of a few entries are a chain of loads, offsets, columns, X, with little at its end: a warp takes 32 of them,
- * loads the offsets and the columns of all at once, and then has the X of several rows in flight at a time.
+ * Rows of a few entries are a chain of loads (offsets, columns, X) with little work at its end. A warp takes 32 of
+ * them, loads the offsets and columns of all at once, and then keeps the rows of X of several rows of A in flight.
  *
  * A row of n entries reads 16 bytes of offsets, 8n of A and n·width numbers of X, and writes width numbers of Y.
- * Nothing is prepared and neighbouring rows run on the same multiprocessor, so that what they share comes from its
- * own cache; but a row of many entries keeps its group long after the others have gone: for even degrees, and for
- * matrices whose neighbouring rows are alike.
+ * Nothing is prepared, and neighbouring rows run on the same multiprocessor, so that they share its cache. But a group
+ * with a long row works on after the others have ended. So this is for rows of like lengths.
  */
 #include "spmm/cuda/walk.cuh"
 

@@ -1,12 +1,12 @@
 /* values[e] = Σ_k X(i, k) · Y(j, k) for the entries e = (i, j) of A, and the softmax over the entries of a row.
  *
- * The products: entries are dealt evenly, 32 to a group of lanes, whatever the rows; a block finds the rows of its
- * first and last entry by bisection of A's offsets, and its groups theirs between them. Lanes share the columns, 16
- * bytes each, and the row of X stays in the first-level cache; four entries of a row are gathered at a time. 4 ·
- * (width + 2) bytes an entry. No sum crosses groups, so that results have the same bits in every run.
+ * The products: every group of lanes takes 32 entries, whatever their rows. A block finds the rows of its first and
+ * last entry by bisection of A's offsets, and its groups search between them. Lanes share the columns, 16 bytes each.
+ * The row of X stays in the first-level cache, and four entries of a row are gathered at a time. 4 · (width + 2) bytes
+ * an entry. No sum crosses groups, so results have the same bits in every run.
  *
- * The softmax: a warp takes a row, and the block together those of more than 2,048 entries; three passes over the
- * row, which stays in the caches: the largest, the sum of exponentials, the quotients. Sums are f64.
+ * The softmax: a warp takes a row, a block a row of more than 2,048 entries. Three passes over the row, which stays in
+ * the caches, form the largest, the sum of exponentials and the quotients. Sums are f64.
  */
 #include "base/search.h"
 #include "device/common.cuh"

@@ -1,4 +1,4 @@
-/* How the columns of X are dealt to lanes: alignment of rows, the width of tiles, the lanes of a group.
+/* Which lane takes which columns of X: alignment of rows, width of tiles, lanes of a group.
  */
 #include "spmm/cuda/shape.cuh"
 

@@ -1,4 +1,4 @@
-/* How the columns of X are dealt to lanes: see shape.cu. */
+/* Which lane takes which columns of X: see shape.cu. */
 #ifndef SPARSE_CUDA_SPMM_SHAPE_CUH
 #define SPARSE_CUDA_SPMM_SHAPE_CUH
 

@@ -1,6 +1,6 @@
-/* Y = alpha · reduce(A · X) + beta · Y on a CUDA device: plans, the choice of the algorithm, shapes of launches.
+/* Y = alpha · reduce(A · X) + beta · Y on a CUDA device: plans, the choice of the algorithm, the call of its kernels.
  *
- * No algorithm adds to Y with floating-point atomics, so that every result has the same bits in every run; the
+ * No algorithm adds to Y with floating-point atomics, so every result has the same bits in every run, and the
  * deterministic option costs nothing.
  */
 #include <new>
@@ -55,7 +55,7 @@ static sp_status measure(sp_context *context, const sp_csr *a, row_lengths *leng
 /* ---- plans ----------------------------------------------------------------------------------------------- */
 
 static const int MOST_GROUP_ENTRIES = 1024;
-/* Entries of the longest row where rows are taken by 32: four of them are fetched ahead, the others one by one. */
+/* Entries of the longest row if a warp takes 32 rows: four of them are loaded ahead, the others one by one. */
 static const unsigned MOST_SHORT = 16;
 
 /* Ranges of columns pay where tiles of X exceed the cache and rows still have this many entries in each range, half
@@ -64,10 +64,10 @@ static const unsigned MOST_SHORT = 16;
  * and 116 3.94, 3.65 (2) and 3.84 (4); 67 MB and 83 7.44, 7.00 (2); 313 MB and 50 3.40, 3.70 (3); and of 64 bytes a
  * row, 157 MB and 50 3.31, 2.77 (3) and 2.77 (6). */
 static const int64_t RANGE_ENTRIES = 32;
-/* As many, in rows that are alike, of X of half a line. */
+/* The same where rows are alike and rows of X are half a line. */
 static const int64_t ALIKE_ENTRIES = 48;
 
-/* Communities whose rows of X the second-level cache should hold beside each other, at least. */
+/* The second-level cache should hold the rows of X of this many communities, at least. */
 static const int64_t COMMUNITIES = 8;
 
 /* Bytes of a row of a tile of X in f32. */
@@ -86,10 +86,10 @@ static bool alike(const sp_csr *a, const row_lengths &lengths)
     return (double)lengths.longest <= 2 * ((double)a->nnz / (double)(a->rows > 0 ? a->rows : 1)) + 16;
 }
 
-/* As many as pay; 1: none do. Rows that are alike pass over the columns at one pace, so that what is gathered at a
- * time is small: uniform ones of 200 run at 8.7 TB/s where a tile takes 64 MB, rows of all lengths at 7.0, and at 8.3
- * in two ranges. But gathers of half a line are as many requests as the cache answers, and those from its far half
- * count twice: 100 million entries, 32 MB a tile, take 942 us in one range, 897 in two, 894 in three; in ranges of 25
+/* The number of ranges that pays; 1: none does. Rows that are alike pass over the columns at one pace, so that few rows
+ * of X are in use at a time: uniform ones of 200 run at 8.7 TB/s with a tile of 64 MB, rows of all lengths at 7.0, and
+ * at 8.3 in two ranges. But gathers of half a line are as many requests as the cache answers, and those from its far
+ * half count twice: 100 million entries, 32 MB a tile, take 942 us in one range, 897 in two, 894 in three; in ranges of 25
  * entries a row no less than in one. */
 static int choose_ranges(const sp_csr *a, int64_t width, int64_t cache, const row_lengths &lengths)
 {
@@ -105,8 +105,8 @@ static int choose_ranges(const sp_csr *a, int64_t width, int64_t cache, const ro
     return useful < 1 ? 1 : ranges < useful ? ranges : (int)useful;
 }
 
-/* Rows that are alike need no sorting, unless little else is to be done for an entry: uniform rows of 200, 16
- * columns, take 1.13 ms as they come and 1.08 in blocks. */
+/* Rows that are alike need no sorting, unless an entry is little work: uniform rows of 200 at 16 columns take 1.13 ms by
+ * rows and 1.08 in blocks. */
 static sp_spmm_algorithm choose(const sp_csr *a, int64_t width, const row_lengths &lengths, int ranges)
 {
     const bool narrow = width <= TILE_COLUMNS / 2 && a->nnz >= 32 * a->rows;
@@ -114,8 +114,8 @@ static sp_spmm_algorithm choose(const sp_csr *a, int64_t width, const row_length
     return alike(a, lengths) && !narrow ? SP_SPMM_ROW_SPLIT : SP_SPMM_BLOCK_PARTITION;
 }
 
-/* Most entries of a group. A 14,000th of all, so that those that run at a time, some 16,000, are many more than those
- * that are long, but not so many that all rows go whole. Measured best on graphs of 0.1, 1, 1.6, 2, 18, 111 and 123
+/* The most entries of a group: a 14,000th of all, so that most of the 16,000 groups that run at a time are not long
+ * ones, and that not all rows remain whole. Measured best on graphs of 0.1, 1, 1.6, 2, 18, 111 and 123
  * million entries, 5, 10, 33, 15, 68, 478 and 50 a row: 16, 64, 64, 128, 1024, 1024 and 256. Where neighbouring rows
  * are alike, long ones are cut small, so that few rows, and with them few rows of X, are in flight. */
 static int group_size(const sp_csr *a, bool near)
@@ -127,7 +127,7 @@ static int group_size(const sp_csr *a, bool near)
     return entries;
 }
 
-/* What the caller learns of the way that products go. */
+/* Reports to the caller how products are done. */
 static void report_choice(const spmm_state *state, sp_spmm_info *info)
 {
     const spmm_blocks *parts = state->parts;
@@ -144,7 +144,7 @@ static sp_status prepare(sp_context *context, const sp_csr *a, int64_t width, co
     CUDA_CHECK(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, cuda_state_of(context)->device));
     state->cache = cache;
     CHECK(measure(context, a, &lengths));
-    /* Where neighbouring rows are alike, what is gathered at a time is small. Others are brought together, if half of
+    /* If neighbouring rows are alike, few rows of X are in use at a time. Others are brought together, if half of
      * the cache, which is near, does not hold X, or if panels find X in the first-level cache: 105 million entries,
      * 15 MB of X, 854 us without an order, 776 with one and panels, but 928 with one and without them. */
     bool near = (int64_t)lengths.near * 2 > a->rows, small = false;
@@ -157,7 +157,7 @@ static sp_status prepare(sp_context *context, const sp_csr *a, int64_t width, co
                               &small));
     if (!far && !small) order.free();
     near = near || order.data;
-    /* An extreme over ranges would have to keep its argument between launches: it has one range. */
+    /* An extreme has one range: over several it would have to keep its argument between launches. */
     int ranges = extreme || near ? 1 : choose_ranges(a, width, cache, lengths);
     state->algorithm = options->algorithm != SP_SPMM_AUTO ? options->algorithm
                        : order.data                         ? SP_SPMM_BLOCK_PARTITION
@@ -206,7 +206,7 @@ sp_status sp_cuda_spmm_prepare(sp_context *context, const sp_csr *a, int64_t wid
     return status;
 }
 
-/* Plans hold places of entries, no values. */
+/* Plans hold places of entries, but no values. */
 sp_status sp_cuda_spmm_refresh(sp_context *, const sp_csr *, void *) { return SP_OK; }
 
 void sp_cuda_spmm_forget(sp_context *context, void *state)
@@ -269,8 +269,8 @@ static sp_status choose_plan(sp_context *context, const sp_csr *a, const sp_spmm
     return SP_OK;
 }
 
-/* Does not wait where X and Y lie on the device: what follows on the context's stream does, and a product of 20 µs is
- * not held up for 10 more. */
+/* Does not wait if X and Y lie on the device: later work on the context's stream does. Waiting would add 10 µs to a
+ * product of 20. */
 sp_status sp_cuda_spmm(sp_context *context, const sp_csr *a, const sp_spmm_options *options, void *state,
                        double alpha, const sp_dense *x, double beta, sp_dense *y, int64_t *argument)
 {

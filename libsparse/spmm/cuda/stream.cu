@@ -1,15 +1,17 @@
 /* Y = alpha · reduce(A · X) + beta · Y where X, Y or both lie in host memory and do not fit the device: the pipeline.
  *
- * The columns of X and Y are cut into tiles (stream_cut.cu), which are products of their own: sums, means and extremes
- * alike, by the plan's kernels as they are. A tile of X must be there as a whole, for any row of A may ask for any of
- * its rows; a tile of Y is made and goes out in blocks of its rows, each through one of two small buffers, while tile
- * t + 1 of X comes in (stream_copy.cu), so that two tiles of X and a sixteenth of one of Y take the memory. Lanes are
- * dealt, and panels are cut, as for the whole product, so that every sum runs in the order, and has the bits, of the
- * product on the device, unless that is one of copies (aligned.cu), as of rows that do not begin at 16 bytes. Plans
- * that do not go by blocks of rows (panels, ranges of columns) make whole tiles of Y: with two buffers for X and two
- * for Y, or with one each of twice the width, where tile t + 1 of X comes in while tile t of Y goes out and nothing
- * moves while a tile is multiplied. Where memory is short, one tile of X of twice the width takes the place of two: X
- * and Y move in turn then, but by longer rows.
+ * The columns of X and Y are cut into tiles (stream_cut.cu). A tile is a product of its own, a sum, mean or extreme, by
+ * the plan's kernels. A tile of X must be complete, because any row of A may need any of its rows. A tile of Y is made
+ * and copied out in blocks of its rows, through two small buffers in turn, while the next tile of X is copied in
+ * (stream_copy.cu). So memory holds two tiles of X and a sixteenth of one of Y.
+ *
+ * Lanes and panels are assigned as for the whole product, so every sum has the order and the bits of the product on the
+ * device, unless that one uses copies (aligned.cu).
+ *
+ * Plans that cannot go by blocks of rows (panels, ranges of columns) make whole tiles of Y: with two buffers each for X
+ * and Y, or with one each of twice the width; then X is copied in while Y is copied out, and nothing is copied while a
+ * tile is multiplied. If memory is short, one tile of X of twice the width replaces two: X and Y are then copied in
+ * turn, but by longer rows.
  */
 #include "spmm/cuda/shape.cuh"
 #include "spmm/cuda/stream.cuh"

@@ -1,14 +1,13 @@
 /* How X and Y in host memory are cut into tiles.
  *
- * With W columns in tiles of at most c, the link moves W + c of them, since nothing goes out while the first tile
- * comes in and nothing comes in while the last one goes out; narrower tiles at both ends change nothing, as all
- * that comes in before a tile and all that goes out behind it remain. Narrow tiles have short rows, though, which
- * move slowly: `estimate` weighs one against the other, and what is left beside whole tiles is shared by the first
- * and the last.
+ * With W columns in tiles of at most c, the link takes the time of W + c columns, because nothing is copied out while
+ * the first tile is copied in, and nothing is copied in while the last one is copied out. Narrower tiles at both ends
+ * do not change that sum. But narrow tiles have short rows, which are copied slowly: `estimate` weighs the two. Columns
+ * left beside whole tiles are shared by the first and the last tile.
  *
- * Where not even a tile of a sector fits, X is cut by its rows too, which are A's columns (the bidirectional
- * partition of Kim et al., "BiKD", 2026): the tile of Y stays until all ranges of X have been added to it. Sums
- * then run by ranges and may differ in the last places, though not from run to run; extremes are refused.
+ * If not even a tile of one sector fits, X is cut by its rows too, which are A's columns (the bidirectional partition
+ * of Kim et al., "BiKD", 2026). The tile of Y stays until all ranges of X have been added to it. Sums are then formed
+ * range by range and may differ in the last places, though not from run to run; extremes are refused.
  */
 #include <math.h>
 

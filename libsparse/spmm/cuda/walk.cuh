@@ -34,9 +34,9 @@ template <int THREADS, int BLOCK> struct spmm_resident {
  * were there before the plan: a group asks for its first ones, then waits, which takes 0.2 to 0.5 us from products that
  * follow one another. */
 
-/* A group's columns of X and Y. Lanes beyond the last column repeat one before it: what they load is there anyway. A
- * group may be in parts in the last of its repeats: each has the columns of the first, which writes them. The first
- * tile's first columns may be `missing`. */
+/* A group's columns of X and Y. Lanes beyond the last column repeat an earlier one, which is loaded anyway. In its last
+ * repeat a group may have parts: each has the columns of the first part, which writes them. The first columns of the
+ * first tile may be `missing`. */
 template <typename T, int V, int LANES, int REPEATS> struct spmm_columns {
     const char *x;
     int32_t at[REPEATS];
@@ -397,7 +397,7 @@ static __device__ __forceinline__ void write_columns(Y *y, const S (&result)[V],
     made.store(y);
 }
 
-/* Where Y is added to, what is there is on its way while the row is summed. */
+/* Prefetches the row of Y that the sum will be added to. */
 template <typename T, int V, int LANES, int REPEATS>
 static __device__ __forceinline__ void prefetch_row(const spmm_product &p, int64_t row,
                                                   const spmm_columns<T, V, LANES, REPEATS> &columns)
