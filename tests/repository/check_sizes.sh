@@ -1,0 +1,49 @@
+#!/bin/sh
+# Files, functions and folders stay small: at most 700 lines a file, 80 lines a function, 25 files a folder. Data, results
+# and golden files do not count. Lists every offender but the known ones, which may only shrink.
+cd "$(dirname "$0")/../.." || exit 1
+MOST_LINES=700 MOST_FUNCTION=80 MOST_FILES=25
+failed=0 passed=0
+
+# NAME: SIZE a line; take a name off the list once it passes without.
+known='
+tests/apps/test_contract.sh: 712
+libsparse/spmm/cuda/walk.cuh add_quads: 88
+libsparse/spmm/cuda/: 27
+'
+
+sources() { git ls-files '*.c' '*.h' '*.cu' '*.cuh' '*.cpp' '*.py' '*.sh' Makefile scripts; }
+
+# check WHAT OFFENDERS: passes if none but known ones are there.
+check() {
+    bad=$(printf '%s\n' "$2" | while IFS= read -r line; do
+        [ -n "$line" ] || continue
+        allowed=$(printf '%s\n' "$known" | sed -n "s|^${line%: *}: ||p")
+        [ "${line##*: }" -le "${allowed:-0}" ] || echo "  $line"
+    done)
+    if [ -n "$bad" ]; then
+        printf '%s:\n%s\n' "$1" "$bad"
+        failed=$((failed + 1))
+    else
+        passed=$((passed + 1))
+    fi
+}
+
+check "files of more than $MOST_LINES lines" "$(sources | while IFS= read -r file; do
+    lines=$(wc -l <"$file")
+    [ "$lines" -le "$MOST_LINES" ] || echo "$file: $lines"
+done)"
+
+# A function of C begins with { and ends with } in the first column; a table does not begin so.
+check "functions of more than $MOST_FUNCTION lines" "$(git ls-files '*.c' '*.h' '*.cu' '*.cuh' '*.cpp' |
+    xargs awk -v most="$MOST_FUNCTION" 'FNR == 1 { begin = 0 }
+        /^[a-zA-Z_].*\(/ && !/;$/ { name = $0; sub(/\(.*/, "", name); sub(/.*[ *]/, "", name); head = FNR }
+        /^\{/ { begin = head ? head : FNR }
+        /^\}/ { if (begin && FNR - begin + 1 > most) printf "%s %s: %d\n", FILENAME, name, FNR - begin + 1
+                begin = head = 0 }')"
+
+check "folders of more than $MOST_FILES files" "$(git ls-files | grep -vE '^(data|bench/results|tests/golden|tests/fuzz/corpus)/' |
+    sed 's|[^/]*$||' | sort | uniq -c | awk -v most="$MOST_FILES" '$1 > most { print ($2 ? $2 : "./") ": " $1 }')"
+
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" -eq 0 ]
