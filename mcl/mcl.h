@@ -125,7 +125,7 @@ typedef struct mcl_clustering {
     int64_t *offsets;      /* clusters + 1 */
     int32_t *members;      /* ascending within a cluster */
     int64_t attractors;    /* attractor systems */
-    int32_t *system_of;    /* the attractor system that a node is an attractor of, -1 for other nodes; may be NULL */
+    int32_t *system_of;    /* nodes: the attractor system of an attractor, -1 for other nodes; may be NULL */
     int64_t overlap;       /* surplus memberships found (cut, kept or split, by options) */
     int64_t overlap_nodes; /* nodes in more than one attractor system */
     int64_t garbage;       /* nodes that no attractor reaches; they form one cluster */
@@ -157,25 +157,26 @@ typedef struct mcl_measures {
 sp_status mcl_measure(sp_context *context, const sp_csr *start, const mcl_clustering *clustering,
                       mcl_measures *measures);
 
-/* A cluster in the graph that was read: arcs are its entries without the loops, and an undirected edge is two of them. */
+/* Figures of a cluster in the input graph. Arcs are entries without loops, so an undirected edge counts as two. */
 typedef struct mcl_profile {
     int64_t size, arcs_inside;
-    double weight, weight_inside; /* of its members' arcs, of those between members */
+    double weight, weight_inside; /* of all arcs of its members; of the arcs between members */
 } mcl_profile;
 
-/* The profile of each cluster (`profiles` has room for all), the part of the weight that lies inside of clusters, and
- * the modularity as clm info has it; the last two may be NULL. `graph`: host, any values or none. */
+/* Computes the profile of each cluster (`profiles` has an element for each), the fraction of the weight that lies
+ * inside clusters, and the modularity as clm info computes it; the last two may be NULL. `graph` (host) may have values
+ * of any type or none. O(nnz). */
 sp_status mcl_profile_clusters(sp_context *context, const sp_csr *graph, const mcl_clustering *clustering,
                                mcl_profile *profiles, double *coverage, double *modularity);
 
-/* The distances from two clusterings to their meet, the coarsest clustering that is finer than both; their sum is the
- * distance between the two. 0 where the one is the finer. */
+/* The distances of two clusterings from their meet, the coarsest clustering that is finer than both. The sum of the two
+ * is the distance between the clusterings. A clustering that is finer than the other has distance 0. */
 typedef struct mcl_distance {
     int64_t moved_first, moved_second;             /* split/join: nodes to move */
     double information_first, information_second;  /* variation of information, in nats */
 } mcl_distance;
 
-/* Clusterings of the same nodes. A node in several clusters counts in the first. O(nodes). */
+/* Compares two clusterings of the same nodes. A node in several clusters counts in the first. O(nodes). */
 sp_status mcl_compare(sp_context *context, const mcl_clustering *a, const mcl_clustering *b, mcl_distance *distance);
 
 #endif
