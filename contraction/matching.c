@@ -15,7 +15,7 @@ static void shuffle(int32_t *order, int64_t count, uint64_t seed)
     }
 }
 
-/* The heaviest neighbour without a mate, the first of equals; the node itself where there is none. */
+/* The heaviest neighbour without a mate, the first of equals; the node itself if all have mates. */
 static int32_t choose_mate(const sp_csr *g, const int32_t *mate, int32_t node)
 {
     int32_t best = node;

@@ -5,8 +5,8 @@
  *   mass fraction  mean of in,
  *   efficiency     mean of 1 - (|P| + (out - in) / c) / |P ∪ S| (van Dongen, INS-R0012, 2000), for equal p
  *                  |P ∩ S| / |P ∪ S|,
- *   modularity     Σ over clusters of e - d², where d is the cluster's part of the mass on arcs that are no loops,
- *                  and e what of that stays within it,
+ *   modularity     Σ over clusters of e - d², where d is the cluster's part of the mass on arcs other than
+ *                  loops, and e the part of that mass which stays within it,
  *   area fraction  Σ |P| (|P| - 1) / (N (N - 1)).
  * Means and sums are over the members of all clusters: a node in two counts twice, but once in the whole mass.
  * O(nnz), times the clusters of a node.

@@ -71,7 +71,7 @@ static inline bool has_loop(const sp_csr *graph, int64_t j, int64_t place)
     return place < graph->row_offsets[j + 1] && graph->col_indices[place] == j;
 }
 
-/* The weight of column j's loop: its heaviest other arc, or with `sums` all of them; 1 where there is none. */
+/* The weight of column j's loop: its heaviest other arc, or with `sums` all of them; 1 if it has no other arc. */
 static float loop_weight(const sp_csr *graph, int64_t j, bool sums)
 {
     const float *values = graph->values;

@@ -52,8 +52,8 @@ static float apply(const tf_operation *operation, float v)
     }
 }
 
-/* Uniform in [0, 1) from the arc and the place of the operation in the list (SplitMix64): mcl draws anew in every
- * run, here the same input gives the same output whatever the threads. */
+/* Uniform in [0, 1) from the arc and the place of the operation in the list (SplitMix64): mcl draws other
+ * numbers in each run; here the same input gives the same output with any number of threads. */
 static double random_of(int64_t row, int64_t column, int64_t place)
 {
     const uint64_t arc = (uint64_t)row * RANDOM_STEP + (uint64_t)column * 0xd1b54a32d192ed03u + (uint64_t)place;

@@ -25,10 +25,10 @@ void hold_standard_streams(void)
         }
 }
 
-/* OpenMP's threads spin while they wait for each other, and learn only at the start of a process that they should
- * sleep instead. Alone on a machine that makes no difference; beside other jobs, as in pipelines, spinning takes the
- * processors from those that work: mcl-gpu on 20,000 nodes took 5.9 s of processor time on a busy machine, 3.5 s like
- * this. Starts the process again with that said, unless the environment says something. */
+/* Makes OpenMP's threads sleep while they wait, instead of spinning. OpenMP reads its setting only at the start of a
+ * process, so this starts the process again, unless the environment has a setting. Alone on a machine it makes no
+ * difference; beside other jobs, as in pipelines, threads that spin take processors from threads that work. On a busy
+ * machine mcl-gpu on 20,000 nodes took 5.9 s of processor time, and 3.5 s with sleeping threads. */
 static void wait_asleep(char **argv)
 {
     if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
@@ -57,7 +57,7 @@ static void blank_controls(char *line)
         if ((unsigned char)*line < ' ' || *line == 127) *line = '?';
 }
 
-/* What a run says that a signal ended, with what a signal handler may call. */
+/* The message of a run that a signal ended. Calls only functions that are safe in a signal handler. */
 static void stop_text(int number, char *text, size_t size)
 {
     static const char begin[] = "stopped by signal ";
@@ -81,7 +81,7 @@ static void end_at_once(int number)
     strcat(line, "\n");
     io_output_unlink_all();
     const ssize_t written = write(STDERR_FILENO, line, strlen(line));
-    (void)written; /* there is nowhere to say more */
+    (void)written; /* a failure to write a message cannot be reported */
     _exit(EXIT_SIGNAL + number);
 }
 
@@ -126,8 +126,8 @@ void catch_signals(const char *tool)
 
 enum { LARGE_ARRAY = 1 << 20 };
 
-/* Matrices that grow are moved without a second copy, and what one phase frees is not kept from the next: on 20,000
- * nodes the peak of mcl-gpu falls from 101 to 80 MB. */
+/* Large arrays come from mmap: they grow without a second copy, and memory that one phase frees is there for the next.
+ * On 20,000 nodes the peak of mcl-gpu falls from 101 to 80 MB. */
 void settle_process(const char *tool, char **argv, int64_t threads)
 {
     mallopt(M_MMAP_THRESHOLD, LARGE_ARRAY);
@@ -314,8 +314,8 @@ bool add_output(output_list *list, const char *command, const char *path)
     return true;
 }
 
-/* Starting and joining threads costs more than it brings on small inputs, which pipelines work on by the thousand,
- * often side by side. A thread for each part of this size takes some 10 ms or more to work on it. */
+/* A thread is worth starting for this much input, which takes it some 10 ms or more. On small inputs, which pipelines
+ * process by the thousand, starting and joining threads costs more than it saves. */
 static const int64_t THREAD_BYTES = 256 << 10;
 
 int thread_count(const char *path, int64_t wanted)

@@ -12,19 +12,19 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
-/* Descriptors 0 to 2 must not be given to the first files that are opened. A closed stdin becomes one that cannot be
- * read, a closed stdout or stderr one that cannot be written, so that using it fails as it should. */
+/* Opens closed standard streams, so that files do not get their descriptors (0 to 2). A closed stdin becomes one that
+ * cannot be read, a closed stdout or stderr one that cannot be written: using them fails as before. */
 void hold_standard_streams(void);
 
 /* The signal that asked the run to end, 0 while there is none: the library's interrupt flag. */
 extern volatile int interrupt_signal;
-/* Set while reading and writing: a pipe may never go on, so that a signal ends the process at once. */
+/* Set while reading and writing, which may block for ever in a pipe: then a signal ends the process at once. */
 extern volatile sig_atomic_t may_block;
-/* From now on every signal that would end the process, as SIGTERM does, sets interrupt_signal; a second one ends the
- * process at once, outputs that are not complete removed. One that says that the process has crashed removes them and
- * takes its course. SIGPIPE and SIGXFSZ are ignored, so that a reader that went away and a file that may not grow are
- * write errors. A signal that is ignored (nohup) or has a handler already stays as it is. catch_signal gives a signal
- * another meaning, if it comes before. `tool` is the name that messages begin with. */
+/* From now on every signal that would end the process, such as SIGTERM, sets interrupt_signal. A second one removes
+ * incomplete outputs and ends the process at once. A signal of a crash removes them, too, and takes its course. SIGPIPE
+ * and SIGXFSZ are ignored: a reader that went away, or a file that may not grow, is a write error. A signal that is
+ * ignored (nohup) or has a handler already stays as it is; catch_signal, called before, gives a signal another handler.
+ * `tool` is the name that messages begin with. */
 void catch_signals(const char *tool);
 void catch_signal(int number, void (*handler)(int));
 
@@ -35,8 +35,8 @@ void settle_process(const char *tool, char **argv, int64_t threads);
 /* Ends the outputs of one result: all appear, or with a `status` other than SP_OK none. */
 sp_status finish_outputs(io_output *const *outputs, int count, sp_status status);
 
-/* Formats what is said on one line: names of files may hold any bytes, control characters become question marks. What
- * does not fit is left out. Returns the length. */
+/* Formats a message of one line: control characters, which names of files may hold, become question marks. A message
+ * that is too long is cut. Returns the length. */
 size_t format_line(char *line, size_t size, const char *format, va_list arguments);
 
 /* A mistake on the command line of "TOOL" or "TOOL COMMAND": one line on stderr that begins with the tool's name and
@@ -47,24 +47,24 @@ void answer_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The exit code of a run whose answer went to stdout, all of it or not. */
 int end_answer(const char *tool);
 
-/* What a tool says on stderr: on a terminal a line that changes, whose place the next one, or quiet_line, takes;
- * lines that stay. */
+/* The lines of a tool on stderr. On a terminal show_line writes a progress line, which the next line replaces and
+ * quiet_line erases; other lines stay. */
 typedef struct tool_line {
     const char *tool;
-    bool terminal, progress; /* stderr is one; a changing line stands there */
+    bool terminal, progress; /* stderr is a terminal; a progress line stands there */
     bool quiet;              /* --quiet: neither notices nor a summary */
 } tool_line;
 tool_line open_line(const char *tool, bool quiet);
 void show_line(tool_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void quiet_line(tool_line *line);
-/* How a run ended that did not succeed, or not wholly. */
+/* A failure, or a partial one. */
 void error_line(tool_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* What may not be as it was meant. Nothing under --quiet. */
+/* A notice that the input or a setting may not be as the user meant it. Not printed under --quiet. */
 void notice_line(tool_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* What a run that failed says, in one line that names the files that it has written nevertheless. Returns the exit
- * code. `host` may be NULL. */
+/* Prints why a run failed, in one line that names the files that it has written nevertheless. Returns the exit code.
+ * `host` may be NULL. */
 int end_failed(tool_line *line, const sp_context *host, sp_status status);
-/* The closing line of a successful run: what was read and what was written. Nothing under --quiet. */
+/* The closing line of a successful run: its input and its outputs. Not printed under --quiet. */
 void summary_line(tool_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A whole number with a comma every three digits: 15,606. Returns `text`. */
@@ -80,22 +80,21 @@ const char *input_name(const char *path);
 const char *output_name(const char *path);
 /* Whether a file's name has this ending, and something before it. */
 bool ends_with(const char *path, const char *ending);
-/* The size of a plain file; -1 for pipes, standard input and what is not there. */
+/* The size of a plain file; -1 for pipes, standard input and files that do not exist. */
 int64_t file_bytes(const char *path);
-/* Whether the output is the input, by whatever name, which is a mistake on the command line: it is said as such.
- * Either may be NULL. */
+/* Whether the output is the input, under any name. If so, reports a mistake on the command line. Either may be NULL. */
 bool overwrites(const char *command, const char *output, const char *input);
-/* The outputs of a command line, each a place of its own. */
+/* The outputs of a command line, which must be different files. */
 enum { MOST_PLACES = 256 };
 typedef struct output_list {
     bool share_stdout; /* several may go to standard output, one after another */
     int count;
     io_place places[MOST_PLACES];
 } output_list;
-/* Adds an output; false if it is another one, too, which is said as a mistake on the command line. NULL is none. */
+/* Adds an output. Reports a mistake and returns false if it is another output as well. NULL is no output. */
 bool add_output(output_list *list, const char *command, const char *path);
-/* `wanted`, or with 0 as many threads as reading the file at `path` is worth; never more than the processors that
- * this process may use. */
+/* `wanted` threads, or for 0 a number by the size of the file at `path`; at most the processors that this process may
+ * use. */
 int thread_count(const char *path, int64_t wanted);
 
 

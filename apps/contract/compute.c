@@ -1,4 +1,4 @@
-/* Where contract computes, and what: the quotient graph of a labelling, or a hierarchy of them. */
+/* Chooses the device; makes the quotient graph of a labelling, or a hierarchy of quotient graphs. */
 #include <math.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ static bool is_large(const contract_job *job)
     return (double)job->g.nnz > CUDA_ENTRIES * threads;
 }
 
-/* METIS graphs have no loops. Those that a labelling makes are found before the work; the writer finds the others. */
+/* METIS graphs have no loops. Loops that a labelling makes are found before the work; the writer finds the others. */
 static sp_status refuse_loops(const contract_job *job, sp_context *context, const sp_csr *g, const int32_t *labels)
 {
     const contract_options *o = job->options;

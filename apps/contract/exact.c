@@ -1,8 +1,8 @@
 /* Whole numbers stay exact, or the run is refused.
  *
- * f64 holds whole numbers up to 2^53, and a sum of them is exact, in whatever order, while the absolute values of its
- * terms add up to no more. All of the graph together mostly stay below, and nothing else is needed. If they do not,
- * each absolute value is cut into two parts, whose sums are exact, and both are contracted as the graph was.
+ * f64 holds whole numbers up to 2^53. A sum of them is exact in any order while the absolute values of its terms add up
+ * to at most that. Mostly this holds for all weights of the graph together, and nothing else is checked. Otherwise each
+ * absolute value is cut into two parts, whose sums are exact, and both are contracted as the graph was.
  */
 #include <math.h>
 
@@ -14,7 +14,7 @@ enum { LOW_BITS = 20 };
 
 /* ---- weights -------------------------------------------------------------------------------------------- */
 
-/* What is known of numbers: the sum of their absolute values is exact below 2^53, where all are whole. */
+/* Figures of an array: the sum of absolute values, exact below 2^53 if all are whole. */
 typedef struct magnitude {
     double sum;
     int64_t fractions, vast;
@@ -64,7 +64,7 @@ sp_status contract_part(sp_context *context, const double *values, int64_t count
     return SP_OK;
 }
 
-/* A sum of parts that f64 does not hold is large enough to tell. */
+/* The comparison with each part alone comes first, so that the integers below do not overflow. */
 bool contract_is_beyond(double high, double low)
 {
     if (high > MOST / (1 << LOW_BITS) || low > MOST) return true;

@@ -1,9 +1,9 @@
-/* What contract reads: the graph as a matrix of sources and targets, the labels as a group for each node or, where
- * nodes are in several groups, as a matrix.
+/* Reads the graph as a matrix of sources and targets, and the labels as a group for each node or, if nodes are in
+ * several groups, as a matrix.
  *
  * Rows are sources: the first label of a line, the row of a Matrix Market entry, the column of an mcl matrix (whose
  * lines are columns). Edges that are repeated are combined here, where they become entries, as edges of a group are
- * later; counts and means remember how many they were.
+ * later; counts and means keep their number.
  */
 #include <math.h>
 #include <string.h>
@@ -95,7 +95,7 @@ done:
     return status;
 }
 
-/* g, and for means of repeated edges how often each is there. */
+/* g, and for means of repeated edges the number of repetitions of each. */
 static sp_status build_matrices(contract_job *job, const arcs_view *view)
 {
     const sp_combine wanted = job->options->combine;
@@ -145,9 +145,9 @@ static void free_arcs(contract_job *job)
     in->weights = NULL;
 }
 
-/* Label pairs stand for both directions, so that a list of both counts each edge twice: then there are as many
- * entries as lines, and as many lines up as down. */
-static void tell_of_both_directions(contract_job *job)
+/* Notices a list that has both directions of each edge: since label pairs stand for both directions, it counts each
+ * edge twice. Then the matrix has as many entries as the list has lines, and as many lines go up as down. */
+static void notice_both_directions(contract_job *job)
 {
     const contract_options *o = job->options;
     const io_graph *in = &job->input;
@@ -180,7 +180,7 @@ static sp_status build_graph(contract_job *job)
         return take_matrix(job);
     }
     status = build_matrices(job, &view);
-    if (status == SP_OK && mirror) tell_of_both_directions(job);
+    if (status == SP_OK && mirror) notice_both_directions(job);
     free_arcs(job);
     return status;
 }

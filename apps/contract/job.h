@@ -57,7 +57,7 @@ typedef struct contract_job {
     io_graph input;                 /* its arcs go once the matrices are made; names and ids stay */
     int64_t arcs;                   /* of the input */
     sp_csr g;                       /* host */
-    sp_csr repeats;                 /* mean of a graph with repeated edges: how often each is there; else empty */
+    sp_csr repeats;                 /* mean of a graph with repeated edges: repetitions of each; else empty */
     bool undirected;                /* g is symmetric */
     int64_t repeated;               /* edges of the input that fell together with others */
     sp_combine combine;             /* for g, whose entries may be combined ones already */

@@ -33,7 +33,8 @@ bool has_names(io_format format) { return format == IO_ABC || format == IO_TSV |
 static bool parse_from(void *settings, const char *value)
 {
     static const char *const known[] = {"abc", "sif", "etc", "mcl", "mtx", "string", "blast", "metis", "bin", NULL};
-    static const io_format format[] = {IO_ABC, IO_SIF, IO_ETC, IO_NATIVE, IO_MTX, IO_STRING, IO_BLAST, IO_METIS, IO_CSR};
+    static const io_format format[] = {IO_ABC, IO_SIF, IO_ETC, IO_NATIVE, IO_MTX, IO_STRING, IO_BLAST, IO_METIS,
+                                       IO_CSR};
     contract_options *o = settings;
     const int place = strcmp(value, "tsv") == 0 ? 0 : find_word(value, known);
     if (place < 0)
@@ -65,7 +66,8 @@ static bool take_file(void *settings, const char *text)
 #define AT(place) .field = offsetof(contract_options, place)
 
 static const option_row rows[] = {
-    {"GRAPH", .help = "Matrix Market, label pairs, mcl matrix, STRING, METIS ...; .gz .zst; - is stdin", .kind = OPTION_OPERAND},
+    {"GRAPH", .help = "Matrix Market, label pairs, mcl matrix, STRING, METIS ...; .gz .zst; - is stdin",
+     .kind = OPTION_OPERAND},
     {"LABELS", .help = "LABEL a line, or NODE LABEL a line, or clusters as mcl writes them", .kind = OPTION_OPERAND},
     {"-o", "FILE", "where to write; - is stdout", OPTION_TEXT, AT(out)},
     {"--from", "FORMAT", "abc sif etc mcl mtx string blast metis bin [by content or ending, else abc]", OPTION_OWN,

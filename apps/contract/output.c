@@ -1,6 +1,6 @@
-/* What contract writes: the graph of groups, and beside it the names of groups, the maps of a hierarchy, figures of
- * each group, a report. All files are made under temporary names first; the graph gets its own last, so that where
- * it is there, everything is.
+/* Writes the graph of groups, and beside it the names of groups, the maps of a hierarchy, figures of each group and a
+ * report. All files are written under temporary names first. The graph is renamed last, so that a graph under its own
+ * name means that all other files are complete.
  */
 #include <string.h>
 

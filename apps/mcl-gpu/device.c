@@ -122,7 +122,8 @@ sp_status job_choose_device(job *j, opening *o)
 {
     const settings *s = j->settings;
     double products = square_products(&j->start, sp_context_threads(j->host));
-    bool wanted = device_is_cuda(s->device) || (cuda_allowed(s) && products > CUDA_PRODUCTS * sp_context_threads(j->host));
+    bool wanted = device_is_cuda(s->device) ||
+                  (cuda_allowed(s) && products > CUDA_PRODUCTS * sp_context_threads(j->host));
     j->report.first_products = (int64_t)products;
     bool began = o->running;
     end_opening(o);

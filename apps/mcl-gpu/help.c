@@ -139,7 +139,7 @@ void settings_answer(const settings *s)
     case REQUEST_HELP_ALL: settings_usage_all(stdout); break;
     case REQUEST_VERSION:
         puts("mcl-gpu " SP_VERSION ", with the options and results of\nmcl 22-282\n"
-             "MIT licence. Markov clustering was invented by Stijn van Dongen (SIAM J. Matrix Anal. Appl. 30(1), 2008).");
+             "MIT licence. Stijn van Dongen invented Markov clustering (SIAM J. Matrix Anal. Appl. 30(1), 2008).");
         break;
     case REQUEST_SETTINGS: print_all_settings(s); break;
     case REQUEST_SCHEMES: print_presets(false); break;

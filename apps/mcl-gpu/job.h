@@ -19,7 +19,7 @@ typedef struct job {
     const settings *settings;
     run_log log;
     report report;
-    sp_context *host;   /* reads, prepares, interprets, writes; computes where there is no device */
+    sp_context *host;   /* reads, prepares, interprets, writes; computes without a device */
     sp_context *device; /* CUDA; NULL: compute on the host */
     mcl_transform *value_transform, *graph_transform; /* -abc-tf, -tf; NULL: none */
     mcl_options mcl;    /* those of the settings, as mcl takes them for this input */
@@ -58,7 +58,7 @@ sp_status job_open_host(job *j);
 void job_begin_opening(const job *j, opening *o);
 /* Fails if CUDA was asked for and is not there. */
 sp_status job_check_opening(job *j, opening *o);
-/* Decides where to compute, now that the start matrix is there; fails if CUDA is asked for and cannot be had. */
+/* Decides where to compute, by the start matrix. Fails if CUDA is asked for and cannot be opened. */
 sp_status job_choose_device(job *j, opening *o);
 /* Waits for an opening that was not taken, and closes it. */
 void opening_close(opening *o);

@@ -53,7 +53,7 @@ void log_warning(run_log *log, const char *format, ...)
 
 enum { DOTS_MAX = 64, LINES_A_DOT = 20000, MATRIX_DOTS = 40, ITERATION_DOTS = 20 };
 
-/* One mark for every so many of `count` things, so that there are at most `most`. */
+/* One mark for every k of `count` things, where k is the least that makes at most `most` marks. */
 static void fill_marks(char marks[DOTS_MAX + 1], int64_t count, int most, char mark)
 {
     int64_t every = (count + most - 1) / most;

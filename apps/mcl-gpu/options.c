@@ -313,7 +313,8 @@ static const option_row options[] = {
     {"-dump-modulo", "N", "every Nth iteration [1]", OPTION_COUNT, AT(dump_modulo), OPTION_FROM(1)},
 
     {"Machine", .kind = OPTION_HEADING},
-    {"-te", "N", "threads, 0 for all [all; fewer for small inputs]", OPTION_COUNT, AT(threads), OPTION_FROM(0), .main = true},
+    {"-te", "N", "threads, 0 for all [all; fewer for small inputs]", OPTION_COUNT, AT(threads), OPTION_FROM(0),
+     .main = true},
     {"-t", "N", "the same", OPTION_COUNT, AT(threads), OPTION_FROM(0)},
     {"--device", "NAME", "auto, cpu, cuda or cuda:N [auto: CUDA for large graphs]", OPTION_DEVICE, AT(device),
      .main = true},

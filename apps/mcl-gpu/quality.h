@@ -23,7 +23,7 @@ sp_status quality_compare(struct job *j, int first, int second, mcl_distance *di
 /* A sentence or two about the runs, and the inflation to look at first; 0: none is better than the others. */
 enum { ADVICE_TEXT = 1024 };
 double quality_advise(const struct job *j, char text[ADVICE_TEXT]);
-/* The table of the runs, and the advice where there are several, on stderr. */
+/* The table of the runs, with advice if there are several, on stderr. */
 sp_status quality_show(struct job *j);
 
 #endif

@@ -35,9 +35,9 @@ sp_status report_create(sp_context *context, int runs, report *report);
 sp_status report_add_iteration(sp_context *context, report_run *run, const mcl_iteration *iteration);
 /* Opens the report's file and puts all of it there, as a page or as JSON; to be committed. */
 sp_status report_put(struct job *j, io_output **output);
-/* The items of a run's object that tell of its clusters. */
+/* The items of a run's object about its clusters. */
 sp_status report_put_clusters(struct job *j, const report_run *run, json *file);
-/* The items of the report that tell of the network and of all runs together. */
+/* The items of the report about the network and about all runs together. */
 sp_status report_put_comparison(struct job *j, json *file);
 void report_free(sp_context *context, report *report);
 

@@ -1,5 +1,5 @@
-/* sparse-bench: what its commands share, and what the parts of spgemm do. A run of spgemm (spgemm/spgemm.c) goes through
- * its cases one by one: make the operands (input.c), time our product (spgemm/own.c) and the peers' (peers/peers.c),
+/* sparse-bench: what its commands share, and the parts of spgemm. A run of spgemm (spgemm/spgemm.c) goes through its
+ * cases one by one: make the operands (input.c), time our product (spgemm/own.c) and the peers' (peers/peers.c),
  * compare (spgemm/check.c), report (spgemm/report.c). */
 #ifndef BENCH_H
 #define BENCH_H
@@ -71,7 +71,7 @@ sp_context_options compute_options(const bench_options *options, const volatile 
 /* ---- the machine (device.c) ---------------------------------------------------------------------- */
 
 typedef struct machine {
-    char cpu[96], gpu[96], driver[32], cuda[16], kernel[80]; /* "" where there is none */
+    char cpu[96], gpu[96], driver[32], cuda[16], kernel[80]; /* "" if unknown */
     int cores;
     int64_t memory_bytes;
     double copy_bandwidth; /* of the device that computes: bytes read and written a second */
@@ -82,7 +82,7 @@ typedef struct machine {
 
 /* The machine, and whether the device that is asked for is a GPU. */
 sp_status machine_look_around(sp_context *host, const bench_options *options, machine *m, bool *cuda);
-/* Waits until the device has done all that it was given. */
+/* Waits until the device has finished all its work. */
 void device_finish(void);
 /* Pinned host memory; SP_ERROR_NO_DEVICE without CUDA. */
 sp_status device_pin(sp_context *context, size_t bytes, void **memory);
@@ -124,7 +124,8 @@ typedef struct timing {
 } timing;
 
 void time_median(timing *time); /* of its samples */
-/* Calls `step` once to warm up and then until the options say enough. `taken` (may be NULL) hears of each sample. */
+/* Calls `step` once to warm up, and then for as many samples as the options say. Calls `taken` (may be NULL) after
+ * each. */
 sp_status time_steps(const bench_options *options, sp_status (*step)(void *), void (*taken)(void *, int), void *user,
                      timing *time);
 
@@ -186,7 +187,7 @@ typedef struct candidate {
     char name[40];
     char word[16], why[200]; /* why there is no time, in a word ("": there is one) and in a sentence; or what differs */
     timing time;
-    double once_seconds;  /* of what is done once before, such as a plan */
+    double once_seconds;  /* of preparations that are made once, such as a plan */
     double error;         /* the largest, relative to the sum of the terms' sizes; infinite: another pattern; -1: not
                              compared */
     int64_t peak_bytes;   /* working memory beyond the operands and the result; 0: not measured */
@@ -254,7 +255,7 @@ typedef struct peer {
     sp_status (*replay)(void *state);
     void (*unload)(void *state);
     void (*close)(void *state);
-    /* After follow: makes S and Sᵀ, the first and the last operand, anew from the labels; NULL: not offered. */
+    /* After follow: makes S and Sᵀ, the first and the last operand, again from the labels; NULL: not offered. */
     sp_status (*make)(void *state);
 } peer;
 

@@ -203,7 +203,7 @@ static sp_status describe(sp_context *context, machine *m)
     m->memory_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGE_SIZE);
     if (sp_context_is_cuda(context)) return describe_device(context, m);
     const long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    m->cache_bytes = cache > 0 ? cache : 512 << 10; /* where nobody knows, the library's guess */
+    m->cache_bytes = cache > 0 ? cache : 512 << 10; /* if unknown, the library's guess */
     return host_bandwidth(context, &m->copy_bandwidth);
 }
 

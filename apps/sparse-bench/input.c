@@ -57,8 +57,8 @@ static const source aggregated[] = {
 };
 
 /* Nodes and entries of the graphs of Accel-GCN's Table I (Xie et al. 2023), within 3 %; degrees by a power law up to
- * the largest that are known of them, before repeated entries are merged; communities by what the graphs are. Ids are
- * shuffled but for co-purchases and for what comes as many small graphs. */
+ * the largest that are known of them, before repeated entries are merged; communities by the kind of the graph. Ids
+ * are shuffled, except in co-purchases and in sets of many small graphs. */
 static const source accel_gcn[] = {
     {.name = "am", .spec = "community:881680,6.63,10000,60,500,50,1"},
     {.name = "amazon0601", .spec = "community:403394,13.9,2752,45,500,70,0"},

@@ -1,4 +1,4 @@
-/* The command line of sparse-bench: a table of what all commands take, and one of each. */
+/* The command line of sparse-bench: tables of the options of all commands, and of each. */
 #include "sparse-bench/options.h"
 
 #include <string.h>

@@ -259,14 +259,15 @@ done:
 static bool good(const contract_options *o, const contract_result *r)
 {
     for (int i = 0; i < CONTRACT_OWN; i++)
-        if (*r->own[i].word || r->own[i].unsorted || (!o->common.no_check && !(r->own[i].error <= contract_tolerance(o))))
+        if (*r->own[i].word || r->own[i].unsorted ||
+            (!o->common.no_check && !(r->own[i].error <= contract_tolerance(o))))
             return false;
     for (int i = 0; i < AIA_MODES && o->aia; i++)
         if (!*r->aia[i].word && (*r->aia[i].why || r->aia[i].unsorted)) return false;
     return true;
 }
 
-/* The machine and the peers, once the first graph is there. */
+/* The machine and the peers, once the first graph is loaded. */
 static sp_status look_around(sp_context *host, const contract_options *o, machine *m, peer_set *peers)
 {
     bool cuda;

@@ -8,7 +8,7 @@
 
 enum { MAX_GROUPINGS = 12 };
 
-/* So many groups, or so many percent of the nodes. */
+/* A number of groups, or a percentage of the nodes. */
 typedef struct grouping {
     double amount;
     bool percent;

@@ -3,13 +3,13 @@
  * and cuSPARSE's. Every result is compared with that of our dense product, entry by entry.
  *
  * The matrix is GCN's Â of the graph, so that all of them sum; where it is symmetric the gradient needs Â·G, else
- * Âᵀ·G. SpGEMM makes its result anew each time, as it must; the others write into the same rows. */
+ * Âᵀ·G. SpGEMM allocates its result each time; the others write into the same rows. */
 #include <math.h>
 #include <string.h>
 
 #include "sparse-bench/gnn/gnn_bench.h"
 
-/* What is multiplied: Â on the host and where the context computes; X, of which rows keep k, expanded and as CSR. */
+/* The operands: Â on the host and where the context computes; X with k entries a row, expanded and as CSR. */
 typedef struct aggregate_run {
     gnn_case *c;
     gnn_aggregation *made;
@@ -120,8 +120,8 @@ static void drop(aggregate_run *run)
 
 /* ---- comparison ---------------------------------------------------------------------------------------- */
 
-/* The largest difference between a row that is expected and what there is of it (all, or the columns given), relative
- * to the largest number of the row. */
+/* The largest difference between an expected row and a computed one (all columns, or those given), relative to the
+ * largest number of the row. */
 static void compare_row(const float *expected, int64_t width, const float *got, const int32_t *columns, int64_t count,
                         double *worst)
 {

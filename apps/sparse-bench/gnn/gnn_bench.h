@@ -33,7 +33,7 @@ typedef struct gnn_training {
     candidate forward, epoch;
 } gnn_training;
 
-/* Kernels, of which the table's rows take one forward and one backward. */
+/* Kernels. A row of the table is one forward and one backward. */
 enum {
     AGGREGATE_MAXK,          /* A · the kept entries, as compressed rows */
     AGGREGATE_MAXK_BACKWARD, /* the kept entries of A · G */

@@ -38,7 +38,7 @@ typedef struct cusparse_session {
     } one, zero; /* of that type */
 } cusparse_session;
 
-/* SP_ERROR_NO_DEVICE where there is no libcusparse of the header's version; cusparse_end follows in any case. */
+/* SP_ERROR_NO_DEVICE without a libcusparse of the header's version. cusparse_end must follow in any case. */
 sp_status cusparse_begin(sp_context *context, sp_value_type type, cusparse_session *session);
 void cusparse_end(cusparse_session *session);
 

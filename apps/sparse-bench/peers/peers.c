@@ -61,7 +61,8 @@ static sp_status measure_algorithm(bench_case *c, peer_run *run)
     candidate *result = add_result(c, run->peer->algorithms[run->algorithm]);
     sp_status status = run->peer->run(run->state, run->algorithm);
     if (status == SP_OK && !c->options->common.no_check) status = compare(c, run, result);
-    if (status == SP_OK && !*result->word) status = time_steps(&c->options->common, product_step, NULL, run, &result->time);
+    if (status == SP_OK && !*result->word)
+        status = time_steps(&c->options->common, product_step, NULL, run, &result->time);
     if (status == SP_OK) result->peak_bytes = run->peer->peak(run->state);
     candidate_failed(c->host, status, result);
     run->peer->drop(run->state);

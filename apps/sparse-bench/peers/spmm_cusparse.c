@@ -1,5 +1,5 @@
 /* cuSPARSE, loaded at run time: cusparseSpMM by rows with each of its algorithms for CSR. Its buffer and its
- * preprocessing are what is done once; offsets are 32 bits wide where they fit, the width that it prefers, and A's
+ * preprocessing are made once. Offsets are 32 bits wide where they fit, the width that it prefers, and A's
  * values have the type of the features, which it asks for. Sums are f32, of f64 f64. */
 #include <string.h>
 

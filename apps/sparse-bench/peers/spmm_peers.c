@@ -27,7 +27,8 @@ static sp_status measure_algorithm(spmm_case *c, const spmm_peer *p, void *state
         if (status == SP_OK) status = spmm_compare(c, y, c->options->result, c->options->features, &figures->error);
     }
     status = candidate_failed(c->host, status, figures);
-    if (status == SP_OK && !*figures->word && !c->options->common.no_check && !(figures->error <= tolerance(c->options))) {
+    if (status == SP_OK && !*figures->word && !c->options->common.no_check &&
+        !(figures->error <= tolerance(c->options))) {
         snprintf(figures->word, sizeof figures->word, "wrong");
         snprintf(figures->why, sizeof figures->why, "its relative error is %g", figures->error);
     }
@@ -77,7 +78,9 @@ static void open_peer(sp_context *context, const spmm_options *options, const sp
 
 void spmm_peers_open(sp_context *context, const spmm_options *options, bool cuda, spmm_peer_set *set)
 {
-    const unsigned wanted = options->common.peers != PEER_DEFAULT ? options->common.peers : cuda ? PEER_CUSPARSE : PEER_GRAPHBLAS;
+    const unsigned wanted = options->common.peers != PEER_DEFAULT ? options->common.peers
+                            : cuda                                ? PEER_CUSPARSE
+                                                                  : PEER_GRAPHBLAS;
     set->count = 0;
     if (wanted & PEER_CUSPARSE) open_peer(context, options, &spmm_peer_cusparse, set);
     if (wanted & PEER_GRAPHBLAS) open_peer(context, options, &spmm_peer_graphblas, set);

@@ -74,7 +74,8 @@ static sp_status measure_aia(bench_case *c, own_run *run)
         candidate *result = &c->result->aia[i];
         snprintf(result->name, sizeof result->name, "%s", aia_names[i]);
         run->options.aia = aia_modes[i];
-        if (sp_context_is_cuda(run->context)) status = measure(run, &c->options->common, result, &c->result->aia_info[i]);
+        if (sp_context_is_cuda(run->context))
+            status = measure(run, &c->options->common, result, &c->result->aia_info[i]);
         else
             status = candidate_failed(run->context, sp_fail(run->context, SP_ERROR_UNSUPPORTED,
                                                             "the CPU has no such stage"), result);

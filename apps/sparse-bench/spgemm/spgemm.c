@@ -78,7 +78,7 @@ static void close_case(bench_case *c)
 
 /* ---- the whole run ------------------------------------------------------------------------------------- */
 
-/* The machine and the peers, and what "auto" means here; once the first matrix is there. */
+/* The machine and the peers, and the device that "auto" means, once the first matrix is loaded. */
 static sp_status look_around(sp_context *host, const spgemm_options *o, machine *m, peer_set *peers)
 {
     bool cuda;

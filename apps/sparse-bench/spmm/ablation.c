@@ -1,4 +1,4 @@
-/* sparse-bench spmm --ablation: what the ideas behind the algorithms bring, one at a time.
+/* sparse-bench spmm --ablation: the gain of each idea behind the algorithms, one at a time.
  *
  *   FP    X cut by columns (Kim et al., "BiKD", 2026): products of 32 columns, one after another. It is the block
  *         partition without combined warps too (Xie et al., "Accel-GCN", 2023), which takes columns 32 at a time.
@@ -9,8 +9,8 @@
  *         both cuts, and row split for each range: neither blocks of equal work nor lanes by a row's entries, which
  *         the paper adds as NB and AS. The library's blocks are both at once: they cannot be measured apart.
  * Sizes of partitions are multiples of the second-level cache. What these are compared with, the block partition (all
- * columns, all of A) and row split (a warp a row), stand among our algorithms. Only plans are timed as what is done
- * once: ranges are cut out of A on the host, which no algorithm of the library does. */
+ * columns, all of A) and row split (a warp a row), stand among our algorithms. Only plans count as
+ * preparation: ranges are cut out of A on the host, which no algorithm of the library does. */
 #include <string.h>
 
 #include "base/value.h"

@@ -116,7 +116,7 @@ static sp_status make_features(spmm_case *c, int64_t width)
 
 /* ---- the reference ------------------------------------------------------------------------------------- */
 
-/* So many multiplications in f64 take a second or so. */
+/* Multiplications in f64 that take a second or so. */
 static const double REFERENCE_PRODUCTS = 1e8;
 enum { REFERENCE_ROWS = 20000, REFERENCE_RUN = 40 /* of neighbours, which are fetched at once */ };
 
@@ -376,7 +376,7 @@ static bool good(const spmm_options *o, const spmm_result *r)
     return true;
 }
 
-/* The machine and the peers, once the first graph is there. */
+/* The machine and the peers, once the first graph is loaded. */
 static sp_status look_around(sp_context *host, const spmm_options *o, machine *m, spmm_peer_set *peers)
 {
     bool cuda;

@@ -1,4 +1,4 @@
-/* sparse-bench spmm: what its parts share. A case is a graph and a width: Y = A·X with every algorithm of ours (spmm.c),
+/* sparse-bench spmm: what its parts share. A case is a graph and a width: Y = A·X with each algorithm of ours (spmm.c),
  * variants with an idea taken away (ablation.c), what the CPU's memory allows (floor.c), and the peers'
  * (../peers/spmm_*.c). Each result is compared with sums in f64, then reported (report.c). */
 #ifndef BENCH_SPMM_H
@@ -86,7 +86,7 @@ typedef struct spmm_peer {
     const char *const *algorithms; /* ends with NULL */
     sp_status (*open)(sp_context *context, const spmm_options *options, void **state);
     sp_status (*load)(void *state, const sp_csr *a, const sp_dense *x);
-    sp_status (*prepare)(void *state, int algorithm); /* what is done once; finished on return */
+    sp_status (*prepare)(void *state, int algorithm); /* preparations made once; finished on return */
     sp_status (*run)(void *state);                    /* starts a product */
     sp_status (*view)(void *state, const void **y);   /* Y, rows side by side, once all is finished; the last call */
     void (*unload)(void *state);
