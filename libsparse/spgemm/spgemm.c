@@ -128,7 +128,7 @@ done:
 
 /* ---- the k largest of each row -------------------------------------------------------------------------- */
 
-/* A block of rows has so many products at most, unless it is a single row: 0.2 and 1.6 GB of f64 if no two of them
+/* The most products of a block of rows, unless it is a single row: 0.2 and 1.6 GB of f64 if no two of them
  * fall together. Smaller blocks save the CPU no time, and cost a GPU some: 5 % with 2^26. */
 enum { CPU_PRODUCTS = 1 << 24, GPU_PRODUCTS = 1 << 27 };
 

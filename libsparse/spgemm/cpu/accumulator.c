@@ -56,7 +56,7 @@ static void make_row(accumulator *w, int method, int64_t row, int64_t products, 
     if (mask) clear_filter(w, columns, count);
 }
 
-/* How many entries a row of so many products may come to have. */
+/* The most entries that a row of `products` products may have. */
 static int64_t most_entries(const row_product *job, int64_t row, int64_t products)
 {
     int64_t most = products < job->b->cols ? products : job->b->cols;
@@ -109,7 +109,7 @@ sp_status sp_accumulate_rows(void *worker, int64_t first, int64_t end, int64_t *
             if (!sp_fits_ring(job, columns, products)) rows = 1;
         }
         sp_status status = reserve(w, rows > 1 ? ROW_BLOCK : method, most);
-        int64_t room = rows * most, listed = SHORT_PRODUCTS; /* take_short clears so many ahead, take_wanted one */
+        int64_t room = rows * most, listed = SHORT_PRODUCTS; /* take_short clears them ahead, take_wanted one */
         if (rows > 1 && job->mask) {
             listed = products < cols ? products : cols;
             room = job->complement ? rows * listed : job->mask->row_offsets[row + rows] - job->mask->row_offsets[row];
@@ -172,10 +172,10 @@ static bool rows_repeat(const sp_csr *a)
     return same * 2 > seen;
 }
 
-/* Bytes of a dense accumulator with so many sums a column. */
+/* Bytes of a dense accumulator with `sums` sums a column. */
 static int64_t dense_bytes(int64_t cols, int sums) { return cols * (int64_t)sizeof(double) * sums + cols / 8; }
 
-/* Bytes of a hash accumulator for so many entries: slots of a key and a sum; two lists. */
+/* Bytes of a hash accumulator for `entries` entries: slots of a key and a sum; two lists. */
 static int64_t hash_bytes(const row_product *job, int64_t entries)
 {
     return entries ? ((int64_t)1 << table_bits(entries)) * (job->pattern ? 4 : 12) + entries * 16 : 0;
@@ -195,7 +195,7 @@ void sp_row_product_values(row_product *job, const sp_csr *a, const sp_csr *b, s
     job->b_values = job->b_select ? b->values : one;
 }
 
-/* Bytes of a share of what the matrices take, C guessed at one entry in `products_an_entry` products, a thread. */
+/* Bytes of a share of the matrices, C guessed at one entry in `products_an_entry` products, a thread. */
 static int64_t share_of_matrices(const row_product *job, int64_t products, int products_an_entry, int share)
 {
     const sp_csr *a = job->a, *b = job->b, *mask = job->mask;
@@ -214,7 +214,7 @@ void sp_row_product_begin(sp_context *context, const sp_csr *a, const sp_csr *b,
     sp_row_product_values(job, a, b, options->semiring);
     job->kind = kind_of(options->semiring, a->value_type, job->pattern, options->mask != NULL);
 
-    /* All threads' sums may take an eighth of what the matrices do; a 32nd where the rows of a mask fit small tables.
+    /* All threads' sums may take an eighth of the matrices' memory; a 32nd where the rows of a mask fit small tables.
      * Finite elements have an entry of C in ten to thirty products, and a row's columns lie together: a 32nd is
      * enough for blocks. */
     const int64_t cols = b->cols;
@@ -269,7 +269,7 @@ done:
     return status;
 }
 
-/* Arrays for so many entries and a quarter more; what was in smaller ones is not kept. */
+/* Arrays for `entries` entries and a quarter more; the content of smaller ones is not kept. */
 static sp_status open_hash(accumulator *w, int64_t entries)
 {
     const row_product *job = w->job;

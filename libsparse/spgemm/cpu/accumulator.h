@@ -76,7 +76,7 @@ void sp_accumulators_close(sp_context *context, accumulator *workers, int thread
 /* Makes rows first to end - 1 (a row_method's `rows`; the worker is an accumulator). */
 sp_status sp_accumulate_rows(void *worker, int64_t first, int64_t end, int64_t *counts, row_buffer *out);
 
-/* Sums rows first to end - 1 of C, whose pattern is there. Where it lacks columns that the product has, because a
+/* Sums rows first to end - 1 of C, whose pattern is known. Where it lacks columns that the product has, because a
  * mask took them, `masked` says so. */
 void sp_accumulate_values(accumulator *w, int64_t first, int64_t end, bool masked, sp_csr *c);
 

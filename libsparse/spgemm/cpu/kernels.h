@@ -11,9 +11,10 @@
 #include "core/touched.h"
 #include "spgemm/cpu/accumulator.h"
 
-/* Shorter rows than one product per so many columns are hashed: dense ones look through a word per 4,096 columns. */
+/* Rows of fewer products than one per SCAN_COLUMNS columns are hashed: dense ones look through a word per 4,096
+ * columns. */
 enum { SCAN_COLUMNS = 1 << 14 };
-/* The mask's columns are looked up in rows of B that are so many times as long. */
+/* The mask's columns are looked up in rows of B that are at least FOUND_SHARE times as long. */
 enum { FOUND_SHARE = 16 };
 /* Rows in a block: a register of AVX2. */
 enum { BLOCK = 4 };

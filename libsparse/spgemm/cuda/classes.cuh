@@ -1,5 +1,5 @@
-/* What the classes of rows share that warp.cu tells of: their names, what is counted of them, what a launch is
- * told and how it is made. Every kind of rows has a file of kernels and of what launches them, declared below. */
+/* The classes of rows of a product that warp.cu forms: their names, the counts on the device, the job that a kernel
+ * gets and how it is launched. Each kind of rows has a file of kernels and of their launches, declared below. */
 #ifndef SPARSE_CUDA_SPGEMM_ROWS_CUH
 #define SPARSE_CUDA_SPGEMM_ROWS_CUH
 
@@ -31,10 +31,11 @@ enum {
     CLASS_NARROW = CLASS_HASHED + COUNTED_CLASSES,
     CLASS_NARROWER,
     CLASS_WIDE, /* all others: a block and a bit a column, sums by parts (wide.cu) */
-    /* More than half of the products distinct, up to 4,096 of them: sorted (sorted.cu). Uniform matrix 6.0 to 4.6 */
+    /* Up to 4,096 products, and more than 768 entries of C or half as many as products: sorted (sorted.cu). Uniform
+     * matrix 6.0 to 4.6 */
     CLASS_SORTED,
     CLASS_BLOCK_COUNTED = CLASS_SORTED + 5, /* of these, more than MOST_COUNTED: counted by a block as well */
-    /* Up to 8,192 products: counted as wide rows, and sorted where there are no more than LONG_BLOCKS a
+    /* Up to 8,192 products: counted as wide rows, and sorted if there are at most LONG_BLOCKS a
      * multiprocessor, which holds one block at a time: their parts would hardly keep the device busy. Where columns
      * are so many that wide rows cost more, counted by a block and sorted however many there are. */
     CLASS_LONG = CLASS_SORTED + 6,
@@ -248,7 +249,7 @@ template <typename V> static int64_t rows_in(const warp_run<V> *run, int c)
     return run->known ? run->known->members[c] : INT64_MAX;
 }
 
-/* Narrow rows are counted by a block each, as wide ones, where there are no more than FEW_NARROW a multiprocessor: a
+/* Narrow rows are counted by a block each, as wide ones, if there are at most FEW_NARROW a multiprocessor: a
  * warp with tens of thousands of products is what all else would wait for. */
 enum { FEW_NARROW = 8 };
 template <typename V> static bool few_narrow(const warp_run<V> *run)
@@ -278,7 +279,7 @@ static sp_status launch(warp_run<V> *run, Kernel *kernel, int threads, size_t sh
     return SP_OK;
 }
 
-/* Warps of a block that have tables of so many bytes. */
+/* Warps of a block whose tables take `bytes` each. */
 static inline int table_warps(size_t bytes)
 {
     int warps = WARP_THREADS / 32;
@@ -286,7 +287,7 @@ static inline int table_warps(size_t bytes)
     return warps;
 }
 
-/* The same for a kernel whose warps have tables of so many bytes and take a row each. */
+/* The same for a kernel whose warps have a table of `bytes` and take a row each. */
 template <typename V, typename Kernel, typename... Arguments>
 static sp_status launch_tables(warp_run<V> *run, Kernel *kernel, size_t bytes, int64_t rows, int stream,
                                Arguments... arguments)
@@ -316,7 +317,7 @@ static inline int64_t windows_of(const sp_csr *b) { return b->cols / (32 * WIDE_
 
 /* ---- host: kinds of rows ----------------------------------------------------------------------------------- */
 
-/* classes.cu: classes to count, by products; to sum, by what is counted or by C's offsets; their lists. */
+/* classes.cu: classes to count, by products; to sum, by the counts or by C's offsets; their lists. */
 template <typename V> sp_status classify_rows(warp_run<V> *run);
 template <typename V> sp_status reclassify_rows(warp_run<V> *run);
 template <typename V> sp_status classify_known(warp_run<V> *run, const sp_csr *c);

@@ -145,7 +145,7 @@ static __device__ __forceinline__ void walk_dense(const product_view<V> &product
     }
 }
 
-/* The next row of a list, -1 where there is none left. */
+/* The next row of a list, -1 at its end. */
 static __device__ __forceinline__ int32_t next_row(const row_list &list)
 {
     unsigned at = 0;

@@ -29,7 +29,7 @@
 
 /* ---- device: grouping rows ------------------------------------------------------------------------------ */
 
-/* Class 0 holds tiny rows, class c rows of up to limit[c] columns, class classes - 1 what is left. */
+/* Class 0 holds tiny rows, class c rows of up to limit[c] columns, class classes - 1 the others. */
 struct group_rules {
     int classes;
     int64_t limit[MAX_CLASSES];

@@ -70,7 +70,7 @@ static __device__ __forceinline__ int find_slot(int32_t *keys, int slots, int32_
 
 /* ---- device: PWPR -------------------------------------------------------------------------------------- */
 
-/* A power of two, twice what is needed: the table of a tiny row. */
+/* Slots of a tiny row's table: a power of two, at least twice the columns. */
 static __device__ __forceinline__ int tiny_slots(int columns)
 {
     return columns <= 2 ? 4 : 2 << (32 - __clz(columns - 1));

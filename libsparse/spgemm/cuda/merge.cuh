@@ -12,7 +12,7 @@ enum { MERGED_ELEMENTS = 4, MERGED_PRODUCTS = 16, NEAR = 1 << 16 };
 /* A row of C, of fewer than 2^32 entries of B, as one lane merges it: no table, no sort, and sums in A's order. */
 struct row_merge {
     const int32_t *cols;                                /* of B */
-    uint32_t at[MERGED_ELEMENTS], end[MERGED_ELEMENTS]; /* what is left of B's rows */
+    uint32_t at[MERGED_ELEMENTS], end[MERGED_ELEMENTS]; /* the rest of B's rows */
     int32_t head[MERGED_ELEMENTS];                      /* their columns at `at`, or NO_COLUMN */
     static constexpr int32_t NO_COLUMN = INT32_MAX;
 

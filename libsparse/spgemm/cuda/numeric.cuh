@@ -179,12 +179,12 @@ static __device__ __forceinline__ int find_slot(int32_t *keys, int slots, int32_
     return slot;
 }
 
-/* At 4/5 3 probes a hit; what is left holds what every thread may claim after the table has reached its limit. */
+/* At 4/5 a hit takes 3 probes; the rest holds the slot that every thread may claim after the limit is reached. */
 template <int SLOTS> struct table_limit {
     static constexpr int value = SLOTS / 5 * 4;
 };
 
-/* Half full where there is room: 1.5 probes a hit. A multiple of 4, to be cleared 16 bytes at a time. */
+/* Half full if the table is large enough: 1.5 probes a hit. A multiple of 4, to be cleared 16 bytes at a time. */
 template <int SLOTS> static __device__ __forceinline__ int slots_for(int64_t columns)
 {
     const int64_t wanted = (2 * columns + 7) / 4 * 4;
@@ -406,7 +406,7 @@ __device__ __forceinline__ bool walk_block_row(const Job &job, const taken_row &
 }
 
 /* Rows that a table of SLOTS holds. Registers are to suffice for BLOCKS blocks of at least 64 threads: 32 blocks of
- * 32 threads would do as 16 of 64, but not every device has room for so many. */
+ * 32 threads would do as 16 of 64, but not every device has room for 32. */
 template <typename Job, int THREADS, int SLOTS, int DEPTH, int BLOCKS>
 __global__ void __launch_bounds__(THREADS < 64 ? 64 : THREADS, BLOCKS) sum_rows(Job job, work_list work, char *)
 {

@@ -7,7 +7,7 @@
 
 /* Neighbouring rows of up to 128 products and 32 elements of A together are a pack. Its products are sorted by row
  * and column, four keys a lane, so that what it adds to C lies side by side. A pack costs some 100 instructions
- * whatever it holds, a quarter of what sorting and adding up 64 products would cost. */
+ * whatever it holds, a quarter of the cost of sorting and adding up 64 products. */
 enum { PACK_KEYS = 4, PACK_PRODUCTS = 32 * PACK_KEYS };
 
 /* A row of B and the element of A that it is multiplied by: where the row would begin if the pack's products did. */

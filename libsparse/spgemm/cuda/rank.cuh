@@ -19,7 +19,7 @@ static __device__ __forceinline__ void rank_columns(const int32_t *cols, int cou
     }
 }
 
-/* Sums of entries of C whose columns are there, in their order. */
+/* Sums of entries of C whose columns are known, in their order. */
 template <typename V, bool PLAIN> struct known_sums {
     static constexpr bool SUMS = true;
     static constexpr int ROWS = 1;

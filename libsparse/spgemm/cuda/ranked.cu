@@ -25,7 +25,7 @@ template <typename V> struct ranked_sink {
 };
 
 /* What a warp sums ROWS rows of the same columns with: the r-th row's sums begin at sums + r·most. The last is
- * nobody's: lanes without an entry read it, as a branch around the reading takes a fifteenth of the time. */
+ * unused: lanes without an entry read it, as a branch around the reading takes a fifteenth of the time. */
 template <typename V, int ROWS> struct ranked_sums {
     const product_view<V> &product;
     row_of_b<true, ROWS> *rows;
@@ -166,7 +166,7 @@ static __device__ __forceinline__ int find_ranks(const warp_job<V> &job, int64_t
     return count;
 }
 
-/* Whole narrow rows, a warp each; with KNOWN their columns are there. */
+/* Whole narrow rows, a warp each; with KNOWN their columns are in C already. */
 template <typename V, int ROWS, bool KNOWN>
 static __global__ void __launch_bounds__(WARP_THREADS, 6) sum_ranked(warp_job<V> job, int c, int words, int most)
 {
@@ -208,7 +208,7 @@ template <typename V> sp_status launch_ranked(warp_run<V> *run)
 {
     for (int i = RANKED_CLASSES - 1; i >= 0; i--) {
         const int words = i & 2 ? (int)NARROW_WORDS : (int)NARROWER_WORDS;
-        const int most = (i & 1 ? (int)MOST_SUMMED : (int)LEAST_RANKED) + 2; /* one is nobody's, two are aligned */
+        const int most = (i & 1 ? (int)MOST_SUMMED : (int)LEAST_RANKED) + 2; /* one is unused, two are aligned */
         if (has_rows(run, CLASS_RANKED_TWINS + i))
             CHECK(launch_tables(run, run->pattern_known ? sum_ranked<V, 2, true> : sum_ranked<V, 2, false>,
                                 ranked_bytes<2>(words, most), rows_in(run, CLASS_RANKED_TWINS + i),

@@ -65,7 +65,7 @@ template <typename V> static __global__ void __launch_bounds__(WARP_THREADS, 8) 
 
 /* ---- host ------------------------------------------------------------------------------------------------ */
 
-/* Enough warps get rows where there are few. */
+/* With few rows, a warp takes fewer, so that enough warps have some. */
 template <typename V, bool PLAIN, bool SUM> sp_status launch_small(warp_run<V> *run)
 {
     const int64_t wanted = cuda_state_of(run->context)->processors * 64;

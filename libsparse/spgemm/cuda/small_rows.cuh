@@ -59,7 +59,7 @@ struct row_chunk {
         before = scan_lanes(length, &total);
         start = lane < count ? factors[lane].start - (uint32_t)before : 0;
     }
-    /* The row of place `base` + lane, of which *at is the entry of B. */
+    /* The row of place `base` + lane; *at is its entry of B. */
     __device__ __forceinline__ int row_of(int base, uint32_t *at) const
     {
         const int lane = threadIdx.x & 31, begins = before - base;

@@ -47,7 +47,7 @@ static __device__ __forceinline__ int walk_pieces(const product_view<V> &product
             length = (int)(__ldg(product.b.offsets + k + 1) - start);
         }
         if (THREADS == 32) __syncwarp();
-        /* The pieces before this one, and below them their products; a barrier where there are several warps. */
+        /* The pieces before this one, and below them their products; with several warps a barrier. */
         const int until = block_scan<THREADS>(length > 0 ? 1 << 16 | length : 0, &total, memory.scratch);
         const int place = until & 0xffff, pieces = until >> 16, products = total & 0xffff;
         if (length > 0) {
@@ -191,7 +191,7 @@ template <int THREADS, int K, typename Key>
 static __device__ __forceinline__ bool sort_buckets(sort_memory<THREADS, K, Key> &memory, int count, int shift)
 {
     enum { BUCKETS = sorted_shape<THREADS, K>::BUCKETS, EACH = BUCKETS / THREADS };
-    unsigned *begins = (unsigned *)memory.pieces.piece; /* of which there is nothing left to use */
+    unsigned *begins = (unsigned *)memory.pieces.piece; /* no longer used */
     unsigned *largest = memory.pieces.before;
     static_assert(BUCKETS * sizeof *begins <= sizeof memory.pieces.piece, "they have their place");
     const int base = (int)threadIdx.x / 32 * 32 * K, first = base + (int)(threadIdx.x & 31);
@@ -339,7 +339,7 @@ static __global__ void __launch_bounds__(THREADS, sort_blocks<THREADS>())
 
 /* ---- host ------------------------------------------------------------------------------------------------ */
 
-/* Keys of 32 bits hold column and place where there are not too many columns. */
+/* Keys of 32 bits hold column and place unless columns are too many. */
 template <int THREADS, int K> static bool fits_narrow_keys(int64_t cols)
 {
     return cols <= (int64_t)1 << (32 - sorted_shape<THREADS, K>::PLACE_BITS);

@@ -151,7 +151,7 @@ static __global__ void __launch_bounds__(TILE_THREADS, MOST_THREADS / TILE_THREA
 #pragma unroll
         for (int u = 0; u < WRITES; u++)
             first[u] = base + u * TILE_THREADS < tile.entries ? __ldcs(firsts + base + u * TILE_THREADS) : ELSEWHERE;
-        if (round++ == 0) __syncthreads(); /* the sums are there; what to write is on its way */
+        if (round++ == 0) __syncthreads(); /* the sums are complete; the places to write are being loaded */
 #pragma unroll
         for (int u = 0; u < WRITES; u++)
             if (first[u] != ELSEWHERE) values[tile.entry + base + u * TILE_THREADS] = (V)memory.term[first[u]];

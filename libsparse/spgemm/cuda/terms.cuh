@@ -52,7 +52,7 @@ void cuda_free_terms(sp_context *context, product_terms *terms);
 sp_status cuda_sum_terms(sp_context *context, const product_terms *terms, const sp_csr *a, const sp_csr *b,
                          sp_semiring semiring, sp_csr *c);
 
-/* The rows of C by what sums them, and which rows of B have the columns of the row before. */
+/* The rows of C by the kernels that sum them, and which rows of B have the columns of the row before. */
 struct kept_rows;
 
 /* *rows is NULL where tiles are faster: unless most rows of A have the columns of their neighbours and C's lie close

@@ -1,8 +1,8 @@
 /* What terms.cu needs, made from the operands and the pattern of C.
  *
- * It is made from lists of pairs by entry of C (put_product in semiring.cuh), which two runs of the kernels that look products
- * up fill: one counts the products of each entry, one puts the pairs where they belong. A tile's pairs are then
- * sorted by entry of A; those of one entry of A keep the order of C, which is B's.
+ * The plan is made from lists of pairs by entry of C (put_product in semiring.cuh). Two runs of the kernels that look
+ * products up fill them: one counts the products of each entry, one puts the pairs where they belong. A tile's pairs
+ * are then sorted by entry of A; those of one entry of A keep the order of C, which is B's.
  */
 #include <cub/block/block_radix_sort.cuh>
 
@@ -347,7 +347,7 @@ static sp_status list_pairs(sp_context *context, const sp_csr *a, const sp_csr *
     return sp_cuda_spgemm_warp_places(context, a, b, masked, &places, pattern);
 }
 
-/* An array of a plan; *bytes grows by what it takes. */
+/* An array of a plan; *bytes grows by its size. */
 template <typename T> static sp_status add_array(sp_context *context, int64_t count, int64_t *bytes, T **array)
 {
     *bytes += count * (int64_t)sizeof(T);

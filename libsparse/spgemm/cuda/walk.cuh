@@ -202,7 +202,7 @@ static __device__ __forceinline__ void walk_row(const product_view<V> &product, 
 
 /* ---- adding in order ------------------------------------------------------------------------------------- */
 
-/* Finding out which lanes have the same column takes as long as so many turns. */
+/* Finding out which lanes have the same column takes as long as this number of turns. */
 enum { FEW_TURNS = 4 };
 
 /* Adds U products a lane to the table's sums, those of a lane in its turn of so many: lanes of the same turn have

@@ -1,28 +1,8 @@
 /* C = A·B on a CUDA device in two phases, row-wise (Gustavson 1978), sorted; entries that cancel to zero are kept.
  *
- * Rows are put into classes by what they cost, first by their products to count the columns of C, then by those to
- * form the sums (classes.cu); every class has its own launch and its own tables; the launches run beside each
- * other. classes.cuh has what they share, and kinds of rows have a file each:
- *   - merged rows, 32 neighbours of up to 4 elements of A and 16 products each: a lane each, which merges rows of B
- *     (short.cu, merge.cuh);
- *   - small rows, up to 96 products: sorted in registers, neighbours together (short.cu, pack.cuh);
- *   - hashed rows: a warp each, with a table of a power of two of slots in shared memory (tables.cu); up to 2,048 products to count, up to 768 entries of C to sum; two rows at once where neighbouring
- *     rows of A have the same columns;
- *   - narrow rows, whose columns lie within 65,536: a warp each, or a block each where they are few, and a bit a
- *     column, to count (wide.cu);
- *   - ranked rows, the narrow ones of up to 768 entries of C, of plain products only: sums lie at the column's rank
- *     among the bits. Where rows of B of the same columns follow one another, as in finite elements, lanes keep
- *     columns and sums in registers (ranked.cu);
- *   - dense rows, of plain products with a B of up to 4,096 columns: a warp each, with a sum for each of these
- *     (dense.cu);
- *   - sorted rows, up to 4,096 products, or 8,192 where such rows are few or columns many, of plain products only,
- *     and with more than 768 entries of C or half as many as products, whose sums would take as large a network: a
- *     block each, or up to 256 products a warp, the products sorted by column and place in shared memory; those of
- *     more than 2,048 are counted with a block's table, of more than 4,096 as wide rows unless columns are many
- *     (sorted.cu);
- *   - wide rows: a block each, and a bit a column in windows of 524,288 columns, to count and to write the columns,
- *     which a prefix sum over the bits puts in order. Their sums are done by warps, 512 entries of C at a time, in a
- *     hash table or, where these lie close together, at the column's rank among them (wide.cu).
+ * Rows are put into classes by their cost, first by their products to count the columns of C, then by these counts to
+ * form the sums (classes.cu). Every class has its own launch and its own tables; the launches run beside each other.
+ * classes.cuh says which rows each class has and why; the head of spgemm.cu says which file takes them.
  * Sums see their products in A's order everywhere: the values are the CPU's, bit for bit.
  *
  * Bytes: 4 of B a product to count and 4 + v to sum (wide rows twice 4), from L2 where rows in flight share rows of
@@ -403,7 +383,7 @@ static sp_status find_rows(sp_context *context, const sp_csr *a, const sp_csr *b
                            kept_rows *kept, bool *suit)
 {
     const sp_spgemm_options options = {};
-    warp_run<float> run = {}; /* nobody looks at values */
+    warp_run<float> run = {}; /* values are not used */
     warp_totals totals[2];
     CHECK(open_run(context, a, b, &options, &run));
     run.dense = least_dense(b);

@@ -118,7 +118,7 @@ struct wide_memory {
 };
 static constexpr size_t wide_bytes(int words) { return sizeof(wide_memory) + words * sizeof(uint32_t); }
 
-/* The next row of classes `first` to CLASS_WIDE; with `more` one of class CLASS_LONG where there are none left. */
+/* The next row of classes `first` to CLASS_WIDE; with `more` one of CLASS_LONG after these. */
 static __device__ int take_wide(warp_totals *totals, const int32_t *list, int first, bool more, wide_memory &memory)
 {
     class_rows own = rows_of(totals, list, first);
@@ -229,7 +229,7 @@ static __device__ __forceinline__ int part_entries(const warp_totals *totals)
     return totals->wide_entries < FEW_ENTRIES ? LEAST_PART_ENTRIES : PART_ENTRIES;
 }
 
-/* Lists the parts of a row, whose columns are there, for a whole block. */
+/* Lists the parts of a row whose columns are known, for a whole block. */
 template <typename V> static __device__ void list_parts_of(const warp_job<V> &job, int32_t row)
 {
     const int64_t begin = job.offsets[row];
@@ -322,7 +322,7 @@ template <bool PLAIN> static __host__ __device__ constexpr size_t sorted_bytes(i
            ((size_t)buckets_for(entries) + 8) * sizeof(uint16_t);
 }
 
-/* Sums of entries of C whose columns are there, by a warp; PART: they are not all of their row. */
+/* Sums entries of C whose columns are known, by a warp; PART: they are a part of their row. */
 template <bool PART, bool PLAIN, typename V, typename Table>
 static __device__ __forceinline__ void sum_part(const warp_job<V> &job, const row_part &part,
                                                 row_of_b<PLAIN, 1> *rows, Table &table)
