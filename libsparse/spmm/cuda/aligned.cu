@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "spmm/cuda/aligned.cuh"
 #include "spmm/cuda/shape.cuh"
 
 /* Copies pay from this many entries a row of X on: in general; with panels, which find most of X in the caches; and if

@@ -16,7 +16,7 @@
  */
 #include "device/entries.cuh"
 #include "device/radix.cuh"
-#include "spmm/cuda/order.cuh"
+#include "spmm/cuda/spmm.cuh"
 
 enum { THREADS = ENTRY_THREADS };
 enum { ROUNDS = 4, MOST_LOOKED = 512 /* entries of a row, for the first label */ };

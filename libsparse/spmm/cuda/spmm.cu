@@ -5,11 +5,8 @@
  */
 #include <new>
 
-#include "spmm/cuda/aligned.cuh"
-#include "spmm/cuda/order.cuh"
 #include "spmm/cuda/panels.cuh"
 #include "spmm/cuda/shape.cuh"
-#include "spmm/cuda/stream.cuh"
 
 /* ---- what a matrix looks like ---------------------------------------------------------------------------- */
 

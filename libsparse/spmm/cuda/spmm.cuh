@@ -34,7 +34,7 @@
 #include "device/common.cuh"
 
 struct spmm_panels;    /* panels.cuh */
-struct stream_staging; /* stream.cuh */
+struct stream_staging; /* stream_copy.cuh */
 
 /* Rows, or parts of rows within a range of columns, by falling number of entries, cut into blocks of equal work:
  * blocks[b] = {entries of a row, place of the first row, first entry within it, entries a group << 16 | rows}, or
@@ -130,5 +130,19 @@ sp_status cuda_spmm_launch(sp_context *context, sp_dense_type type, bool extreme
 /* The product's Y = sums + beta · Y; the sums' rows lie side by side, or `stride` apart. */
 sp_status cuda_spmm_round(sp_context *context, sp_dense_type type, const spmm_product &product, const float *sums,
                           int64_t stride = 0);
+
+/* ---- what the other files offer to spmm.cu: see order.cu, aligned.cu, stream.cu ----------------------------- */
+
+/* order[i] = the row to be taken i-th. Empty if A has no communities, or if more than an eighth of the rows are in
+ * communities of more than `most` rows. *small: whether half of the rows are in communities of up to `few`. */
+sp_status cuda_spmm_order(sp_context *context, const sp_csr *a, int64_t most, int64_t few,
+                          device_array<int32_t> *order, bool *small);
+/* Multiplies by copies where they pay and there is room for them; else *done is false and nothing has happened. */
+sp_status cuda_spmm_aligned(sp_context *context, const sp_csr *a, const sp_spmm_options *options, spmm_state *plan,
+                            double alpha, const sp_dense *x, double beta, const sp_dense *y, bool *done);
+/* X, Y or both in host memory; `argument` lies in Y's space. Returns when Y is there. On failure Y is undefined. */
+sp_status cuda_spmm_stream(sp_context *context, const sp_csr *a, const sp_spmm_options *options, spmm_state *state,
+                           double alpha, const sp_dense *x, double beta, sp_dense *y, int64_t *argument);
+void cuda_spmm_free_staging(sp_context *context, stream_staging *staging);
 
 #endif

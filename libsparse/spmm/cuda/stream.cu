@@ -14,7 +14,6 @@
  * turn, but by longer rows.
  */
 #include "spmm/cuda/shape.cuh"
-#include "spmm/cuda/stream.cuh"
 #include "spmm/cuda/stream_cut.cuh"
 
 /* A staging buffer's, at most. */
