@@ -122,7 +122,7 @@ static sp_status gzip_next_member(io_source *source, bool *more)
         if (status != SP_OK) return status;
     }
     if ((unsigned char)source->input[source->input_at] != 0x1f)
-        return fail(source, SP_ERROR_ARGUMENT, "bytes that are no gzip data follow the compressed data");
+        return fail(source, SP_ERROR_ARGUMENT, "bytes that are not gzip data follow the compressed data");
     inflateReset(&source->gzip);
     source->between = false;
     *more = true;

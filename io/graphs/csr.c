@@ -84,7 +84,7 @@ static sp_status take_head(csr_reader *from, csr_head *head)
     sp_status status = take(from, head, sizeof *head);
     if (status != SP_OK) return status;
     if (memcmp(head->cookie, io_csr_cookie, IO_CSR_COOKIE) != 0)
-        return corrupt(from, "this is no binary matrix of ours");
+        return corrupt(from, "this is not one of our binary matrices");
     if (head->version != VERSION) return corrupt(from, "a version that this program does not know");
     if (head->crc != head_crc(head)) return corrupt(from, "the header's checksum is wrong: the file is damaged");
     const bool sizes = head->rows >= 0 && head->rows <= INT32_MAX && head->cols >= 0 && head->cols <= INT32_MAX &&

@@ -39,7 +39,7 @@ static bool read_neighbour(io_slice *slice, const char **at, const char *end, io
     const char *word = io_next_word(at, end);
     int64_t neighbour;
     if (!io_parse_index(word, *at, state->rows, &neighbour) || neighbour == 0)
-        return io_slice_fail(slice, "a neighbour that is no node", word, *at,
+        return io_slice_fail(slice, "a neighbour that is not a node", word, *at,
                              "nodes are numbered from 1 to the number in the first line");
     slice->entries++;
     if (!state->weighted) return io_slice_arc(slice, line->tail, (int32_t)(neighbour - 1), 1);
@@ -63,7 +63,7 @@ static bool read_number(io_slice *slice, const char **at, const char *end)
     const char *word = io_next_word(at, end);
     int64_t number;
     if (!io_parse_index(word, *at, IO_MOST_NODE_WEIGHT, &number))
-        return io_slice_fail(slice, "a size or weight of the node that is no whole number from 0 to 2^53", word, *at,
+        return io_slice_fail(slice, "a size or weight of the node that is not a whole number from 0 to 2^53", word, *at,
                              "the first line says that it has one");
     slice->status = io_reserve(slice->context, slice->number_count, slice->number_count + 1, sizeof *slice->numbers,
                                &slice->number_capacity, (void **)&slice->numbers);

@@ -49,7 +49,7 @@ static bool read_value(io_slice *slice, const char *word, const char *end, doubl
     if (!(fabs(*value) <= io_most(slice->values)))
         return io_slice_fail(slice, "the value is too large", word, end, io_most_remedy(slice->values));
     if (slice->state->integer && *value != trunc(*value))
-        return io_slice_fail(slice, "a value that is no integer in an integer matrix", word, end,
+        return io_slice_fail(slice, "a value that is not an integer in an integer matrix", word, end,
                              "say real in the first line");
     io_slice_note_vast(slice, word, end, *value);
     if (*value >= 0) return true;
@@ -276,7 +276,7 @@ static sp_status read_banner(sp_context *context, const char *name, const char *
     state->pattern = is_word(words[3], ends[3], "pattern");
     state->integer = is_word(words[3], ends[3], "integer");
     if (!state->pattern && !state->integer && !is_word(words[3], ends[3], "real"))
-        return io_fail_line(context, name, 1, "a field that is no weight", words[3], ends[3],
+        return io_fail_line(context, name, 1, "a field that is not a weight", words[3], ends[3],
                             "use real, integer or pattern");
     state->skew = is_word(words[4], ends[4], "skew-symmetric");
     head->symmetric = is_word(words[4], ends[4], "symmetric");

@@ -193,7 +193,7 @@ static const char *metis_obstacle(const sp_csr *m, int64_t *row, int64_t *col)
             *col = j;
             if (i == j) return "is a loop, and METIS graphs have none: use --loops drop";
             if (!(value >= 1 && value <= IO_MOST_WHOLE) || value != trunc(value))
-                return "has a weight that is no whole number above 0, and METIS takes no other: use another format";
+                return "has a weight that is not a whole number above 0, and METIS takes no other: use another format";
             if (mirror < 0 || entry_value(m, mirror) != value)
                 return "has no opposite of the same weight, and METIS graphs are undirected: use --undirected";
         }

@@ -16,7 +16,7 @@ static bool read_end(io_slice *slice, const char **at, const char *end, int32_t 
     if (!io_parse_index(field, stop, slice->state->rows - 1, &number)) {
         char remedy[64];
         snprintf(remedy, sizeof remedy, "nodes are whole numbers from 0 to %lld", (long long)slice->state->rows - 1);
-        return io_slice_fail(slice, "an end of an edge that is no node", field, stop, remedy);
+        return io_slice_fail(slice, "an end of an edge that is not a node", field, stop, remedy);
     }
     *node = (int32_t)number;
     return true;

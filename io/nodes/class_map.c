@@ -155,10 +155,10 @@ static sp_status take_class(class_map *map)
     skip_space(&map->text);
     const json before = map->text;
     if (!take_number(&map->text, &number))
-        return refuse(&before, "a class that is no number", "write whole numbers from 0, or lists of 0 and 1");
+        return refuse(&before, "a class that is not a number", "write whole numbers from 0, or lists of 0 and 1");
     int32_t *label = &c->labels[map->order[map->count]];
     if (!io_class_of_number(number, label))
-        return refuse(&before, "a label that is no class", io_class_remedy(number));
+        return refuse(&before, "a label that is not a class", io_class_remedy(number));
     if (*label >= c->classes) c->classes = (int64_t)*label + 1;
     return SP_OK;
 }
@@ -173,7 +173,7 @@ static sp_status take_node(class_map *map)
     if (!take_string(&map->text, &key, &length) || !take(&map->text, ':'))
         return refuse(&before, "no node", "write \"NODE\": CLASS");
     if (!io_parse_index(key, key + length, map->nodes - 1, &node))
-        return refuse(&before, "this is no node of the graph", "nodes are numbers from 0");
+        return refuse(&before, "this is not a node of the graph", "nodes are numbers from 0");
     if (map->seen[node]) return refuse(&before, "a node that is there twice", "write each once");
     map->seen[node] = 1;
     sp_status status = io_reserve(map->text.context, map->count, map->count + 1, sizeof *map->order,
@@ -248,7 +248,7 @@ static sp_status take_role(json *text, int64_t nodes, uint8_t role, uint8_t *rol
     if (!take(text, '[')) return refuse(text, "no list", "write [NODE, ...]");
     for (bool more = !take(text, ']'); more;) {
         if (!take_whole(text, 0, nodes - 1, &node))
-            return refuse(text, "this is no node of the graph", "nodes are numbers from 0");
+            return refuse(text, "this is not a node of the graph", "nodes are numbers from 0");
         if (roles[node] && roles[node] != role)
             return sp_fail(text->context, SP_ERROR_ARGUMENT, "%s: node %lld has two roles; give it one", text->name,
                            (long long)node);

@@ -144,7 +144,7 @@ static sp_status append_number(label_reader *to, int64_t line_number, const char
 {
     int32_t label;
     if (kind == LABEL_NUMBER && io_class_of_number(number, &label)) return append(to, label);
-    return refuse_label(to, line_number, "a label that is no class", line, end,
+    return refuse_label(to, line_number, "a label that is not a class", line, end,
                         kind == LABEL_NUMBER ? io_class_remedy(number)
                                              : "the first one is a number: write numbers, or names, for all");
 }
@@ -157,7 +157,7 @@ static sp_status read_label(label_reader *to, int64_t line_number, const char *l
     if (status != SP_OK) return status;
     if (kind == LABEL_UNKNOWN) return append_unknown(to, 1);
     if (kind == LABEL_NUMBER && *line == '+') /* +1 and -1 would be a class and none */
-        return refuse_label(to, line_number, "a label that is no class", line, end, "number the classes from 0");
+        return refuse_label(to, line_number, "a label that is not a class", line, end, "number the classes from 0");
     if (kind == LABEL_NAME && is_row_of_numbers(line, end))
         return refuse_label(to, line_number, "several numbers", line, end,
                             "write the class alone, in the order of the nodes");
@@ -279,7 +279,7 @@ static sp_status take_labels(sp_context *context, const char *path, io_array *ar
         const double number = number_at(array, i);
         int32_t *label = &classes->labels[i];
         if (!io_class_of_number(number, label))
-            return sp_fail(context, SP_ERROR_ARGUMENT, "%s: element %lld (from 0) is no class (got \"%.9g\"); %s",
+            return sp_fail(context, SP_ERROR_ARGUMENT, "%s: element %lld (from 0) is not a class (got \"%.9g\"); %s",
                            path, (long long)i, number, io_class_remedy(number));
         if (*label >= classes->classes) classes->classes = (int64_t)*label + 1;
     }

@@ -26,7 +26,7 @@ static bool read_row(io_slice *slice, char *line, char *line_end)
         if (col == slice->state->cols)
             return io_slice_fail(slice, "more numbers than in the first row", at, stop, "rows have equal lengths");
         if (stop == at || io_parse_decimal(at, stop, &value) != stop)
-            return io_slice_fail(slice, "a feature that is no number", at, stop,
+            return io_slice_fail(slice, "a feature that is not a number", at, stop,
                                  col == 0 ? "write numbers alone, without names of nodes" : "write numbers");
         if (!(fabs(value) <= FLT_MAX))
             return io_slice_fail(slice, "a feature that is too large", at, stop, "write numbers below 3.4e38");

@@ -119,7 +119,7 @@ static int64_t find_node(const labeller *l, field word)
 static sp_status alien(const labeller *l, field word)
 {
     if (l->options->skip_unknown) return SP_OK;
-    return fail(l, l->graph->nodes == 0 ? "the graph has no nodes" : "this is no node of the graph", word,
+    return fail(l, l->graph->nodes == 0 ? "the graph has no nodes" : "this is not a node of the graph", word,
                 l->graph->names.count > 0 ? "write its names (--unknown drop passes over others)"
                                             : "write its numbers as the graph's file has them (--unknown drop passes "
                                               "over others)");
@@ -167,7 +167,7 @@ static sp_status find_group(labeller *l, field label, int32_t *group)
         return status;
     }
     if (!is_whole(label))
-        return fail(l, "the label is no whole number, and those before were", label,
+        return fail(l, "the label is not a whole number, and those before were", label,
                     "write numbers only, or names that are none");
     if (!io_parse_index(label.begin + (*label.begin == '+'), label.end, (int64_t)INT32_MAX - 1 + base, &number))
         return fail(l, "the label is too large", label, "labels are below 2147483647");
@@ -314,7 +314,7 @@ static sp_status read_pair(labeller *l, const pair_line *pair)
     if (pair->count == PAIR_FIELDS) {
         const field w = pair->words[2];
         if (io_parse_decimal(w.begin, w.end, &weight) != w.end || !(weight >= -DBL_MAX && weight <= DBL_MAX))
-            return fail(l, "the weight of a membership is no number", w, "write NODE LABEL [WEIGHT]");
+            return fail(l, "the weight of a membership is not a number", w, "write NODE LABEL [WEIGHT]");
     }
     sp_status status = find_group(l, pair->words[1], &group);
     return status == SP_OK && group >= 0 ? io_add_member(l, node, group, weight) : status;

@@ -32,7 +32,7 @@ static sp_status read_native(labeller *l, io_source *source, io_labelling *label
             const int64_t id = clusters.ids ? clusters.ids[clusters.heads[e]] : clusters.heads[e];
             const int64_t node = io_node_of_id(l->graph, id);
             if (node < 0)
-                TRY(sp_fail(l->context, SP_ERROR_ARGUMENT, "%s: row %lld is no node of the graph", l->name,
+                TRY(sp_fail(l->context, SP_ERROR_ARGUMENT, "%s: row %lld is not a node of the graph", l->name,
                             (long long)id));
             TRY(io_add_member(l, node, clusters.tails[e], io_arc_weight(&clusters, e)));
         }

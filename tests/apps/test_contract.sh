@@ -500,18 +500,18 @@ bad 'a negative one among names' 'bad.labels:3: the label is negative .*"-2".*-1
 bad 'an empty label' 'bad.labels:2: a node without a label .*-1 for no label' '1\tx\n2\t\n3\ty\n4\ty\n' --labels pairs
 bad 'a large label' 'bad.labels:1: the label is too large .*"2147483648"' '2147483648\n1\n1\n1\n'
 bad 'a huge label' 'bad.labels:1: the label is too large' '99999999999999999999999\n1\n1\n1\n' --compact
-bad 'a label that is no number' 'bad.labels:2: the label is no whole number' '1\nx\n1\n1\n'
-bad 'an unknown node' 'bad.labels:2: this is no node .*"5"' '1 1\n5 1\n2 1\n1 1\n'
-bad 'node 0' 'bad.labels:1: this is no node .*"0"' '0 1\n1 1\n2 1\n1 1\n'
-bad 'a weight that is no number' 'bad.labels:1: the weight of a membership' '1 1 x\n' --labels pairs
+bad 'a label that is not a number' 'bad.labels:2: the label is not a whole number' '1\nx\n1\n1\n'
+bad 'an unknown node' 'bad.labels:2: this is not a node .*"5"' '1 1\n5 1\n2 1\n1 1\n'
+bad 'node 0' 'bad.labels:1: this is not a node .*"0"' '0 1\n1 1\n2 1\n1 1\n'
+bad 'a weight that is not a number' 'bad.labels:1: the weight of a membership' '1 1 x\n' --labels pairs
 bad 'a node alone' 'bad.labels:2: a node without a label' '1 1\n2\n3 1\n4 1\n' --labels pairs
 bad 'no labels' 'bad.labels:1: 0 labels, but the graph has 4 nodes' ''
 bad 'a NUL byte' 'bad.labels:2: the line holds a NUL byte' '1\n\0\n'
 bad 'a clustering of another graph' 'bad.labels: a clustering of 3 nodes, but the graph has 4' \
     '(mclheader\nmcltype matrix\ndimensions 3x1\n)\n(mclmatrix\nbegin\n0 0 1 2 $\n)\n'
 graph=g.abc
-bad 'an unknown name' 'bad.labels:3: this is no node .*"e"' 'a x\nb x\ne y\nd y\n'
-bad 'an unknown name in a cluster' 'bad.labels:2: this is no node .*"e"' 'a\tb\tc\nd\te\n'
+bad 'an unknown name' 'bad.labels:3: this is not a node .*"e"' 'a x\nb x\ne y\nd y\n'
+bad 'an unknown name in a cluster' 'bad.labels:2: this is not a node .*"e"' 'a\tb\tc\nd\te\n'
 bad 'labels without order' 'a label a line for nodes that have names .*"a"' '1\n1\n2\n2\n'
 graph=
 refuses() { # refuses NAME PATTERN TEXT ARGUMENTS...: such a graph is refused
@@ -524,7 +524,7 @@ refuses 'a matrix that is not square' 'bad.graph:2: rows and columns differ' \
     '%%MatrixMarket matrix coordinate real general\n4 3 0\n'
 refuses 'a truncated matrix' 'bad.graph:3: 1 entries, but the header says 2' \
     '%%MatrixMarket matrix coordinate real general\n4 4 2\n1 1 1\n'
-refuses 'a neighbour that is no node' 'bad.graph:3: a neighbour that is no node .*"3"' '2 1\n2\n3\n' --from metis
+refuses 'a neighbour that is not a node' 'bad.graph:3: a neighbour that is not a node .*"3"' '2 1\n2\n3\n' --from metis
 refuses 'METIS with an edge in one line' 'bad.graph:2: node 1 names node 2, but that does not name it in line 3' '3 1\n2\n3\n\n' --from metis
 refuses 'METIS with too few edges' 'bad.graph:3: 2 neighbours, but the header says 2 edges' '2 2\n2\n1\n' --from metis
 refuses 'METIS without a header' 'bad.graph:1: no header of a METIS graph' 'a b\n' --from metis
@@ -577,7 +577,7 @@ no_work() { # what is refused for the labels alone is, before a device is opened
             --device cuda:99
 }
 ok 'before the work' no_work
-ok 'METIS takes no fractions' fails 1 'no whole number' <(printf 'p q .5\n') pq -o X --to metis
+ok 'METIS takes no fractions' fails 1 'not a whole number' <(printf 'p q .5\n') pq -o X --to metis
 ok 'METIS is undirected' fails 1 'no opposite' g.mtx halves -o X --to metis --loops drop
 ok 'one pass needs one label' fails 1 'several groups' g.abc overlap -o X --to abc --engine fused
 ok 'a group called as a kept node' fails 1 'called "b".*unlabelled drop' g.abc <(printf 'a b\nc d\nd d\n') -o X --to abc \

@@ -144,20 +144,20 @@ refused 'no labels' labels.txt - 'd: there is no labels.\*'
 with graph.tsv '0 1\n'; cp d/graph.tsv d/graph.csv
 ok 'two graphs' fails 1 'd: there are graph.csv and graph.tsv; keep one' convert d X
 refused 'a node that is none' graph.tsv '0 1\n1 3\n' \
-    'd/graph.tsv:2: an end of an edge that is no node \(got "3"\); nodes are whole numbers from 0 to 2$'
+    'd/graph.tsv:2: an end of an edge that is not a node \(got "3"\); nodes are whole numbers from 0 to 2$'
 refused 'a graph that is not square' graph.mtx '%%%%MatrixMarket matrix coordinate pattern general\n3 4 0\n' \
     'd/graph.mtx:2: rows and columns differ'
 refused 'a graph of another size' graph.mtx '%%%%MatrixMarket matrix coordinate pattern general\n4 4 0\n' \
     'd/graph.mtx: 4 nodes, but there are 3 rows of features'
-refused 'too few rows of features' features.csv '1\n2\n' 'd/graph.tsv:2: an end of an edge that is no node'
+refused 'too few rows of features' features.csv '1\n2\n' 'd/graph.tsv:2: an end of an edge that is not a node'
 refused 'too many rows of features' features.csv '1\n2\n3\n4\n' 'd/labels.txt: 3 labels for 4 nodes'
 refused 'rows of unequal length' features.csv '1,2\n3\n' 'd/features.csv:2: fewer numbers'
-refused 'NaN among features' features.csv '1\nnan\n3\n' 'd/features.csv:2: a feature that is no number \(got "nan"\)'
+refused 'NaN among features' features.csv '1\nnan\n3\n' 'd/features.csv:2: a feature that is not a number \(got "nan"\)'
 refused 'names of nodes among features' features.csv 'name,x\na,1\nb,2\nc,0\n' \
-    'd/features.csv:2: a feature that is no number \(got "a"\); write numbers alone, without names of nodes$'
-refused 'a negative label' labels.txt '0\n-2\n1\n' 'd/labels.txt:2: a label that is no class \(got "-2"\)'
-refused 'two classes by signs' labels.txt '-1\n+1\n-1\n' 'd/labels.txt:2: a label that is no class \(got "\+1"\)'
-refused 'a label that is no class' labels.txt '0\n70000\n1\n' 'd/labels.txt:2: a label that is no class'
+    'd/features.csv:2: a feature that is not a number \(got "a"\); write numbers alone, without names of nodes$'
+refused 'a negative label' labels.txt '0\n-2\n1\n' 'd/labels.txt:2: a label that is not a class \(got "-2"\)'
+refused 'two classes by signs' labels.txt '-1\n+1\n-1\n' 'd/labels.txt:2: a label that is not a class \(got "\+1"\)'
+refused 'a label that is not a class' labels.txt '0\n70000\n1\n' 'd/labels.txt:2: a label that is not a class'
 refused 'too few labels' labels.txt '0\n1\n' \
     'd/labels.txt: 2 labels for 3 nodes; write one a node, -1 where it is unknown$'
 refused 'a heading before names' labels.csv 'label\nred\nred\nblue\n' \
@@ -167,8 +167,8 @@ refused 'nodes beside their names' labels.csv 'id,label\n0,red\n1,red\n2,blue\n'
 refused 'nodes by their names' labels.csv 'p7,red\np3,red\np5,blue\n' 'd/labels.csv: no two lines are the same'
 refused 'beside their classes' labels.txt '1 4\n2 4\n3 0\n' 'd/labels.txt:1: several numbers \(got "1 4"\); write the class'
 refused 'values in place of classes' labels.txt '0.37\n0.91\n0.12\n' \
-    'd/labels.txt:1: a label that is no class \(got "0.37"\); gnn learns classes, not values: sort these into classes'
-refused 'behind a heading and what is missing' labels.csv 'y\nNA\n0.91\n0.12\n' 'd/labels.csv:3: a label that is no class'
+    'd/labels.txt:1: a label that is not a class \(got "0.37"\); gnn learns classes, not values: sort these into classes'
+refused 'behind a heading and what is missing' labels.csv 'y\nNA\n0.91\n0.12\n' 'd/labels.csv:3: a label that is not a class'
 refused 'with decimal commas' labels.csv '0,37\n0,91\n0,12\n' 'd/labels.csv:1: several numbers \(got "0,37"\)'
 refused 'an empty line too many' labels.txt '0\n\n1\n1\n' \
     'd/labels.txt: 4 labels for 3 nodes; .*; an empty line between two others is an unknown label$'
@@ -374,7 +374,7 @@ PY
         says nodes=60 edges=360 sparse=true split=null qbench'
     ok 'with dense attributes' eval 'status 0 convert dense.npz qdense && cmp qdense/features.npy q32/features.npy'
     ok 'NaN' fails 1 'pnan/features.npy: row 17 \(from 0\) has a number that is not finite' convert pnan X
-    ok 'a negative label' fails 1 'pnegative/labels.npy: element 9 \(from 0\) is no class' convert pnegative X
+    ok 'a negative label' fails 1 'pnegative/labels.npy: element 9 \(from 0\) is not a class' convert pnegative X
     ok 'a wrong number of rows' fails 1 'prows/graph.npz: 60 nodes, but there are 59 rows' convert prows X
     ok 'a wrong checksum' fails 1 'pwrong/graph.npz: data.npy: (the checksum is wrong|damaged data)' convert pwrong X
     ok 'a cut archive' fails 1 'pcut/graph.npz: the archive has no end; the file is truncated' convert pcut X
@@ -383,8 +383,8 @@ PY
     ok 'in a class map' eval 'status 0 convert gapsaint qgapsaint && cmp qgaps/labels.npy qgapsaint/labels.npy'
     ok 'in an archive' eval 'status 0 convert gaps.npz qgapsbench && cmp qgaps/labels.npy qgapsbench/labels.npy'
     ok 'values in place of classes' fails 1 \
-        'pvalues/labels.npy: element 0 \(from 0\) is no class \(got "-?0\.[0-9]*"\); gnn learns classes' convert pvalues X
-    ok 'in an archive, too' fails 1 'values.npz: element 0 \(from 0\) is no class' convert values.npz X
+        'pvalues/labels.npy: element 0 \(from 0\) is not a class \(got "-?0\.[0-9]*"\); gnn learns classes' convert pvalues X
+    ok 'in an archive, too' fails 1 'values.npz: element 0 \(from 0\) is not a class' convert values.npz X
     ok 'Python objects' fails 1 'pobject/labels.npy: elements that are not read' convert pobject X
     ok 'a rectangle' fails 1 'prect/graph.npz: 60 rows and 50 columns' convert prect X
     cp csc.npz p32/graph.npz

@@ -101,7 +101,7 @@ CONTEXT_TEST(gzip_padding_is_skipped_and_garbage_refused, 0, 1)
     ck_assert_str_eq(arcs_of(&graph), "a>b:1");
     io_graph_free(context, &graph);
     packed[size + 20] = 'x';
-    expect_failure(packed, size + 50, automatic, "in: bytes that are no gzip data follow");
+    expect_failure(packed, size + 50, automatic, "in: bytes that are not gzip data follow");
 }
 
 TEST(errors_inside_compressed_data_have_the_line_of_the_text)

@@ -141,9 +141,9 @@ TEST(bad_labels_are_refused_by_line)
     expect_label_error(four_numbers, "1\n1\n2147483648\n1\n", from_one,
                        "l:3: the label is too large (got \"2147483648\")");
     expect_label_error(four_numbers, "1\nx\n1\n1\n", from_one,
-                       "l:2: the label is no whole number, and those before were");
-    expect_label_error(four_numbers, "1 1\n5 1\n", from_one, "l:2: this is no node of the graph (got \"5\")");
-    expect_label_error(four_names, "a x\ne x\nb x\n", from_one, "l:2: this is no node of the graph (got \"e\")");
+                       "l:2: the label is not a whole number, and those before were");
+    expect_label_error(four_numbers, "1 1\n5 1\n", from_one, "l:2: this is not a node of the graph (got \"5\")");
+    expect_label_error(four_names, "a x\ne x\nb x\n", from_one, "l:2: this is not a node of the graph (got \"e\")");
     expect_labels(four_names, "a x\ne y\nb x\n", loose, "0 0 - -|x");
     expect_labels(four_names, "a\te\tb\nc\td\n", loose, "0 0 1 1");
     expect_label_error(four_names, "1\n1\n2\n2\n", from_one,
@@ -156,11 +156,11 @@ TEST(bad_labels_are_refused_by_line)
     const io_label_options pairs = {.format = IO_LABELS_PAIRS, .base = 1};
     expect_label_error(four_names, "a x\nb\n", pairs, "l:2: a node without a label (got \"b\")");
     expect_label_error(four_names, "a x 1 2\n", pairs, "l:1: too many fields");
-    expect_label_error(four_names, "a x nan\n", pairs, "l:1: the weight of a membership is no number (got \"nan\")");
+    expect_label_error(four_names, "a x nan\n", pairs, "l:1: the weight of a membership is not a number (got \"nan\")");
     expect_label_error(four_names, "(mclheader\nmcltype matrix\ndimensions 3x1\n)\n(mclmatrix\nbegin\n)\n", from_one,
                        "l: a clustering of 3 nodes, but the graph has 4");
     expect_label_error(five_seven, "(mclheader\nmcltype matrix\ndimensions 2x1\n)\n(mclmatrix\nbegin\n0 0 $\n)\n",
-                       from_one, "l: row 0 is no node of the graph");
+                       from_one, "l: row 0 is not a node of the graph");
 }
 
 const test_entry labels_tests[] = {

@@ -45,7 +45,7 @@ TEST(matrix_market_lies_are_refused)
     expect_error("", as(IO_MTX), "in:1: no Matrix Market banner");
     expect_error("%%MatrixMarket matrix array real general\n2 2\n", automatic, "in:1: only the coordinate form");
     expect_error("%%MatrixMarket matrix coordinate complex general\n2 2 0\n", automatic,
-                 "in:1: a field that is no weight");
+                 "in:1: a field that is not a weight");
     expect_error("%%MatrixMarket matrix coordinate real hermitian\n2 2 0\n", automatic, "in:1: an unknown symmetry");
     expect_error(GENERAL "% only\n", automatic, "in:3: the file ends before its size line");
     expect_error(GENERAL "2 2\n", automatic, "in:2: no size line");
@@ -114,9 +114,9 @@ TEST(metis_lies_are_refused)
     expect_error("3 2 2\n", as(IO_METIS), "in:1: no header of a METIS graph");
     expect_error("3 2 011 9999999\n", as(IO_METIS), "in:1: no header of a METIS graph");
     expect_error("9999999999 2\n", as(IO_METIS), "in:1: no header of a METIS graph");
-    expect_error("2 1\n2\n3\n", as(IO_METIS), "in:3: a neighbour that is no node (got \"3\")");
-    expect_error("2 1\n2\n0\n", as(IO_METIS), "in:3: a neighbour that is no node");
-    expect_error("2 1\n2\n-1\n", as(IO_METIS), "in:3: a neighbour that is no node");
+    expect_error("2 1\n2\n3\n", as(IO_METIS), "in:3: a neighbour that is not a node (got \"3\")");
+    expect_error("2 1\n2\n0\n", as(IO_METIS), "in:3: a neighbour that is not a node");
+    expect_error("2 1\n2\n-1\n", as(IO_METIS), "in:3: a neighbour that is not a node");
     expect_error("2 1 1\n2 1\n1\n", as(IO_METIS), "in:3: a neighbour without a weight");
     expect_error("2 1 1\n2 1\n1 x\n", as(IO_METIS), "in:3: the weight is not a number");
     expect_error("2 1 10\nx 2\n1 1\n", as(IO_METIS), "in:2: a size or weight of the node");

@@ -176,7 +176,7 @@ CONTEXT_TEST(metis_writing_refuses_what_metis_has_not, 0, 1)
     ck_assert_ptr_nonnull(strstr(sp_last_error(context), "the edge from 1 to 2 has no opposite of the same weight"));
     values[0] = 0.5f;
     ck_assert_int_ne(io_write_graph(context, path_of("out"), &m, &options), SP_OK);
-    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "no whole number above 0"));
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "not a whole number above 0"));
     m.col_indices = loops;
     ck_assert_int_ne(io_write_graph(context, path_of("out"), &m, &options), SP_OK);
     ck_assert_ptr_nonnull(strstr(sp_last_error(context), "is a loop"));

@@ -97,13 +97,13 @@ CONTEXT_TEST(features_that_are_none_are_refused, 0, 1)
     static const struct { const char *text, *sentence; } cases[] = {
         {"1,2\n3\n", ":2: fewer numbers than in the first row (got \"3\")"},
         {"1,2\n3,4,5\n", ":2: more numbers than in the first row (got \"5\")"},
-        {"1,2\n\n3,x\n", ":3: a feature that is no number (got \"x\")"},
-        {"1,2\n3,nan\n", ":2: a feature that is no number (got \"nan\")"},
-        {"nan,1\n2,3\n", ":1: a feature that is no number (got \"nan\")"},
-        {"x,1\n2,3\n", ":1: a feature that is no number (got \"x\")"},
-        {"1,2\n3,\n", ":2: a feature that is no number (got \"\")"},
-        {"1,2\n,3\n", ":2: a feature that is no number (got \"\")"},
-        {"a,b\n1,2\nc,d\n", ":3: a feature that is no number (got \"c\")"},
+        {"1,2\n\n3,x\n", ":3: a feature that is not a number (got \"x\")"},
+        {"1,2\n3,nan\n", ":2: a feature that is not a number (got \"nan\")"},
+        {"nan,1\n2,3\n", ":1: a feature that is not a number (got \"nan\")"},
+        {"x,1\n2,3\n", ":1: a feature that is not a number (got \"x\")"},
+        {"1,2\n3,\n", ":2: a feature that is not a number (got \"\")"},
+        {"1,2\n,3\n", ":2: a feature that is not a number (got \"\")"},
+        {"a,b\n1,2\nc,d\n", ":3: a feature that is not a number (got \"c\")"},
         {"1,1e39\n", ":1: a feature that is too large (got \"1e39\")"},
         {"a,b\n", ": no features"},
         {"", ": no features"},
@@ -232,11 +232,12 @@ CONTEXT_TEST(floats_of_numpy_are_classes_where_they_are_whole, 0, 1)
         const char *type, *shape, *sentence;
         const void *values;
         size_t count;
-    } bad[] = {{"<f4", "(5,)", ": element 4 (from 0) is no class (got \"2.5\"); gnn learns classes", narrow, 20},
-               {"<f8", "(5,)", ": element 4 (from 0) is no class (got \"0.37\"); gnn learns classes", wide, 40},
-               {"<f8", "(1,)", ": element 0 (from 0) is no class (got \"65536\"); number the classes", wide + 5, 8},
-               {"<f8", "(1,)", ": element 0 (from 0) is no class (got \"-2\"); number the classes", wide + 6, 8},
-               {"<f8", "(1,)", ": element 0 (from 0) is no class (got \"1e+300\"); number the classes", wide + 7, 8}};
+    } bad[] = {{"<f4", "(5,)", ": element 4 (from 0) is not a class (got \"2.5\"); gnn learns classes", narrow, 20},
+               {"<f8", "(5,)", ": element 4 (from 0) is not a class (got \"0.37\"); gnn learns classes", wide, 40},
+               {"<f8", "(1,)", ": element 0 (from 0) is not a class (got \"65536\"); number the classes", wide + 5, 8},
+               {"<f8", "(1,)", ": element 0 (from 0) is not a class (got \"-2\"); number the classes", wide + 6, 8},
+               {"<f8", "(1,)", ": element 0 (from 0) is not a class (got \"1e+300\"); number the classes", wide + 7,
+                8}};
     for (size_t c = 0; c < COUNT(good); c++) {
         const bytes file = array_of(good[c].type, "False", good[c].shape, good[c].values, good[c].count);
         expect_classes(context, file_of("l.npy", file.at, file.count), good[c].expected);
@@ -265,20 +266,20 @@ CONTEXT_TEST(classes_of_numpy_have_one_dimension_or_two, 0, 1)
 CONTEXT_TEST(what_is_no_class_is_refused, 0, 1)
 {
     static const struct { const char *text, *sentence; } cases[] = {
-        {"0\n-2\n", ":2: a label that is no class (got \"-2\")"},
-        {"0\nx\n", ":2: a label that is no class (got \"x\")"},
-        {"0\n1.5\n", ":2: a label that is no class (got \"1.5\"); gnn learns classes, not values"},
-        {"0.37\n0.91\n", ":1: a label that is no class (got \"0.37\"); gnn learns classes, not values"},
-        {"y\nNA\n0.37\n", ":3: a label that is no class (got \"0.37\")"},
+        {"0\n-2\n", ":2: a label that is not a class (got \"-2\")"},
+        {"0\nx\n", ":2: a label that is not a class (got \"x\")"},
+        {"0\n1.5\n", ":2: a label that is not a class (got \"1.5\"); gnn learns classes, not values"},
+        {"0.37\n0.91\n", ":1: a label that is not a class (got \"0.37\"); gnn learns classes, not values"},
+        {"y\nNA\n0.37\n", ":3: a label that is not a class (got \"0.37\")"},
         {"0,37\n0,91\n", ":1: several numbers (got \"0,37\"); write the class alone"},
         {"red\n5 3\n", ":2: several numbers (got \"5 3\")"},
-        {"-3.0\n", ":1: a label that is no class (got \"-3.0\"); number the classes from 0"},
-        {"1.0\nalpha\n", ":2: a label that is no class (got \"alpha\"); the first one is a number"},
+        {"-3.0\n", ":1: a label that is not a class (got \"-3.0\"); number the classes from 0"},
+        {"1.0\nalpha\n", ":2: a label that is not a class (got \"alpha\"); the first one is a number"},
         {"p7,red\np3,red\np5,blue\n", ": no two lines are the same, as in a table of nodes and classes"},
         {"node\tclass\np7\tred\np3\tred\np5\tblue\n", ": no two lines are the same"},
-        {"%%MatrixMarket matrix array real general\n2 1\n1\n0.5\n", ": element 1 (from 0) is no class"},
-        {"0\n65536\n", ":2: a label that is no class (got \"65536\")"},
-        {"0\n99999999999999999999\n", ":2: a label that is no class"},
+        {"%%MatrixMarket matrix array real general\n2 1\n1\n0.5\n", ": element 1 (from 0) is not a class"},
+        {"0\n65536\n", ":2: a label that is not a class (got \"65536\")"},
+        {"0\n99999999999999999999\n", ":2: a label that is not a class"},
         {"", ": no labels"},
         {"%%MatrixMarket matrix array integer general\n1 2\n1\n2\n", ": row 0 (from 0) has a number other"},
     };
@@ -290,7 +291,7 @@ CONTEXT_TEST(what_is_no_class_is_refused, 0, 1)
     }
     const bytes negative = array_of("|i1", "False", "(2,)", "\0\xfe", 2);
     const char *path = file_of("l.npy", negative.at, negative.count);
-    failed(context, io_read_classes(context, path, NULL, &classes), path, ": element 1 (from 0) is no class");
+    failed(context, io_read_classes(context, path, NULL, &classes), path, ": element 1 (from 0) is not a class");
     const bytes cube = array_of("|i1", "False", "(1, 1, 1)", "\0", 1);
     path = file_of("l.npy", cube.at, cube.count);
     failed(context, io_read_classes(context, path, NULL, &classes), path, ": 3 dimensions");

@@ -70,11 +70,11 @@ CONTEXT_TEST(graphs_are_read_from_binary_files, 0, 2)
 CONTEXT_TEST(what_is_no_graph_of_numbered_nodes_is_refused, 0, 1)
 {
     static const struct { const char *name, *text, *sentence; } cases[] = {
-        {"g.tsv", "0 1\n1 3\n", ":2: an end of an edge that is no node (got \"3\")"},
-        {"g.tsv", "0 1\n1 -1\n", ":2: an end of an edge that is no node (got \"-1\")"},
-        {"g.tsv", "0 1\n1\n", ":2: an end of an edge that is no node (got \"\")"},
-        {"g.tsv", "a 1\n0 1\n", ":1: an end of an edge that is no node (got \"a\")"},
-        {"g.tsv", "0 1\na b\n", ":2: an end of an edge that is no node (got \"a\")"},
+        {"g.tsv", "0 1\n1 3\n", ":2: an end of an edge that is not a node (got \"3\")"},
+        {"g.tsv", "0 1\n1 -1\n", ":2: an end of an edge that is not a node (got \"-1\")"},
+        {"g.tsv", "0 1\n1\n", ":2: an end of an edge that is not a node (got \"\")"},
+        {"g.tsv", "a 1\n0 1\n", ":1: an end of an edge that is not a node (got \"a\")"},
+        {"g.tsv", "0 1\na b\n", ":2: an end of an edge that is not a node (got \"a\")"},
         {"g.tsv", "0 1 2 3\n", ":1: too many fields (got \"3\")"},
         {"g.tsv", "0 1 -2\n", ":1: the weight is negative"},
         {"g.tsv", "0 1 nan\n", ":1: the weight is not a number"},
@@ -120,14 +120,14 @@ CONTEXT_TEST(class_maps_that_are_none_are_refused, 0, 1)
     static const struct { const char *text, *sentence; } cases[] = {
         {"", ":1: no object"},
         {"{\"0\": 1", ":1: no comma and no end"},
-        {"{\"0\": 1,\n\"2\": 1}", ":2: this is no node of the graph"},
+        {"{\"0\": 1,\n\"2\": 1}", ":2: this is not a node of the graph"},
         {"{\"0\": 1, \"0\": 1}", ":1: a node that is there twice"},
         {"{\"0\": 1}", ": 1 nodes, but the graph has 2"},
         {"{\"0\": 1, \"1\": 1} x", ":1: something follows the object"},
-        {"{\"0\": 1, \"1\": 70000}", ":1: a label that is no class (got \"70000}\"); number the classes"},
-        {"{\"0\": 1,\n\"1\": 0.37}", ":2: a label that is no class (got \"0.37}\"); gnn learns classes"},
-        {"{\"0\": 1, \"1\": -2}", ":1: a label that is no class (got \"-2}\"); number the classes"},
-        {"{\"0\": 1, \"1\": \"red\"}", ":1: a class that is no number (got \"\"red\"}\")"},
+        {"{\"0\": 1, \"1\": 70000}", ":1: a label that is not a class (got \"70000}\"); number the classes"},
+        {"{\"0\": 1,\n\"1\": 0.37}", ":2: a label that is not a class (got \"0.37}\"); gnn learns classes"},
+        {"{\"0\": 1, \"1\": -2}", ":1: a label that is not a class (got \"-2}\"); number the classes"},
+        {"{\"0\": 1, \"1\": \"red\"}", ":1: a class that is not a number (got \"\"red\"}\")"},
         {"{\"0\": 1, \"1\": 7", ":1: no comma and no end"},
         {"{\"0\": [NaN], \"1\": [1]}", ":1: an element that is not 0 or 1"},
         {"{\"0\": 1, \"1\": [1]}", ":1: numbers and lists are mixed"},
@@ -148,7 +148,7 @@ CONTEXT_TEST(class_maps_that_are_none_are_refused, 0, 1)
 CONTEXT_TEST(roles_are_read_and_refused, 0, 1)
 {
     static const struct { const char *text, *sentence; } cases[] = {
-        {"{\"tr\": [0, 3]}", ":1: this is no node of the graph (got \"3]}\")"},
+        {"{\"tr\": [0, 3]}", ":1: this is not a node of the graph (got \"3]}\")"},
         {"{\"tr\": [0],\n\"va\": [0]}", ": node 0 has two roles"},
         {"{\"train\": [0]}", ":1: no role"},
         {"{\"tr\": 0}", ":1: no list"},

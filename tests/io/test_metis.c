@@ -201,7 +201,8 @@ static void expect_error(const char *text, const char *beginning)
 
 TEST(wrong_sizes_and_weights_of_nodes_are_refused)
 {
-    expect_error("2 1 010\n-1 2\n1 1\n", "in:2: a size or weight of the node that is no whole number from 0 to 2^53");
+    expect_error("2 1 010\n-1 2\n1 1\n",
+                 "in:2: a size or weight of the node that is not a whole number from 0 to 2^53");
     expect_error("2 1 010\n1 2\n1.5 1\n", "in:3: a size or weight of the node");
     expect_error("2 1 010\n1 2\n9007199254740993 1\n", "in:3: a size or weight of the node");
     expect_error("2 1 010 3\n7 8\n1 2 3 1\n", "in:2: a size or weight of the node");
@@ -363,7 +364,7 @@ TEST(what_is_wrong_is_said_with_nodes_and_lines)
     expect_error("2 2\n2 2\n1 1\n", "in:2: node 1 names node 2 twice; METIS graphs have no parallel edges");
     expect_error("3 3\n2\n3 1 3\n2 2\n", "in:3: node 2 names node 3 twice; METIS graphs have no parallel edges");
     expect_error("2 2 001\n2 1 2 1\n1 1 1 1\n", "in:2: node 1 names node 2 twice");
-    expect_error("3 2\n2\n1 3\nx\n", "in:4: a neighbour that is no node");
+    expect_error("3 2\n2\n1 3\nx\n", "in:4: a neighbour that is not a node");
     expect_error("4 2\n2\n\n4\nx\n", "in:2: node 1 names node 2, but that does not name it in line 3");
     expect_error("4 2\n2 2\n1\n4\nx\n", "in:2: node 1 names node 2 twice");
     expect_error("2 1\n2 2\n1\n1\n", "in:2: node 1 names node 2 twice");
