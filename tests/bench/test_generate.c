@@ -54,8 +54,7 @@ TEST(threads_do_not_matter_and_seeds_do)
         sp_csr_free(many, &b);
         sp_csr_free(one, &c);
     }
-    sp_context_destroy(one);
-    sp_context_destroy(many);
+    test_end(one, many);
 }
 
 /* Large enough that the rows are really shared out. */
@@ -68,8 +67,7 @@ TEST(threads_do_not_matter_for_large_matrices)
     test_same(&a, &b, 4);
     sp_csr_free(one, &a);
     sp_csr_free(many, &b);
-    sp_context_destroy(one);
-    sp_context_destroy(many);
+    test_end(one, many);
 }
 
 CONTEXT_TEST(symmetric_kinds_have_symmetric_values, 0, 1)

@@ -140,8 +140,7 @@ static void check_memory(const shape *s, sp_value_type type, const char *text, s
     test_expect(l.heap.peak_bytes <= most + (1 << 20) * threads, "%d threads: a matrix of %lld arcs takes %lld "
                 "bytes instead of %lld", threads, (long long)arcs, (long long)l.heap.peak_bytes, (long long)most);
     sp_csr_free(context, &matrix);
-    io_graph_free(context, &graph);
-    sp_context_destroy(context);
+    end_graph(context, &graph);
     ck_assert_int_eq(l.heap.live_bytes, 0);
 }
 
@@ -200,8 +199,7 @@ TEST(a_native_column_of_repeated_entries_is_settled_in_time)
                 (double)l.heap.peak_bytes / (double)at, at);
     ck_ok(context, io_graph_spread(context, &graph));
     ck_assert(graph.heads[6] == 7 && io_arc_weight(&graph, 6) == 2 && io_arc_weight(&graph, 5) == 1);
-    io_graph_free(context, &graph);
-    sp_context_destroy(context);
+    end_graph(context, &graph);
     free(text);
 }
 
@@ -219,8 +217,7 @@ TEST(mixed_triangles_take_no_more_memory_than_promised)
     ck_ok(context, io_read_memory(context, "in", text, at, &automatic, 0, &graph));
     test_expect(l.heap.peak_bytes <= 4 * (int64_t)at + l.constant, "%.2f times %zu bytes",
                 (double)l.heap.peak_bytes / (double)at, at);
-    io_graph_free(context, &graph);
-    sp_context_destroy(context);
+    end_graph(context, &graph);
     free(text);
 }
 
@@ -256,8 +253,7 @@ TEST(label_readers_take_no_more_memory_than_promised)
                 (double)heap.peak_bytes / (double)at, at);
     io_source_close(source);
     io_labelling_free(context, &labelling);
-    io_graph_free(context, &graph);
-    sp_context_destroy(context);
+    end_graph(context, &graph);
     free(text);
 }
 

@@ -150,8 +150,7 @@ TEST(metis_nodes_are_numbered_across_slices)
                 test_expect(graph.tails[e] == (e + 1) / 2 && graph.heads[e] == (e + 1) / 2 + (e % 2 ? -1 : 1),
                             "%d threads, blocks of %zu: arc %lld is %d>%d", threads, block, (long long)e,
                             graph.tails[e], graph.heads[e]);
-            io_graph_free(context, &graph);
-            sp_context_destroy(context);
+            end_graph(context, &graph);
         }
     free(text);
 }
@@ -180,8 +179,7 @@ static void expect_tab(const char *tab, const char *arcs, const char *error)
         ck_ok(context, io_graph_spread(context, &graph));
         ck_assert_str_eq(arcs_of(&graph), arcs);
     }
-    io_graph_free(context, &graph);
-    sp_context_destroy(context);
+    end_graph(context, &graph);
 }
 
 CONTEXT_TEST(symmetric_files_hold_one_of_both_directions, 0, 1)

@@ -171,8 +171,7 @@ TEST(native_binary_is_read_and_its_lies_are_refused)
     io_graph graph = read_bytes(context, good.data, good.count, automatic);
     ck_assert_str_eq(arcs_of(&graph), "0>1:2.5 1>0:2.5");
     ck_assert(graph.format == IO_NATIVE && !graph.symmetric && graph.nodes == 2);
-    io_graph_free(context, &graph);
-    sp_context_destroy(context);
+    end_graph(context, &graph);
 
     for (size_t cut = 4; cut < good.count; cut++) expect_failure(good.data, cut, as(IO_NATIVE), "in: byte ");
     const struct { binary made; const char *message; } bad[] = {
@@ -193,8 +192,7 @@ TEST(native_binary_is_read_and_its_lies_are_refused)
     graph = read_bytes(context, good.data, good.count, lenient(IO_NATIVE));
     ck_assert_str_eq(arcs_of(&graph), "0>1:-1 1>0:2.5");
     ck_assert_int_eq(graph.negative, 1);
-    io_graph_free(context, &graph);
-    sp_context_destroy(context);
+    end_graph(context, &graph);
     good = binary_matrix(2, 2, 1, 1, 64);
     good.data[52] = 3; /* entries of the first column */
     expect_failure(good.data, good.count, automatic,

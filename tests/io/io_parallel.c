@@ -46,8 +46,7 @@ TEST(threads_and_block_sizes_change_nothing)
             }
             sp_context_destroy(context);
         }
-        io_graph_free(alone, &expected);
-        sp_context_destroy(alone);
+        end_graph(alone, &expected);
         free(text);
     }
 }
@@ -120,8 +119,7 @@ TEST(labels_of_any_length_are_told_apart)
         for (int64_t i = 0; i < lines; i++)
             test_expect(graph.tails[i] == first[drawn[2 * i]] && graph.heads[i] == first[drawn[2 * i + 1]],
                         "seed %llu: line %lld", (unsigned long long)seed, (long long)i + 1);
-        io_graph_free(context, &graph);
-        sp_context_destroy(context);
+        end_graph(context, &graph);
     }
     free_all(text, first, drawn);
 }
@@ -153,8 +151,7 @@ TEST(a_million_labels_are_numbered_by_their_first_appearance)
                 if (*id < 0) *id = seen++;
                 if ((end ? graph.heads : graph.tails)[i] != *id) ck_abort_msg("line %lld", (long long)i + 1);
             }
-        io_graph_free(context, &graph);
-        sp_context_destroy(context);
+        end_graph(context, &graph);
     }
     free_all(text, ids);
 }
@@ -212,11 +209,9 @@ TEST(long_lines_in_parts_are_the_same)
                         "seed %llu: \"%s\", in parts \"%s\"", (unsigned long long)seed, sp_last_error(alone),
                         sp_last_error(context));
             if (status == SP_OK) same_graphs(&parts, &whole);
-            io_graph_free(context, &parts);
-            sp_context_destroy(context);
+            end_graph(context, &parts);
         }
-        io_graph_free(alone, &whole);
-        sp_context_destroy(alone);
+        end_graph(alone, &whole);
     }
 }
 
@@ -334,8 +329,7 @@ TEST(the_matrix_of_packed_arcs_is_that_of_their_triples)
         ck_assert(!packed.packed && !packed.heads);
         test_free(context, &made, &expected);
         io_graph_free(context, &packed);
-        io_graph_free(context, &spread);
-        sp_context_destroy(context);
+        end_graph(context, &spread);
     }
 }
 
@@ -408,8 +402,7 @@ TEST(weights_of_f64_are_those_of_the_text)
         for (int64_t i = 0; i < graph.arcs; i++)
             test_expect(io_arc_weight(&graph, i) == weights[i], "seed %llu, arc %lld: %.17g, not %.17g",
                         (unsigned long long)seed, (long long)i, io_arc_weight(&graph, i), weights[i]);
-        io_graph_free(context, &graph);
-        sp_context_destroy(context);
+        end_graph(context, &graph);
     }
 }
 
@@ -422,8 +415,7 @@ static void expect_vast(const char *text, io_format format, int64_t line)
         ck_ok(context, io_read_memory(context, "in", text, strlen(text), &options, block, &graph));
         test_expect(graph.vast_line == line, "block %zu: line %lld, not %lld", block, (long long)graph.vast_line,
                     (long long)line);
-        io_graph_free(context, &graph);
-        sp_context_destroy(context);
+        end_graph(context, &graph);
     }
 }
 

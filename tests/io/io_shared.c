@@ -65,8 +65,7 @@ void expect_arcs(const char *text, io_read_options options, const char *arcs, in
     io_graph graph = read_text(context, text, options);
     ck_assert_str_eq(arcs_of(&graph), arcs);
     ck_assert_int_eq(graph.nodes, nodes);
-    io_graph_free(context, &graph);
-    sp_context_destroy(context);
+    end_graph(context, &graph);
 }
 
 void expect_failure(const void *bytes, size_t count, io_read_options options, const char *beginning)

@@ -3,6 +3,7 @@
 #define TESTS_IO_SHARED_H
 
 #include "files.h"
+#include "graphs.h"
 #include "arrays/npy.h"
 #include "graphs/formats.h"
 #include "nodes/nodes.h"

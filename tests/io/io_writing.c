@@ -260,8 +260,7 @@ TEST(graphs_survive_writing_and_reading_whatever_the_threads)
         io_graph_free(context, &graph);
     }
     sp_csr_free(context, &matrix);
-    sp_context_destroy(many);
-    sp_context_destroy(context);
+    test_end(many, context);
 }
 
 TEST(metis_graphs_survive_writing_and_reading)

@@ -38,8 +38,7 @@ TEST(a_byte_order_mark_is_no_part_of_the_text)
     ck_assert_int_eq(with.nodes, without.nodes);
     ck_assert_mem_eq(with.heads, without.heads, (size_t)with.arcs * sizeof *with.heads);
     io_graph_free(context, &with);
-    io_graph_free(context, &without);
-    sp_context_destroy(context);
+    end_graph(context, &without);
     free(text);
 }
 
@@ -90,8 +89,7 @@ TEST(hits_read_as_pairs_are_seen)
     io_read_options blast = as(IO_BLAST);
     io_graph graph = read_text(context, HIT, blast);
     ck_assert(!graph.blast_hits);
-    io_graph_free(context, &graph);
-    sp_context_destroy(context);
+    end_graph(context, &graph);
 #undef HIT
 }
 

@@ -8,7 +8,7 @@
 
 #include "graphs/formats.h"
 #include "graphs/metis.h"
-#include "support.h"
+#include "graphs.h"
 
 static const io_read_options metis = {.format = IO_METIS};
 
@@ -146,8 +146,7 @@ TEST(nodes_and_edges_are_read_with_all_that_they_have)
             ck_ok(context, io_read_memory(context, "in", s.text, s.count, &metis, blocks[i], &graph));
             ck_ok(context, io_graph_spread(context, &graph));
             expect_sample(&s, &graph, seed);
-            io_graph_free(context, &graph);
-            sp_context_destroy(context);
+            end_graph(context, &graph);
         }
         free_sample(&s);
     }
@@ -167,8 +166,7 @@ static void expect_numbers(const char *text, int constraints, const char *weight
             snprintf(shown + strlen(shown), 40, "%s%lld", i ? " " : "", (long long)numbers[which][i]);
         ck_assert_str_eq(shown, expected[which]);
     }
-    io_graph_free(context, &graph);
-    sp_context_destroy(context);
+    end_graph(context, &graph);
 }
 
 TEST(sizes_and_weights_of_nodes_are_kept)
@@ -232,8 +230,7 @@ TEST(weights_of_nodes_take_no_more_memory_than_promised)
         test_expect((double)heap.peak_bytes <= most, "%.2f times %zu bytes", (double)heap.peak_bytes / (double)count,
                     count);
         ck_assert(graph.node_weights[NODES - 1] == 1);
-        io_graph_free(context, &graph);
-        sp_context_destroy(context);
+        end_graph(context, &graph);
         ck_assert_int_eq(heap.live_bytes, 0);
     }
     free(text);
@@ -391,8 +388,7 @@ TEST(neighbours_named_twice_are_found_in_long_lines)
             snprintf(expected, sizeof expected, "in:2: node 1 names node %d twice", twice + 1);
             test_expect((status == SP_OK) == (twice < 0), "%d: %s", twice, sp_last_error(context));
             if (twice >= 0) ck_assert_ptr_nonnull(strstr(sp_last_error(context), expected));
-            io_graph_free(context, &graph);
-            sp_context_destroy(context);
+            end_graph(context, &graph);
         }
     }
     free(text);

@@ -389,8 +389,7 @@ TEST(interrupt_flag_ends_the_process)
     ck_assert_int_eq(mcl_iterate(context, &start, &options, NULL, NULL, &limit, &run), SP_ERROR_INTERRUPTED);
     ck_assert(test_is_marked(&limit, sizeof limit));
     test_free(host, &graph, &start);
-    sp_context_destroy(context);
-    sp_context_destroy(host);
+    test_end(context, host);
 }
 
 /* A small graph, and one with so many edges that its nodes are renumbered. */
@@ -501,8 +500,7 @@ TEST(every_node_has_one_cluster_on_any_device)
         mcl_clustering_free(context, &clustering);
         sp_csr_free(host, &graph);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
+    test_end(context, host);
 }
 
 static const test_entry tests[] = {

@@ -213,8 +213,7 @@ TEST(threads_do_not_change_the_result)
         sp_csr_free(two, &b);
     }
     sp_csr_free(one, &graph);
-    sp_context_destroy(one);
-    sp_context_destroy(two);
+    test_end(one, two);
 }
 
 CONTEXT_TEST(rand_keeps_about_the_share_asked_for, 0, 2)

@@ -132,6 +132,11 @@ sp_context *test_context(int device, int threads)
     return test_context_with(device, (sp_context_options){.threads = threads});
 }
 
+void test_end_contexts(sp_context *const *contexts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) sp_context_destroy(contexts[i]);
+}
+
 sp_space test_space(const sp_context *context) { return sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST; }
 
 /* ---- random matrices ----------------------------------------------------------------------------------- */

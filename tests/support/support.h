@@ -84,6 +84,9 @@ bool test_is_brief(void);
 sp_context *test_context(int device, int threads);
 /* The same with other options; .device is not used. */
 sp_context *test_context_with(int device, sp_context_options options);
+/* Destroys several. */
+#define test_end(...) test_end_contexts((sp_context *[]){__VA_ARGS__}, COUNT(((sp_context *[]){__VA_ARGS__})))
+void test_end_contexts(sp_context *const *contexts, size_t count);
 /* Where it computes. */
 sp_space test_space(const sp_context *context);
 

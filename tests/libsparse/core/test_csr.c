@@ -251,8 +251,7 @@ TEST(transpose_does_not_depend_on_threads)
         test_free(one, &a, &b);
         test_free(three, &again, &back);
     }
-    sp_context_destroy(one);
-    sp_context_destroy(three);
+    test_end(one, three);
 }
 
 DEVICE_TEST(transpose_is_the_same_in_either_space, _i, 1)

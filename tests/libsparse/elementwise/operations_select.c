@@ -118,8 +118,7 @@ TEST(blocks_of_a_product_keep_their_k_largest)
         sp_csr *all[] = {&a, &b, &whole, &expected, &mask};
         for (int i = 0; i < 5; i++) sp_csr_free(context, all[i]);
     }
-    sp_context_destroy(limited);
-    sp_context_destroy(context);
+    test_end(limited, context);
 }
 
 static int descending(const void *a, const void *b)

@@ -330,8 +330,7 @@ TEST(markov_product_does_not_depend_on_threads_or_runs)
     }
     sp_csr_free(context, &first);
     sp_csr_free(host, &m);
-    sp_context_destroy(context);
-    sp_context_destroy(host);
+    test_end(context, host);
 }
 
 /* The rows after it are made long before the first: their threads wait for it. */
@@ -375,9 +374,7 @@ TEST(memory_budget_changes_nothing_but_batches)
     sp_csr_free(plenty, &c);
     sp_csr_free(little, &d);
     sp_csr_free(host, &m);
-    sp_context_destroy(plenty);
-    sp_context_destroy(little);
-    sp_context_destroy(host);
+    test_end(plenty, little, host);
 }
 
 CONTEXT_TEST(odd_epilogues_are_refused, _i, 1)
@@ -421,8 +418,7 @@ TEST(interrupt_flag_ends_a_product)
     ck_ok(context, sp_spgemm_markov(context, &a, &a, &epilogues[0], &c, NULL, NULL));
     sp_csr_free(context, &c);
     sp_csr_free(host, &a);
-    sp_context_destroy(context);
-    sp_context_destroy(host);
+    test_end(context, host);
 }
 
 static const test_entry tests[] = {

@@ -538,8 +538,7 @@ static void check_shape(int device, const struct shape *shape)
         else check_other_products(host, context, &p, &random);
         product_free(host, &p);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
+    test_end(context, host);
 }
 
 TEST(shapes_have_the_bits_of_the_reference) { check_shape(_i / SHAPES, &shapes[_i % SHAPES]); }

@@ -177,8 +177,7 @@ TEST(a_small_memory_budget_changes_no_bit)
         sp_csr_free(host, &expected);
     }
     product_free(host, &p);
-    sp_context_destroy(context);
-    sp_context_destroy(host);
+    test_end(context, host);
 }
 
 /* Working memory beside A and C, of blocks of rows whose sums lie in a ring, of rows without structure and of a few
@@ -310,8 +309,7 @@ TEST(interrupt_flag_ends_a_product)
     sp_csr_free(context, &c);
     sp_spgemm_plan_free(plan);
     sp_csr_free(host, &a);
-    sp_context_destroy(context);
-    sp_context_destroy(host);
+    test_end(context, host);
 }
 
 /* 4.9 · 10^9 products, of which the mask lets 70,000 through: more than 32 bits count, in little memory. */

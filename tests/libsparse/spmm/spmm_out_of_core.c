@@ -143,8 +143,7 @@ TEST(panels_out_of_core_have_the_bits_of_those_in_core)
         sp_context_destroy(contexts[1]);
     }
     sp_csr_free(host, &a);
-    sp_context_destroy(whole);
-    sp_context_destroy(host);
+    test_end(whole, host);
 }
 
 /* Arguments on the host, of A and of its transpose, beside those of the CPU. */
@@ -179,8 +178,7 @@ TEST(arguments_out_of_core_are_the_first_of_equals)
         free(x.values);
         sp_csr_free(host, &a);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
+    test_end(context, host);
 }
 
 /* X and Y have so many rows that 8 or 16 columns of X fit, once or twice: even so the bits are those in core. */
@@ -251,8 +249,7 @@ TEST(ranges_of_x_are_summed_where_no_tile_fits)
         sp_csr_free(host, &s.a);
         free_all(s.x.values, s.y.values);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
+    test_end(context, host);
 }
 
 /* A tile of Y takes more than the budget, the blocks of its rows do not. And where lanes are dealt to two entries the
@@ -271,8 +268,7 @@ TEST(tall_results_go_out_in_blocks)
         s.y = random_dense(&random, 25000, width, stride, SP_DENSE_F32, TEST_SIGNED);
         run_and_free(context, host, &s, &options);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
+    test_end(context, host);
 }
 
 /* X of 99,000 rows takes more than the budget in any tile, and maxima have no ranges. Nothing is lost by trying: as

@@ -423,8 +423,7 @@ TEST(rows_of_x_may_lie_across_lines)
         s.y = random_dense(&random, ROWS, width, width + 4, SP_DENSE_F32, TEST_SIGNED);
         run_and_free(context, host, &s, &options);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
+    test_end(context, host);
 }
 
 /* Few rows, of which one is long, of many columns: ranges of them pay for X of f32, but are too short for 16 bits,
@@ -473,8 +472,7 @@ TEST(short_ranges_are_products_of_any_features)
     sp_spmm_plan_free(plan);
     sp_csr_free(context, &placed);
     sp_csr_free(host, &a);
-    sp_context_destroy(context);
-    sp_context_destroy(host);
+    test_end(context, host);
 }
 
 const test_entry promises_tests[] = {

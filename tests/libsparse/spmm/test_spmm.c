@@ -119,8 +119,7 @@ TEST(communities_agree_with_the_reference)
         run_and_free(context, host, &s, &options);
     }
     for (int kind = 0; kind < GRAPHS; kind++) sp_csr_free(host, &graphs[kind]);
-    sp_context_destroy(context);
-    sp_context_destroy(host);
+    test_end(context, host);
 }
 
 static const test_entry tests[] = {
