@@ -345,7 +345,7 @@ template <typename V> sp_status classify_rows(warp_run<V> *run)
     sp_context *context = run->context;
     const sp_csr *a = run->a, *b = run->b;
     run->job.totals = run->totals;
-    if (a->nnz <= 4 * a->rows)
+    if (a->nnz <= 4 * a->rows && !left_out("spgemm-classify-short"))
         return launch_strided(context, classify_short, (a->rows + 255) / 256, stream_of(context), a->rows,
                               a->row_offsets, a->col_indices, b->row_offsets, b->col_indices, run->sorts, run->dense,
                               run->merges, run->notes, run->lengths, run->job.totals);
@@ -355,7 +355,7 @@ template <typename V> sp_status classify_rows(warp_run<V> *run)
         CHECK(run->a_repeats.allocate(context, a->rows));
         CHECK(launch_strided(context, find_repeats, (a->rows * 8 + 255) / 256, stream_of(context), a->rows,
                              a->row_offsets, a->col_indices, run->a_repeats.data));
-        if (!square) {
+        if (!square && !left_out("spgemm-b-repeats")) {
             CHECK(run->b_repeats.allocate(context, b->rows));
             CHECK(launch_strided(context, find_repeats, (b->rows * 8 + 255) / 256, stream_of(context), b->rows,
                                  b->row_offsets, b->col_indices, run->b_repeats.data));

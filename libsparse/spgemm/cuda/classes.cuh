@@ -3,6 +3,7 @@
 #ifndef SPARSE_CUDA_SPGEMM_ROWS_CUH
 #define SPARSE_CUDA_SPGEMM_ROWS_CUH
 
+#include "base/ablation.h"
 #include "spgemm/cuda/pack.cuh"
 #include "spgemm/cuda/rank.cuh"
 
@@ -254,6 +255,7 @@ template <typename V> static int64_t rows_in(const warp_run<V> *run, int c)
 enum { FEW_NARROW = 8 };
 template <typename V> static bool few_narrow(const warp_run<V> *run)
 {
+    if (left_out("spgemm-few-narrow")) return false;
     const int64_t few = FEW_NARROW * cuda_state_of(run->context)->processors;
     return run->known && !run->dense && rows_in(run, CLASS_NARROW) + rows_in(run, CLASS_NARROWER) <= few;
 }

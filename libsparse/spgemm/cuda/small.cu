@@ -14,6 +14,7 @@
  */
 #include <stdio.h>
 
+#include "base/ablation.h"
 #include "spgemm/cuda/small_rows.cuh"
 
 /* SMALL_ROWS: rows a warp, whose short ones are sorted together. */
@@ -244,6 +245,7 @@ static __global__ void __launch_bounds__(SMALL_THREADS, 3) sum_small(small_job<V
 bool cuda_is_small(const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options)
 {
     const int64_t most = a->nnz >= FULL_ROW * a->rows ? MOST_OF_FULL : MOST_ELEMENTS;
+    if (left_out("spgemm-small")) return false;
     return options->algorithm == SP_SPGEMM_AUTO && options->semiring == SP_PLUS_TIMES && !options->mask &&
            a->values && b->values && a->rows > 0 && a->rows <= MOST_ROWS && b->cols <= MOST_COLUMNS &&
            a->nnz <= most && b->nnz <= INT32_MAX;
@@ -271,6 +273,7 @@ static sp_status sum_light_rows(sp_context *context, small_job<V> *job, small_to
 {
     cuda_state *state = cuda_state_of(context);
     const int64_t cols = job->product.cols;
+    if (left_out("spgemm-small-light")) return SP_OK;
     if (cols > DENSE_COLUMNS || totals->light == 0 || 2 * totals->products < (uint64_t)cols * totals->others)
         return SP_OK;
     warp_job<V> rows = {};

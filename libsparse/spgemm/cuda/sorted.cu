@@ -357,7 +357,9 @@ template <int THREADS, int K> static bool can_sort(sp_context *context, int64_t 
 /* The most products of a row that is sorted. */
 int most_sorted(sp_context *context, int64_t cols)
 {
-    return can_sort<1024, 8>(context, cols) ? 1024 * 8 : can_sort<512, 8>(context, cols) ? 512 * 8 : 256 * 8;
+    const bool mid = !left_out("spgemm-sort-4096"), most = mid && !left_out("spgemm-sort-long");
+    if (most && can_sort<1024, 8>(context, cols)) return 1024 * 8;
+    return mid && can_sort<512, 8>(context, cols) ? 512 * 8 : 256 * 8;
 }
 
 template <int THREADS, int K, typename V> static sp_status launch_sort(warp_run<V> *run, int stream, int c)

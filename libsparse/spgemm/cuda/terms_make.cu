@@ -6,6 +6,7 @@
  */
 #include <cub/block/block_radix_sort.cuh>
 
+#include "base/ablation.h"
 #include "spgemm/cuda/semiring.cuh"
 #include "spgemm/cuda/terms.cuh"
 
@@ -419,6 +420,7 @@ sp_status cuda_make_terms(sp_context *context, const sp_csr *a, const sp_csr *b,
     const int64_t entry_bytes = (int64_t)(sizeof(int32_t) + sp_value_size(pattern->value_type) + sizeof(uint16_t));
     size_t available;
     *terms = {};
+    if (left_out("spgemm-terms")) return SP_OK;
     if (pattern->nnz == 0 || a->nnz >= UINT32_MAX || b->nnz >= UINT32_MAX) return SP_OK;
     CHECK(cuda_available(context, &available));
     /* C itself, and as much again for the operands of the next call, must have their place beside the plan. */

@@ -126,6 +126,7 @@ static sp_status set_operands(sp_context *context, const sp_csr *a, const sp_csr
     run->job.product = {view_of<V>(a), view_of<V>(b), b->cols, options->semiring, mask ? mask->row_offsets : NULL,
                         mask ? mask->col_indices : NULL, options->complement, {}};
     run->job.rows = a->rows;
+    if (left_out("spgemm-chains")) return SP_OK;
     return find_chains(context, &run->chains);
 }
 
@@ -246,12 +247,13 @@ static sp_status form_product(sp_context *context, const sp_csr *a, const sp_csr
     CHECK(cuda_watch_peak(context, &before));
     CHECK(cuda_allocate(context, ((size_t)a->rows + 1) * sizeof(int64_t), (void **)&c->row_offsets));
     CHECK(open_run(context, a, b, options, &run));
-    run.dense = PLAIN ? least_dense(b) : 0;
+    run.dense = PLAIN && !left_out("spgemm-dense") ? least_dense(b) : 0;
     /* Finite elements have long rows; comparing short ones costs more than it gains. */
-    run.twins = PLAIN && a->nnz > 8 * a->rows && !run.dense;
+    run.twins = PLAIN && a->nnz > 8 * a->rows && !run.dense && !left_out("spgemm-twins");
     run.sorts = PLAIN ? most_sorted(context, b->cols) : 0;
-    run.far = run.sorts >= LEAST_SORTED << (CLASS_LONG - CLASS_SORTED) && windows_of(b) > FEW_WINDOWS;
-    run.merges = PLAIN && a->nnz <= 4 * a->rows;
+    run.far = run.sorts >= LEAST_SORTED << (CLASS_LONG - CLASS_SORTED) && windows_of(b) > FEW_WINDOWS &&
+              !left_out("spgemm-far");
+    run.merges = PLAIN && a->nnz <= 4 * a->rows && !left_out("spgemm-merged") && !left_out("spgemm-classify-short");
     run.c = c;
     /* Offsets are tried before rows that do not merge are counted. */
     if (run.merges) CUDA_CHECK(cudaMemsetAsync(run.lengths, 0, (size_t)a->rows * sizeof(int32_t), stream_of(context)));
@@ -323,7 +325,7 @@ static sp_status form_values(sp_context *context, const sp_csr *a, const sp_csr 
     CHECK(classify_known(&run, c));
     CHECK(set_result(&run, c));
     if (places) run.job.places = *places;
-    if (c->nnz > MOST_SUMMED) {
+    if (c->nnz > MOST_SUMMED && !left_out("spgemm-index")) {
         CHECK(open_index(&run));
         CHECK(index_columns(&run, stream_of(context)));
     }
@@ -386,8 +388,8 @@ static sp_status find_rows(sp_context *context, const sp_csr *a, const sp_csr *b
     warp_run<float> run = {}; /* values are not used */
     warp_totals totals[2];
     CHECK(open_run(context, a, b, &options, &run));
-    run.dense = least_dense(b);
-    run.twins = !run.dense;
+    run.dense = left_out("spgemm-dense") ? 0 : least_dense(b);
+    run.twins = !run.dense && !left_out("spgemm-twins");
     /* None is of class LONG. */
     run.sorts = std::min(most_sorted(context, b->cols), LEAST_SORTED << (CLASS_BLOCK_COUNTED - CLASS_SORTED));
     CHECK(classify_known(&run, pattern));
@@ -412,7 +414,7 @@ sp_status cuda_keep_rows(sp_context *context, const sp_csr *a, const sp_csr *b, 
     bool suit = false;
     void *kept;
     *rows = NULL;
-    if (a->nnz <= 8 * a->rows || b->nnz >= UINT32_MAX) return SP_OK;
+    if (a->nnz <= 8 * a->rows || b->nnz >= UINT32_MAX || left_out("spgemm-kept")) return SP_OK;
     CHECK(sp_calloc(context, 1, sizeof(kept_rows), &kept));
     const sp_status status = find_rows(context, a, b, pattern, (kept_rows *)kept, &suit);
     if (status != SP_OK || !suit) {
@@ -441,7 +443,7 @@ static sp_status sum_kept(sp_context *context, const kept_rows *rows, const sp_c
     use_room(&run, rows->room);
     run.pattern_known = true;
     run.dense = rows->dense;
-    run.twins = !run.dense;
+    run.twins = !run.dense && !left_out("spgemm-twins");
     run.known = &rows->known;
     run.job.product.repeats = rows->repeats;
     run.job.totals = run.totals + 1;

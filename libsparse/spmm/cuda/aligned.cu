@@ -72,7 +72,7 @@ static int64_t columns_at_once(const sp_csr *a, const sp_dense *x, const spmm_st
 static bool needs_copy(const sp_csr *a, const sp_dense *x, const sp_dense *y, bool extreme, const spmm_state *state)
 {
     const int64_t size = (int64_t)sp_dense_size(x->type);
-    if (extreme || a->nnz == 0) return false;
+    if (extreme || a->nnz == 0 || left_out("spmm-aligned")) return false;
     if (!cuda_spmm_fits(x, WORD / size) || !cuda_spmm_fits(y, WORD / size)) {
         const bool pairs = size == 4 && cuda_spmm_fits(x, 2) && cuda_spmm_fits(y, 2);
         return size < 8 && a->nnz >= (pairs ? PAIR_ENTRIES : 1) * a->cols && a->nnz >= COPY_WORK / x->cols;

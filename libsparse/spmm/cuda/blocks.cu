@@ -494,7 +494,7 @@ template <bool IS_EXTREME> struct block_launch {
         using quads = spmm_quads<T, V, LANES, REPEATS, EXTREME>;
         auto kernel = work_blocks<0, PAIRS ? 2 : 1, T, V, LANES, REPEATS, Result>;
         if constexpr (quads::FIT)
-            if (has_quads(product))
+            if (has_quads(product) && !left_out("spmm-quads"))
                 kernel = 2 * product.width > V * LANES ? work_blocks<2, 1, T, V, LANES, REPEATS, Result>
                                                        : work_blocks<quads::LOADS, 2, T, V, LANES, REPEATS, Result>;
         using threads = block_threads<LANES>;

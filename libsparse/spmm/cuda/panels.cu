@@ -429,7 +429,7 @@ static sp_status launch(sp_context *context, const spmm_product &product, const 
     constexpr int COLUMNS = 16 / sizeof(T) * LANES;
     const int32_t width = product.width, left = product.total % COLUMNS, whole = product.total - left;
     const int32_t here = min(max(whole - product.first, 0), width); /* columns in whole tiles */
-    if (left == 0 || 2 * left > COLUMNS || here == width)
+    if (left == 0 || 2 * left > COLUMNS || here == width || left_out("spmm-panel-parts"))
         return launch_tiles<T, 1>(context, product, 0, width, panels);
     if (whole == 0)
         return 4 * left > COLUMNS ? launch_tiles<T, 2>(context, product, 0, width, panels)

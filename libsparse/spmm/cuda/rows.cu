@@ -49,7 +49,7 @@ template <bool IS_EXTREME> struct row_launch {
         /* With four lanes of f32 they leave too few registers for 1,536 threads. */
         using quads = spmm_quads<T, V, LANES, REPEATS, EXTREME>;
         if constexpr (quads::FIT && sizeof(T) == 2)
-            if (has_quads(product))
+            if (has_quads(product) && !left_out("spmm-quads"))
                 kernel = 2 * product.width > V * LANES ? split_rows<quads::LOADS, 1, T, V, LANES, REPEATS, Result>
                                                        : split_rows<quads::LOADS, 2, T, V, LANES, REPEATS, Result>;
         kernel<<<grid, ROW_THREADS, 0, cuda_state_of(context)->stream>>>(product);

@@ -36,6 +36,7 @@ static spmm_shape choose_shape(const sp_dense *x, const sp_dense *y, bool extrem
         const int repeats = (whole ? whole_shapes : narrow_shapes)[i][1], span = lanes * repeats;
         if ((repeats > 1 && extreme) || (repeats > 2 && !single)) continue;
         if ((lanes == 16 && !across) || (repeats == 4 && across)) continue;
+        if (repeats > 2 && left_out("spmm-deep")) continue;
         if ((span * vector > (lanes == 16 ? 2 * most : most) && span > 8) ||
             (lanes == 4 && repeats == 2 && !few))
             continue;
@@ -53,6 +54,7 @@ static spmm_shape choose_shape(const sp_dense *x, const sp_dense *y, bool extrem
 bool cuda_spmm_takes_pairs(const sp_dense *x, const sp_dense *y, bool extreme, sp_spmm_algorithm algorithm, int64_t most)
 {
     const int64_t packet = 16 / (int64_t)sp_dense_size(x->type), packets = x->cols / packet;
+    if (left_out("spmm-pairs")) return false;
     return packets > 8 && packets <= 12 && x->type != SP_DENSE_F64 && !extreme && cuda_spmm_fits(x, packet) &&
            cuda_spmm_fits(y, packet) && (algorithm != SP_SPMM_ROW_SPLIT || 12 * packet <= most);
 }
@@ -72,7 +74,7 @@ sp_status cuda_spmm_describe(sp_context *context, const sp_csr *a, const sp_spmm
      * rows of X 512 columns take 267 us for 285, with 65,536 rows 128 take 92 for 100, but with 131,072 rows 118
      * for 117. Rows across lines are not, see choose_shape: 89,250 at 100 columns take 69 us in two tiles for 57. */
     const int64_t near_columns = state->cache / 2 / (a->cols > 0 ? a->cols : 1) / (int64_t)sizeof(float);
-    const bool some_near = near_columns >= 64 && near_columns < 128;
+    const bool some_near = !left_out("spmm-96") && near_columns >= 64 && near_columns < 128;
     if (x->type == SP_DENSE_F32 && cuda_spmm_at_lines(x) && most == 128 && some_near) most = 96;
     if (state->algorithm == SP_SPMM_BIDIRECTIONAL) most = TILE_COLUMNS;
     const int64_t places = state->parts ? state->parts->places : a->rows;

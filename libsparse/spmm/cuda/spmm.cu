@@ -148,14 +148,14 @@ static sp_status prepare(sp_context *context, const sp_csr *a, int64_t width, co
     const bool by_blocks = options->algorithm == SP_SPMM_AUTO || options->algorithm == SP_SPMM_BLOCK_PARTITION;
     const bool far = a->cols * tile_row(width) > cache / 2;
     device_array<int32_t> order;
-    if (by_blocks && !near &&
+    if (by_blocks && !near && !left_out("spmm-order") &&
         (far || (!extreme && cuda_spmm_fills_panels(context, a, (int64_t)lengths.longest, true))))
         CHECK(cuda_spmm_order(context, a, cache / COMMUNITIES / tile_row(width), cuda_spmm_panel_reach(a), &order,
                               &small));
     if (!far && !small) order.free();
     near = near || order.data;
     /* An extreme has one range: over several it would have to keep its argument between launches. */
-    int ranges = extreme || near ? 1 : choose_ranges(a, width, cache, lengths);
+    int ranges = extreme || near || left_out("spmm-ranges") ? 1 : choose_ranges(a, width, cache, lengths);
     state->algorithm = options->algorithm != SP_SPMM_AUTO ? options->algorithm
                        : order.data                         ? SP_SPMM_BLOCK_PARTITION
                                                             : choose(a, width, lengths, ranges);
@@ -171,7 +171,7 @@ static sp_status prepare(sp_context *context, const sp_csr *a, int64_t width, co
     if (state->algorithm == SP_SPMM_ROW_SPLIT) return SP_OK;
     CHECK(cuda_spmm_cut(context, a, ranges, (a->cols + ranges - 1) / ranges, group_size(a, near), near, order.data,
                         &state->parts));
-    if (state->algorithm == SP_SPMM_BLOCK_PARTITION && !extreme && (small || !order.data))
+    if (state->algorithm == SP_SPMM_BLOCK_PARTITION && !extreme && (small || !order.data) && !left_out("spmm-panels"))
         CHECK(cuda_spmm_make_panels(context, a, (int64_t)lengths.longest, order.data, &state->panels));
     report_choice(state, info);
     info->metadata_bytes = state->parts->count * (int64_t)sizeof(int4) +
@@ -236,7 +236,7 @@ sp_status cuda_spmm_launch(sp_context *context, sp_dense_type type, bool extreme
                        : cuda_spmm_ranges(context, type, shape, product, state->parts);
     default: break;
     }
-    if (state->short_rows && !extreme && whole) return cuda_spmm_short_rows(context, type, product);
+    if (state->short_rows && !extreme && whole && !left_out("spmm-short")) return cuda_spmm_short_rows(context, type, product);
     return cuda_spmm_rows(context, type, extreme, shape, product);
 }
 

@@ -30,6 +30,7 @@
 #ifndef SPARSE_CUDA_SPMM_CUH
 #define SPARSE_CUDA_SPMM_CUH
 
+#include "base/ablation.h"
 #include "base/search.h"
 #include "device/common.cuh"
 
