@@ -40,7 +40,7 @@ survey() { # survey DIR OPERATION [OPTIONS...]: with the same seed each time
     local parts="$2-f64 $2-f32"
     [ "$2" != spmm ] || parts=spmm-f32
     bench/survey.sh --parts "$parts" --out "$1" --seed 1 --device "$device" --repeat "$repeat" --limit "$limit" \
-        --widths "$widths" "${@:3}" || status=1
+        --widths "$widths" --peers none "${@:3}" || status=1
 }
 
 for operation in spgemm spmm contract gnn; do

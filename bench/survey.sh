@@ -14,6 +14,7 @@ usage: bench/survey.sh [options]      writes BUILD/survey/PART.json, prints a ta
   --repeat N          samples, of which the median counts [5]
   --limit SECONDS     for each candidate and matrix; then fewer samples do [1]
   --threads N         [all cores]
+  --peers LIST        as with sparse-bench: none, or some of those that fit the device [all]
   --before DIR        compares with the JSON files of an earlier run
   --out DIR           where the JSON files go [BUILD/survey]
 BUILD=DIR the build, BENCH_COMMIT the commit that is named in the results.
@@ -21,8 +22,8 @@ END_OF_USAGE
 }
 
 build=${BUILD:-build}
-device='' files='' parts='' widths='' seed='' repeat=5 limit=1 threads='' name='' before='' out=''
-options="device files parts widths seed repeat limit threads before out"
+device='' files='' parts='' widths='' peers='' seed='' repeat=5 limit=1 threads='' name='' before='' out=''
+options="device files parts widths peers seed repeat limit threads before out"
 . bench/options.sh
 parts=${parts:-spgemm-f64 spgemm-f32 spmm-f32 contract-f64 contract-f32}
 widths=${widths:-1,2,3,4,7,8,16,20,32,33,48,50,64,96,100,128,200,256,300,500,512,602,1000,1024,1433}
@@ -35,6 +36,7 @@ survey() { # survey PART ARGUMENTS...
     local part=$1 json=$out/$1.json
     shift
     "$build/bin/sparse-bench" "${part%-*}" --fp"${part##*-f}" --device "$device" ${threads:+--threads "$threads"} \
+        ${peers:+--peers "$peers"} \
         --repeat "$repeat" --limit "$limit" --seed "4,$seed" --json "$json" "$@" >"$out/$part.log" || status=1
     written+=("$json")
 }
