@@ -13,14 +13,6 @@
 
 #include "base/try.h"
 
-static void number_nodes(const mcl_clustering *c, int32_t *cluster_of)
-{
-    for (int64_t i = 0; i < c->nodes; i++) cluster_of[i] = -1;
-    for (int64_t k = 0; k < c->clusters; k++)
-        for (int64_t i = c->offsets[k]; i < c->offsets[k + 1]; i++)
-            if (cluster_of[c->members[i]] < 0) cluster_of[c->members[i]] = (int32_t)k;
-}
-
 /* The distances from A to the meet with B, whose clusters are numbered in cluster_of; counts are 0 before and after. */
 static void to_meet(const mcl_clustering *a, const int32_t *own, const int32_t *cluster_of, int64_t *counts,
                     int64_t *moved, double *information)
@@ -64,8 +56,8 @@ sp_status mcl_compare(sp_context *context, const mcl_clustering *a, const mcl_cl
     TRY(sp_alloc(context, a->nodes, sizeof *in_a, (void **)&in_a));
     TRY(sp_alloc(context, a->nodes, sizeof *in_b, (void **)&in_b));
     TRY(sp_calloc(context, a->clusters > b->clusters ? a->clusters : b->clusters, sizeof *counts, (void **)&counts));
-    number_nodes(a, in_a);
-    number_nodes(b, in_b);
+    mcl_clustering_labels(a, in_a);
+    mcl_clustering_labels(b, in_b);
     to_meet(a, in_a, in_b, counts, &made.moved_first, &made.information_first);
     to_meet(b, in_b, in_a, counts, &made.moved_second, &made.information_second);
     *distance = made;

@@ -519,6 +519,14 @@ sp_status mcl_interpret(sp_context *context, const sp_csr *limit, const sp_csr *
     return status;
 }
 
+void mcl_clustering_labels(const mcl_clustering *clustering, int32_t *labels)
+{
+    for (int64_t i = 0; i < clustering->nodes; i++) labels[i] = -1;
+    for (int64_t c = clustering->clusters; c-- > 0;)
+        for (int64_t i = clustering->offsets[c]; i < clustering->offsets[c + 1]; i++)
+            labels[clustering->members[i]] = (int32_t)c;
+}
+
 void mcl_clustering_free(sp_context *context, mcl_clustering *clustering)
 {
     if (!clustering) return;

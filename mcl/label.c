@@ -56,8 +56,7 @@ sp_status mcl_label(sp_context *context, const sp_csr *graph, const mcl_options 
     sp_csr_free(context, &limit);
     sp_csr_free(context, &weighted);
     if (status != SP_OK) return status;
-    for (int64_t c = found.clusters; c-- > 0;)
-        for (int64_t i = found.offsets[c]; i < found.offsets[c + 1]; i++) labels[found.members[i]] = (int32_t)c;
+    mcl_clustering_labels(&found, labels);
     *clusters = found.clusters;
     mcl_clustering_free(context, &found);
     return SP_OK;

@@ -136,6 +136,8 @@ typedef struct mcl_clustering {
 sp_status mcl_interpret(sp_context *context, const sp_csr *limit, const sp_csr *graph, const mcl_options *options,
                         mcl_clustering *clustering);
 void mcl_clustering_free(sp_context *context, mcl_clustering *clustering);
+/* The cluster of each node in `labels` (nodes entries): of a node in several the first, -1 of a node in none. */
+void mcl_clustering_labels(const mcl_clustering *clustering, int32_t *labels);
 
 /* All steps at once, from a graph (host, with or without values) to the cluster of each node: `labels` has graph.rows
  * entries. A node in several clusters gets the first of them. */
@@ -146,6 +148,7 @@ sp_status mcl_label(sp_context *context, const sp_csr *graph, const mcl_options 
 typedef struct mcl_measures {
     double efficiency, modularity, mass_fraction, area_fraction; /* eff, mod, mf, af */
     int64_t clusters, largest, smallest;                         /* ncl, max, min */
+    int64_t median;                /* size of the cluster in the middle */
     double center, average;        /* ctr, the mean size of a member's cluster; avg, the mean size of a cluster */
     int64_t dust;                  /* DGI: this many of the smallest clusters hold as many members as the largest */
     int64_t half, half_size; /* TWI: all but this many of the largest clusters hold half of the nodes; TWL: the size of

@@ -61,6 +61,7 @@ static void measure_sizes(const int64_t *sizes, int64_t clusters, int64_t nodes,
     if (clusters == 0) return;
     m->largest = sizes[0];
     m->smallest = sizes[clusters - 1];
+    m->median = sizes[clusters / 2];
     m->center = squares / (double)members;
     m->average = (double)nodes / (double)clusters;
     while (m->dust < clusters && covered < m->largest) covered += sizes[clusters - ++m->dust];

@@ -388,7 +388,8 @@ static sp_status write_clusters(job *j, report_run *run, const mcl_clustering *c
     mcl_measures measures;
     io_output *output;
     sp_status status = SP_OK;
-    if (j->settings->analyze) status = mcl_measure(j->host, &j->start, clustering, &measures);
+    if (settings_judge(j->settings)) measures = run->quality.measures;
+    else if (j->settings->analyze) status = mcl_measure(j->host, &j->start, clustering, &measures);
     if (status == SP_OK) status = io_output_open(j->host, run->output, &output);
     if (status != SP_OK) return status;
     status = put_clusters(j, run, &lists, &measures, output);

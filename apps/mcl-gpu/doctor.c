@@ -41,7 +41,7 @@ void doctor_print(void)
     printf("%-20sno; make CUDA=1 builds with it\n", "CUDA in this build");
 #endif
     const int devices = print_devices();
-    printf("%-20s%ld, of which this process may use %d\n", "processors", sysconf(_SC_NPROCESSORS_CONF),
+    printf("%-20s%ld; this process may use %d\n", "processors", sysconf(_SC_NPROCESSORS_CONF),
            thread_count("-", 0));
     if (sysinfo(&memory) == 0) {
         print_bytes("memory", (uint64_t)memory.totalram * memory.mem_unit);

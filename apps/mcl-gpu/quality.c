@@ -4,36 +4,14 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "job.h"
-
-static int ascending(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static sp_status find_median(sp_context *context, const mcl_clustering *c, int64_t *median)
-{
-    int64_t *sizes;
-    *median = 0;
-    if (c->clusters == 0) return SP_OK;
-    sp_status status = sp_alloc(context, c->clusters, sizeof *sizes, (void **)&sizes);
-    if (status != SP_OK) return status;
-    for (int64_t k = 0; k < c->clusters; k++) sizes[k] = c->offsets[k + 1] - c->offsets[k];
-    qsort(sizes, (size_t)c->clusters, sizeof *sizes, ascending);
-    *median = sizes[(c->clusters - 1) / 2];
-    sp_free(context, sizes);
-    return SP_OK;
-}
 
 sp_status quality_judge(job *j, report_run *run)
 {
     quality *q = &run->quality;
     sp_status status;
     TRY(mcl_measure(j->host, &j->start, &run->clustering, &q->measures));
-    TRY(find_median(j->host, &run->clustering, &q->median));
     TRY(sp_alloc(j->host, run->clustering.clusters, sizeof *q->profiles, (void **)&q->profiles));
     TRY(mcl_profile_clusters(j->host, &j->graph, &run->clustering, q->profiles, &q->coverage, &q->modularity));
 done:
@@ -99,7 +77,7 @@ static void show_run(const report_run *run, const mcl_distance *distance)
     const quality *q = &run->quality;
     char clusters[COUNT_TEXT], largest[COUNT_TEXT], median[COUNT_TEXT], alone[COUNT_TEXT], moved[COUNT_TEXT];
     fprintf(stderr, "  %9g  %9s  %9s  %7s  %9s  %10.5f  %10.5f  %8.5f  %8.5f  %8.5f", run->inflation,
-            show_count(run->clusters, clusters), show_count(run->largest, largest), show_count(q->median, median),
+            show_count(run->clusters, clusters), show_count(run->largest, largest), show_count(q->measures.median, median),
             show_count(run->singletons, alone), q->modularity, q->measures.efficiency, q->measures.mass_fraction,
             q->measures.area_fraction, q->coverage);
     if (distance)

@@ -12,7 +12,6 @@ struct report_run;
 typedef struct quality {
     mcl_measures measures;       /* efficiency, mass fraction, area fraction: mcl's -analyze and clm info */
     double coverage, modularity; /* as mcl_profile_clusters has them; the modularity is clm info's, not -analyze's */
-    int64_t median;              /* size of the cluster in the middle */
     mcl_profile *profiles;       /* of each cluster */
 } quality;
 
@@ -20,7 +19,7 @@ typedef struct quality {
 sp_status quality_judge(struct job *j, struct report_run *run);
 /* The distance between the clusterings of two runs. */
 sp_status quality_compare(struct job *j, int first, int second, mcl_distance *distance);
-/* A sentence or two about the runs, and the inflation to look at first; 0: none is better than the others. */
+/* Writes advice about the runs. Returns the inflation to look at first, or 0 if none stands out. */
 enum { ADVICE_TEXT = 1024 };
 double quality_advise(const struct job *j, char text[ADVICE_TEXT]);
 /* The table of the runs, with advice if there are several, on stderr. */

@@ -139,7 +139,7 @@ static void put_quality(json *file, const quality *q)
     json_number(file, "mass_fraction", q->measures.mass_fraction);
     json_number(file, "area_fraction", q->measures.area_fraction);
     json_number(file, "coverage", q->coverage);
-    json_count(file, "median", q->median);
+    json_count(file, "median", q->measures.median);
     json_end(file, '}');
 }
 

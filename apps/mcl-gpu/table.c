@@ -30,9 +30,7 @@ static sp_status fill_columns(job *j, const mcl_clustering *c, node_columns *col
     sp_status status;
     TRY(sp_alloc(j->host, c->nodes, sizeof *columns->cluster, (void **)&columns->cluster));
     TRY(sp_alloc(j->host, c->nodes, sizeof *columns->inside, (void **)&columns->inside));
-    for (int64_t i = 0; i < c->nodes; i++) columns->cluster[i] = -1;
-    for (int64_t k = c->clusters - 1; k >= 0; k--)
-        for (int64_t i = c->offsets[k]; i < c->offsets[k + 1]; i++) columns->cluster[c->members[i]] = (int32_t)k;
+    mcl_clustering_labels(c, columns->cluster);
     for (int64_t i = 0; i < c->nodes; i++) {
         double sum = 0;
         for (int64_t e = g->row_offsets[i]; e < g->row_offsets[i + 1]; e++)

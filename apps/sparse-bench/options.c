@@ -207,7 +207,7 @@ static const option_row gnn_rows[] = {
 
 static const option_row measurement_rows[] = {
     {"", .kind = OPTION_HEADING},
-    {"--repeat", "N", "samples, of which the median counts, after one to warm up [10]", OPTION_COUNT, AT(repeat),
+    {"--repeat", "N", "samples after one to warm up; their median counts [10]", OPTION_COUNT, AT(repeat),
      OPTION_RANGE(1, MAX_SAMPLES)},
     {"--limit", "SECONDS", "for each candidate; then fewer samples do [60]", OPTION_NUMBER, AT(limit), OPTION_ABOVE(0)},
     {"--no-check", NULL, "do not compare results", OPTION_FLAG, AT(no_check)},
