@@ -105,12 +105,12 @@ static bool has_wrong_nodes(const io_slice *slice)
            (slice->used_lines > 0 && slice->first_node + slice->used_lines > rows);
 }
 
-/* Names the first of these lines, if it comes before one that is malformed, and ends the slice there. `line`: lines
- * before the slice. */
+/* Names the first of these lines and ends the slice there, unless an earlier line is malformed. A line that is both is
+ * refused as one of no node: the rest of it may not have been read yet. `line`: lines before the slice. */
 static sp_status refuse_nodes(sp_context *context, const char *name, io_slice *slice, int64_t line)
 {
     const io_format_state *state = slice->state;
-    const int64_t before = line, last = line + slice->lines - (slice->status != SP_OK);
+    const int64_t before = line, last = line + slice->lines;
     int64_t node = slice->first_node + slice->again;
     const char *at = slice->begin, *end;
     for (; at < slice->end; at = end + 1) {
@@ -120,6 +120,7 @@ static sp_status refuse_nodes(sp_context *context, const char *name, io_slice *s
         if (++line > last) break;
         if (*at == '%') continue;
         const bool empty = io_skip_blanks(at, end) == end;
+        if (line == last && slice->status != SP_OK && node - slice->first_node >= slice->used_lines) break;
         if (empty ? node >= state->rows || state->node_numbers == 0 : node < state->rows) {
             node++;
             continue;

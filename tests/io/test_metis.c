@@ -212,6 +212,9 @@ TEST(wrong_sizes_and_weights_of_nodes_are_refused)
     expect_error("2 1\n2\n1\n1\n", "in:4: a line of node 3, but the header says 2 nodes");
     expect_error("1 0 010\n1\n2\nx\n", "in:3: a line of node 2");
     expect_error("1 0 010\nx\n2\n", "in:2: a size or weight of the node");
+    expect_error("2 1 011\n2 \n2\n1 2 2 2 2 2 x\n", "in:4: a line of node 3"); /* a line that is wrong twice */
+    expect_error("1 0 010\n1\n2 x\n", "in:3: a line of node 2");
+    expect_error("1 0 010\nx\n2 x\n", "in:2: a size or weight of the node");
 }
 
 /* Nodes with weights and no edges: what takes the most memory for its text. */
