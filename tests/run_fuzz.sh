@@ -1,6 +1,7 @@
 #!/bin/bash
 # Runs every fuzz target of $BUILD/bin for FUZZ_SECONDS, one a core at a time, from the seeds in
-# tests/fuzz/corpus/NAME where there are some. A finding is kept in $BUILD/NAME.found/ and fails the run.
+# tests/fuzz/corpus/NAME where there are some. A finding is kept in $BUILD/NAME.found/ and fails the run. FUZZ_SEED makes
+# a run repeat the inputs of another one with an empty $BUILD/corpus; without it each run draws others.
 cd "$(dirname "$0")/.." || exit 1
 export BUILD=${BUILD:-build/fuzz} FUZZ_SECONDS=${FUZZ_SECONDS:-60}
 
@@ -9,7 +10,8 @@ fuzz() { # fuzz NAME
     mkdir -p "$grown" "$found"
     [ -d "$seeds" ] || seeds=
     if "$BUILD/bin/$1" -max_total_time="$FUZZ_SECONDS" -max_len=4096 -timeout=10 -rss_limit_mb=1024 \
-        -malloc_limit_mb=512 -artifact_prefix="$found/" -print_final_stats=1 "$grown" $seeds >"$BUILD/$1.log" 2>&1
+        -malloc_limit_mb=512 -artifact_prefix="$found/" -print_final_stats=1 ${FUZZ_SEED:+-seed=$FUZZ_SEED} \
+        "$grown" $seeds >"$BUILD/$1.log" 2>&1
     then
         echo "$1: $(sed -n 's/^stat::number_of_executed_units: *//p' "$BUILD/$1.log") inputs, no finding"
     else
