@@ -132,7 +132,7 @@ MODULES := $(if $(MCL_OBJECTS),$(OBJ)/libmcl.a) $(if $(CONTRACTION_OBJECTS),$(OB
 PARTS   := $(if $(APP_OBJECTS),$(OBJ)/libapps.a) $(MODULES)
 
 .PHONY: all lib tools suites generators fuzzers test demo bench install uninstall setup help clean
-.PHONY: check-layers sweep fuzz sanitize notice FORCE
+.PHONY: check-layers sweep fuzz sanitize dist notice FORCE
 
 all: notice lib tools
 lib: $(LIB)/libsparse.a $(LIB)/libsparse.so
@@ -307,6 +307,12 @@ uninstall:
 	  $(LIBDIR)/libsparse.so $(LIBDIR)/libsparse.so.$(MAJOR) $(LIBDIR)/libsparse.so.$(VERSION) $(TOOLS:%=$(BINDIR)/%) \
 	  $(patsubst docs/man/%,$(MANDIR)/man1/%,$(wildcard docs/man/*.1)))
 
+# The source of the last commit; the same commit gives the same bytes.
+DIST := mcl-gpu-$(VERSION)
+dist:
+	@mkdir -p $(BUILD)/dist
+	git archive --format=tar --prefix=$(DIST)/ HEAD | gzip -9n > $(BUILD)/dist/$(DIST).tar.gz
+
 clean:
 	rm -rf $(BUILD)
 
@@ -318,6 +324,7 @@ help:
 	@echo 'make bench           small benchmarks beside mcl; bench/bench_mcl.sh --help for the large ones'
 	@echo 'make install         library, header, pkg-config file, tools, man pages; PREFIX=/usr/local DESTDIR='
 	@echo 'make uninstall       takes them away again; called as make install was'
+	@echo 'make dist            the source of the last commit, under build/dist/; packaging/deb.sh makes Debian packages'
 	@echo 'make setup           only installs what is missing (apt-get)'
 	@echo 'make check-layers    includes between modules point one way'
 	@echo 'make sanitize        the tests under the address and undefined-behaviour sanitizers'
