@@ -122,6 +122,18 @@ static sp_value_type type_of_values(const contract_options *o)
     return o->combine == SP_COMBINE_MEAN ? SP_F64 : o->values;
 }
 
+/* Gives the arcs' weights, which were rounded as they were read, the type in which they are combined. */
+static sp_status widen_weights(contract_job *job)
+{
+    io_graph *in = &job->input;
+    sp_csr row = {.nnz = in->arcs, .values = in->weights, .value_type = in->values};
+    const sp_status status = contract_convert(job->host, &row, type_of_values(job->options));
+    if (status != SP_OK) return status;
+    in->weights = row.values;
+    in->values = row.value_type;
+    return SP_OK;
+}
+
 /* A matrix read as such, without repeated edges. */
 static sp_status take_matrix(contract_job *job)
 {
@@ -179,7 +191,8 @@ static sp_status build_graph(contract_job *job)
         job->arcs = in->matrix.nnz;
         return take_matrix(job);
     }
-    status = build_matrices(job, &view);
+    status = widen_weights(job);
+    if (status == SP_OK) status = build_matrices(job, &view);
     if (status == SP_OK && mirror) notice_both_directions(job);
     free_arcs(job);
     return status;
@@ -191,7 +204,7 @@ sp_status contract_read_graph(contract_job *job)
     const io_read_options reading = {.format = o->from,
                                      .any_sign = true,
                                      .matrix = !o->undirected,
-                                     .values = type_of_values(o),
+                                     .values = o->values,
                                      .interrupt = &interrupt_signal};
     double began = wall_seconds();
     show_line(&job->line, "reading %s", o->graph);

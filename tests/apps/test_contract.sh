@@ -305,6 +305,12 @@ ok 'binary' through_binary
 exact 'weights of memberships' '1 2 0.1|' '%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1\n' \
     <(printf '1 1 .1\n2 2\n') --labels pairs --to tsv
 exact '--values f32' 'p q 0.1|' 'p q 0.1000000001\n' pq.names --to abc --values f32
+exact 'means leave out what f32 rounds to 0' 'p q 2|' 'p q 2\np q 1e-60\n' pq.names --to abc --values f32 \
+    --combine mean
+exact 'means of f32 take rounded weights' 'p q 8388609|' 'p q 16777217\np q 2\n' pq.names --to abc --values f32 \
+    --combine mean
+ok 'means of f32 refuse what is too large' fails 1 ':2: the weight is too large .*3.4e38' \
+    <(printf 'p q 1\np q 1e39\n') pq.names -o X --to abc --values f32 --combine mean
 exact 'sums of f32 are rounded once' 'p p 16777218|' 'p a 16777216\np b 1\na b 1\n' \
     <(printf 'p p\na p\nb p\n') --to abc --values f32 --directed
 limit=9007199254740992 # 2^53
