@@ -88,6 +88,7 @@ typedef struct io_graph {
     bool symmetric;     /* each arc counts in both directions (label formats and symmetric IO_MTX) */
     bool undirected;    /* `symmetric`, or both directions of each arc are in the list (IO_METIS, IO_CSR with that
                            flag) */
+    bool skew;          /* IO_MTX, skew-symmetric: both directions are in the list, with opposite weights */
     sp_csr matrix;      /* IO_CSR with options.matrix: row = tail, f32 or f64 or a pattern; otherwise all zero */
     int constraints;    /* IO_METIS: number of weights of a node */
     int64_t *node_weights; /* nodes x constraints, 0 to 2^53 each; NULL: none */

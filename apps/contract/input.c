@@ -187,6 +187,9 @@ static sp_status build_graph(contract_job *job)
     sp_status status;
     job->undirected = mirror || (!o->directed && listed);
     job->arcs = in->arcs;
+    if (o->undirected && in->skew)
+        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the two directions of an edge have opposite weights in a "
+                       "skew-symmetric matrix, and would cancel; leave --undirected out", o->graph);
     if (in->matrix.row_offsets) {
         job->arcs = in->matrix.nnz;
         return take_matrix(job);

@@ -376,6 +376,7 @@ sp_status io_read_mtx(sp_context *context, io_source *source, const io_read_opti
     sp_status status = read_matrix(context, source, options, reader_block, &state, &head, graph);
     graph->nodes = state.rows;
     graph->symmetric = head.symmetric;
+    graph->skew = state.skew;
     return status;
 }
 

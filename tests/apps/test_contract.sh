@@ -43,6 +43,10 @@ ok 'label pairs stand for both directions' makes 'x y 1|x z 8|y x 1|y y 4|y z 4|
 ok 'each edge once' makes 'x y 1|x z 8|y y 4|y z 4|' g.abc pairs --to abc
 ok 'or for one' makes 'x y 1|y y 2|y z 4|z x 8|' g.abc pairs --to abc --directed
 ok 'a matrix made undirected' makes '1 2 1|1 3 8|2 2 20|2 3 4|' g.mtx list --to abc --undirected
+skew='%%%%MatrixMarket matrix coordinate real skew-symmetric\n4 4 2\n2 1 1\n4 3 2\n'
+ok 'a skew-symmetric matrix' makes '1 2 -1|2 1 1|2 3 -2|3 2 2|' <(printf "$skew") list --to tsv
+ok 'has no undirected edges' fails 1 'opposite weights in a skew-symmetric matrix.*leave --undirected out' \
+    <(printf "$skew") list -o X --to tsv --undirected
 ok 'Matrix Market, general' makes '3 3 4|1 2 1|2 2 18|2 3 4|3 1 8|' g.mtx list --to mtx
 ok 'its first line' grep -qx '%%MatrixMarket matrix coordinate integer general' run.out
 ok 'Matrix Market, symmetric' makes '3 3 4|2 1 1|2 2 4|3 1 8|3 2 4|' g.abc pairs --to mtx
