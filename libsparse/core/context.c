@@ -131,9 +131,9 @@ sp_status sp_grow(sp_context *context, int64_t used, int64_t count, size_t size,
 {
     size_t bytes;
     sp_status status = sp_require(context, __func__, "pointer", pointer);
-    if (status == SP_OK && !*pointer) return sp_alloc(context, count, size, pointer);
+    if (status == SP_OK && used >= 0 && !*pointer) return sp_alloc(context, count, size, pointer);
     if (status == SP_OK) status = block_size(context, __func__, count, size, &bytes);
-    if (status == SP_OK && (used < 0 || used > count) && !context->allocator.resize)
+    if (status == SP_OK && (used < 0 || (used > count && !context->allocator.resize)))
         status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld of %lld elements are used", __func__, (long long)used,
                          (long long)count);
     if (status != SP_OK) return status;

@@ -66,10 +66,13 @@ TEST(grow_keeps_contents_with_any_allocator)
         sp_context *context;
         ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
         int *numbers = NULL;
+        ck_assert_int_eq(sp_grow(context, -1, 3, sizeof *numbers, (void **)&numbers), SP_ERROR_ARGUMENT);
+        ck_assert_ptr_null(numbers);
         ck_ok(context, sp_grow(context, 0, 3, sizeof *numbers, (void **)&numbers));
         for (int i = 0; i < 3; i++) numbers[i] = i + 7;
         ck_ok(context, sp_grow(context, 3, 100000, sizeof *numbers, (void **)&numbers));
         for (int i = 0; i < 3; i++) ck_assert_int_eq(numbers[i], i + 7);
+        ck_assert_int_eq(sp_grow(context, -1, 9, sizeof *numbers, (void **)&numbers), SP_ERROR_ARGUMENT);
         ck_assert_int_eq(sp_grow(context, 3, INT64_MAX, sizeof *numbers, (void **)&numbers), SP_ERROR_OVERFLOW);
         ck_assert_int_eq(numbers[2], 9);
         sp_free(context, numbers);
