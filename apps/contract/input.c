@@ -142,8 +142,8 @@ static sp_status take_matrix(contract_job *job)
     memset(&job->input.matrix, 0, sizeof job->input.matrix);
     job->combine = job->options->combine;
     if (job->combine == SP_COMBINE_COUNT) make_pattern(job->host, g);
-    const sp_status status =
-        contract_convert(job->host, g, g->values ? type_of_values(job->options) : SP_F64);
+    sp_status status = contract_convert(job->host, g, g->values ? job->options->values : SP_F64);
+    if (status == SP_OK && g->values) status = contract_convert(job->host, g, type_of_values(job->options));
     return status == SP_OK ? contract_check_weights(job, g->values, g->value_type, g->nnz) : status;
 }
 

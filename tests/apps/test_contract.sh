@@ -313,6 +313,11 @@ exact 'means leave out what f32 rounds to 0' 'p q 2|' 'p q 2\np q 1e-60\n' pq.na
     --combine mean
 exact 'means of f32 take rounded weights' 'p q 8388609|' 'p q 16777217\np q 2\n' pq.names --to abc --values f32 \
     --combine mean
+means_of_binary() { # rounded as text is
+    printf 'p q 16777217\n' >exact.in && printf 'p p\nq q\n' >pp && status 0 exact.in pp -o mean.bin &&
+        makes 'p q 16777216|' mean.bin pp --to abc --values f32 --combine mean
+}
+ok 'means of f32 from a binary matrix' means_of_binary
 ok 'means of f32 refuse what is too large' fails 1 ':2: the weight is too large .*3.4e38' \
     <(printf 'p q 1\np q 1e39\n') pq.names -o X --to abc --values f32 --combine mean
 exact 'sums of f32 are rounded once' 'p p 16777218|' 'p a 16777216\np b 1\na b 1\n' \

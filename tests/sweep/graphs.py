@@ -14,6 +14,7 @@ WORDS = ["ab", "P12345", "x_1", "é", "グラフ", "n-7", "a:b", "z#", "'q'", "N
 class Graph:
     def __init__(self, form, names, named):
         self.form, self.names, self.named = form, names, named
+        self.cancels = False       # whether its two directions would cancel, which is refused
         self.entries = []          # (row, column, Fraction), zeros left out, in the order of the file
         self.undirected = False
         self.weights = None        # of each node a tuple, one for each constraint (METIS)
@@ -178,7 +179,7 @@ def matrix_market(rng, direction):
     n = draw_size(rng)
     field = rng.choice(["real", "integer", "pattern", "real"])
     symmetry = rng.choice(["general", "general", "symmetric", "symmetric", "skew-symmetric"])
-    if symmetry == "skew-symmetric" and (field == "pattern" or direction):
+    if symmetry == "skew-symmetric" and field == "pattern":
         symmetry = "symmetric"
     pairs = sorted_pairs(rng, shape(rng, n), symmetry == "general", symmetry != "skew-symmetric")
     if symmetry != "general":    # each pair once, below the diagonal
@@ -193,6 +194,7 @@ def matrix_market(rng, direction):
     rows = ["%%MatrixMarket " + (head if rng.random() < 0.8 else head.title()), f"{n} {n} {len(pairs)}"] + rows
     graph = Graph("mtx", [str(i + 1) for i in range(n)], False)
     lines = [(i, j, exact(t)) for (i, j), t in zip(pairs, texts)]
+    graph.cancels = symmetry == "skew-symmetric" and direction == "--undirected"
     if symmetry == "skew-symmetric":
         for i, j, value in lines:
             add_lines(graph, [(i, j, value), (j, i, -value)], False)
