@@ -104,7 +104,8 @@ LIB := $(BUILD)/lib
 
 # The largest files take longest and begin first.
 CUDA_SOURCES := $(if $(NVCC),$(shell ls -S libsparse/device/*.cu libsparse/*/cuda/*.cu))
-LIB_SOURCES  := $(wildcard libsparse/*/*.c libsparse/*/cpu/*.c)
+LIB_SOURCES  := $(wildcard libsparse/*/*.c libsparse/*/cpu/*.c mcl/*.c contraction/*.c)
+HEADERS      := libsparse/sparse.h mcl/mcl.h contraction/contraction.h
 LIB_SOURCES  := $(if $(CUDA_SOURCES),$(filter-out libsparse/core/no_cuda.c,$(LIB_SOURCES)),$(LIB_SOURCES))
 TOOLS        := $(patsubst apps/%/main.c,%,$(wildcard apps/*/main.c))
 APP_SOURCES  := $(filter-out %/main.c,$(wildcard apps/*/*.c apps/*/*/*.c)) $(if $(NVCC),$(wildcard apps/*/*/*.cu))
@@ -117,8 +118,6 @@ GENERATORS   := $(patsubst tests/gen/%.c,%,$(wildcard tests/gen/*.c))
 objects      = $(patsubst %,$(OBJ)/%.o,$(1))
 LIB_OBJECTS := $(call objects,$(CUDA_SOURCES) $(LIB_SOURCES))
 IO_OBJECTS  := $(call objects,$(wildcard io/*/*.c))
-MCL_OBJECTS := $(call objects,$(wildcard mcl/*.c))
-CONTRACTION_OBJECTS := $(call objects,$(wildcard contraction/*.c))
 GNN_OBJECTS := $(call objects,$(wildcard gnn/*.c gnn/cpu/*.c) $(if $(NVCC),$(wildcard gnn/cuda/*.cu)))
 GENERATE_OBJECTS := $(call objects,$(wildcard bench/generate/*.c))
 APP_OBJECTS := $(call objects,$(APP_SOURCES))
@@ -126,8 +125,7 @@ TEST_OBJECTS := $(call objects,$(filter tests/support/%,$(TEST_SOURCES)))
 parts_of     = $(wildcard $(patsubst test_%,$(dir $(1))%_*.c,$(basename $(notdir $(1)))))
 
 # What the tests link, and with libapps.a the tools; users first. Members that nobody calls stay out.
-MODULES := $(if $(MCL_OBJECTS),$(OBJ)/libmcl.a) $(if $(CONTRACTION_OBJECTS),$(OBJ)/libcontraction.a) \
-           $(if $(GNN_OBJECTS),$(OBJ)/libgnn.a) $(if $(IO_OBJECTS),$(OBJ)/libio.a) $(OBJ)/libgenerate.a \
+MODULES := $(if $(GNN_OBJECTS),$(OBJ)/libgnn.a) $(if $(IO_OBJECTS),$(OBJ)/libio.a) $(OBJ)/libgenerate.a \
            $(LIB)/libsparse.a
 PARTS   := $(if $(APP_OBJECTS),$(OBJ)/libapps.a) $(MODULES)
 
@@ -156,8 +154,7 @@ needs = for header in $(1); do echo "\#include <$$header>" | $(CC) $(CPPFLAGS) $
 
 # Rewritten only when the configuration or a flag changes, so that what depends on it is made again just then.
 FLAGS_NOW = $(CC) $(CPPFLAGS) $(C_FLAGS) $(CFLAGS) $(NVCC) $(CU_FLAGS) $(GENCODE)
-LINK_NOW  = $(LIB_OBJECTS) $(IO_OBJECTS) $(MCL_OBJECTS) $(CONTRACTION_OBJECTS) $(GNN_OBJECTS) \
-            $(GENERATE_OBJECTS) $(APP_OBJECTS) $(call objects,$(TEST_SOURCES)) $(LDFLAGS) $(FLAGS_NOW)
+LINK_NOW  = $(LIB_OBJECTS) $(IO_OBJECTS) $(GNN_OBJECTS) $(GENERATE_OBJECTS) $(APP_OBJECTS) $(call objects,$(TEST_SOURCES)) $(LDFLAGS) $(FLAGS_NOW)
 $(OBJ)/flags: FORCE
 	@mkdir -p $(@D); printf '%s\n' '$(FLAGS_NOW)' | cmp -s - $@ || { $(call needs,zlib.h zstd.h cblas.h) && \
 	  printf '%s\n' '$(FLAGS_NOW)' > $@; }
@@ -197,13 +194,11 @@ $(OBJ)/tests/%.o: private INCLUDES += -Itests/support $(if $(NVCC),-DSPARSE_CUDA
 
 $(LIB)/libsparse.a: $(LIB_OBJECTS)
 $(OBJ)/libio.a: $(IO_OBJECTS)
-$(OBJ)/libmcl.a: $(MCL_OBJECTS)
-$(OBJ)/libcontraction.a: $(CONTRACTION_OBJECTS)
 $(OBJ)/libgnn.a: $(GNN_OBJECTS)
 $(OBJ)/libgenerate.a: $(GENERATE_OBJECTS)
 $(OBJ)/libapps.a: $(APP_OBJECTS)
 $(OBJ)/libtests.a: $(TEST_OBJECTS)
-$(LIB)/libsparse.a $(patsubst %,$(OBJ)/lib%.a,io mcl contraction gnn generate apps tests): $(BUILD)/obj/linked
+$(LIB)/libsparse.a $(patsubst %,$(OBJ)/lib%.a,io gnn generate apps tests): $(BUILD)/obj/linked
 	@mkdir -p $(@D); rm -f $@; $(AR) rcs $@ $(filter %.o,$^)
 
 $(LIB)/libsparse.so: $(LIB_OBJECTS) $(BUILD)/obj/linked
@@ -289,7 +284,7 @@ $(FUZZERS:%=$(BUILD)/bin/%): $(BUILD)/bin/%: $(OBJ)/tests/fuzz/%.c.o $(OBJ)/libi
 from_prefix = $(patsubst $(PREFIX)/%,$${prefix}/%,$(1))
 install: all
 	install -d $(addprefix $(DESTDIR),$(BINDIR) $(INCLUDEDIR) $(LIBDIR)/pkgconfig $(MANDIR)/man1)
-	install -m 644 libsparse/sparse.h $(DESTDIR)$(INCLUDEDIR)/
+	install -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/
 	install -m 644 $(LIB)/libsparse.a $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(LIB)/libsparse.so.$(VERSION) $(DESTDIR)$(LIBDIR)/
 	ln -sf libsparse.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libsparse.so.$(MAJOR)
@@ -303,7 +298,7 @@ install: all
 	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true # so that programs find the library in /usr/local/lib
 
 uninstall:
-	rm -f $(addprefix $(DESTDIR),$(INCLUDEDIR)/sparse.h $(LIBDIR)/pkgconfig/libsparse.pc $(LIBDIR)/libsparse.a \
+	rm -f $(addprefix $(DESTDIR),$(addprefix $(INCLUDEDIR)/,$(notdir $(HEADERS))) $(LIBDIR)/pkgconfig/libsparse.pc $(LIBDIR)/libsparse.a \
 	  $(LIBDIR)/libsparse.so $(LIBDIR)/libsparse.so.$(MAJOR) $(LIBDIR)/libsparse.so.$(VERSION) $(TOOLS:%=$(BINDIR)/%) \
 	  $(patsubst docs/man/%,$(MANDIR)/man1/%,$(wildcard docs/man/*.1)))
 

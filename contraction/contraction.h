@@ -7,6 +7,11 @@
 
 #include "sparse.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
 typedef enum contraction_engine {
     CONTRACTION_AUTO,
     CONTRACTION_FUSED,   /* sp_contract: one pass over G; needs one label a node */
@@ -96,4 +101,8 @@ sp_status contraction_repeat(sp_context *context, const sp_csr *g, int levels, c
                              void *user, const contraction_options *options, contraction_hierarchy *hierarchy);
 void contraction_hierarchy_free(sp_context *context, contraction_hierarchy *hierarchy);
 
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -16,6 +16,8 @@
 
 #include "sparse.h"
 
+#pragma GCC visibility push(default)
+
 typedef enum io_format {
     IO_AUTO = 0,  /* by content: native matrix, binary matrices, Matrix Market, STRING; METIS by the file's name
                      (.graph, .metis), or if every line fits its header (unless the name is .abc, .tsv, .csv); anything
@@ -398,4 +400,5 @@ sp_status io_read_names(sp_context *context, const char *path, const volatile in
 sp_status io_read_numbers(sp_context *context, const char *path, const volatile int *interrupt, int64_t low,
                           int64_t high, const char *const *words, int32_t **numbers, int64_t *count);
 
+#pragma GCC visibility pop
 #endif

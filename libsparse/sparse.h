@@ -22,7 +22,12 @@
  *   new matrix or number wait for the result; sp_spmm_execute, the MaxK calls and copies within the device return when
  *   the work is queued. Every later call with the same context runs after it.
  * Threads. Two threads must not use a context, or anything made from it, at the same time. Different contexts are
- *   independent. The only state outside contexts is the sentence of sp_last_error(NULL), one for each thread.
+ *   independent. There is an exception for objects that a garbage collector frees: host memory and host matrices
+ *   (sp_free, sp_csr_free, sp_dense_free), holds (sp_context_retain, sp_context_destroy) and the plans of a CPU context
+ *   may be released by any thread at any time, if the allocator can be called by several threads, as malloc can. The
+ *   only state outside contexts is the sentence of sp_last_error(NULL), one for each thread.
+ * Fork. The threads of OpenMP do not survive a fork. If a process with a context and several threads forks, all contexts
+ *   of the child have one thread, also those that it creates. CUDA contexts cannot be used in a forked child.
  * Options. Options that are all zero are the defaults: pass {0}, or NULL if the call allows it.
  * Sizes are int64_t. Dimensions are below 2^31; only memory limits the number of nonzeros.
  * Costs are given as O(...) for the work of one call. "The space where the context computes" is host memory for a CPU
@@ -49,6 +54,12 @@ extern "C" {
 
 /* SP_VERSION of the library at run time. A shared library may be another version than this header. */
 const char *sp_version(void);
+
+/* Counts the changes of structs, enums and prototypes in sparse.h, mcl.h, contraction.h and io.h that a compiled caller
+ * would notice. sp_abi returns that of the library: a caller that was compiled, or generated, from headers with another
+ * SP_ABI must not call it. */
+#define SP_ABI 1
+int sp_abi(void);
 
 /* ---- status ------------------------------------------------------------------------------------------- */
 
@@ -86,7 +97,7 @@ typedef struct sp_allocator {
 
 typedef struct sp_context_options {
     const char *device;            /* "cpu", "cuda", "cuda:N" or "auto" (CUDA if there is one); NULL: "auto" */
-    int threads;                   /* CPU threads; 0: all that OpenMP offers */
+    int threads;                   /* CPU threads; 0: all that OpenMP offers (one after a fork, see above) */
     size_t memory_budget; /* CUDA: bytes of device memory that the context may hold at once, including its own arrays,
                              the caller's (sp_array_create) and plans; 0: all free memory of the device. A call whose
                              description says so works in parts to keep to the budget; others fail with

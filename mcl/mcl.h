@@ -10,6 +10,11 @@
 
 #include "sparse.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
 /* ---- options ------------------------------------------------------------------------------------------ */
 
 typedef enum mcl_overlap { MCL_OVERLAP_CUT, MCL_OVERLAP_KEEP, MCL_OVERLAP_SPLIT } mcl_overlap;
@@ -182,4 +187,8 @@ typedef struct mcl_distance {
 /* Compares two clusterings of the same nodes. A node in several clusters counts in the first. O(nodes). */
 sp_status mcl_compare(sp_context *context, const mcl_clustering *a, const mcl_clustering *b, mcl_distance *distance);
 
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
 #endif

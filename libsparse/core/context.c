@@ -12,6 +12,8 @@
 
 const char *sp_version(void) { return SP_VERSION; }
 
+int sp_abi(void) { return SP_ABI; }
+
 const char *sp_status_string(sp_status status)
 {
     switch (status) {
@@ -277,19 +279,24 @@ sp_status sp_context_create(const sp_context_options *options, sp_context **cont
     made->interrupt = options->interrupt;
     strcpy(made->device_name, "cpu");
     status = open_device(made, options->device);
-    if (status == SP_OK) *context = made;
-    else allocator->release(allocator->user, made);
-    return status;
+    if (status != SP_OK) {
+        allocator->release(allocator->user, made);
+        return status;
+    }
+    sp_fork_enter(made);
+    *context = made;
+    return SP_OK;
 }
 
 void sp_context_retain(sp_context *context)
 {
-    if (context) context->holders++;
+    if (context) __atomic_add_fetch(&context->holders, 1, __ATOMIC_RELAXED);
 }
 
 void sp_context_destroy(sp_context *context)
 {
-    if (!context || --context->holders > 0) return;
+    if (!context || __atomic_sub_fetch(&context->holders, 1, __ATOMIC_ACQ_REL) > 0) return;
+    sp_fork_leave(context);
     if (context->backend->destroy) context->backend->destroy(context);
     sp_allocator allocator = context->allocator;
     allocator.release(allocator.user, context);

@@ -97,14 +97,19 @@ sp_status sp_cuda_open(sp_context *context, int index);
 struct sp_context {
     const sp_backend *backend;
     sp_allocator allocator;
-    int64_t holders; /* the number of holds: the caller's, each plan's, and those of sp_context_retain */
+    int64_t holders; /* the number of holds: the caller's, each plan's, and those of sp_context_retain; atomic */
     int threads;
     size_t memory_budget;
     const volatile int *interrupt;
     void *device_state; /* the struct of the CUDA back end; NULL on the CPU */
     char device_name[128];
     char error[512];
+    struct sp_context *next, *previous; /* of all living contexts (core/fork.c) */
 };
+
+/* Adds a new context to the list of those that a forked child must change, and takes one off it. */
+void sp_fork_enter(sp_context *context);
+void sp_fork_leave(sp_context *context);
 
 static inline bool sp_interrupted(const sp_context *context) { return context->interrupt && *context->interrupt; }
 

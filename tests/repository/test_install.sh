@@ -1,7 +1,7 @@
 #!/bin/bash
 # What `make install` leaves: tools that start, man pages without a complaint, and a library to which README.md's
-# program links, shared and static, with which examples/ find what they should, whose header stands alone in C99 and C++
-# and whose shared object exports that header and no more. Takes the variables of the make that runs the tests (CUDA,
+# program links, shared and static, with which examples/ find what they should, whose headers stand alone in C99 and C++
+# and whose shared object exports these headers and no more. Takes the variables of the make that runs the tests (CUDA,
 # CUDA_ARCHS...), so that nothing is built anew.
 cd "$(dirname "$0")/../.." || exit 1
 root=$PWD
@@ -38,6 +38,30 @@ example() { # example COMPILER SOURCE ARGUMENT WORDS: says them; the compiler ma
         "./${2%.*}" "$3" >run.out && grep -F "$4" run.out
 }
 says_as_scipy() { "$python" "$root/examples/neighbours.py" | grep '^as scipy'; }
+modules() { # the modules of Markov clustering and of contraction
+    cat >modules.c <<'EOF'
+#include <contraction.h>
+#include <mcl.h>
+#include <stdio.h>
+int main(void)
+{
+    int64_t offsets[] = {0, 1, 2, 3, 4}, clusters, groups;
+    int32_t columns[] = {1, 0, 3, 2}, labels[4], matched[4];
+    const sp_csr graph = {.rows = 4, .cols = 4, .nnz = 4, .row_offsets = offsets, .col_indices = columns};
+    sp_context *context;
+    mcl_options options;
+    mcl_options_default(&options);
+    if (sp_context_create(&(sp_context_options){.device = "cpu"}, &context) != SP_OK) return 1;
+    if (mcl_label(context, &graph, &options, labels, &clusters) != SP_OK) return 1;
+    if (contraction_match(context, &graph, 0, matched, &groups) != SP_OK) return 1;
+    sp_context_destroy(context);
+    printf("%d%d%d%d %d%d%d%d\n", labels[0], labels[1], labels[2], labels[3], matched[0], matched[1], matched[2], matched[3]);
+    return sp_abi() != SP_ABI;
+}
+EOF
+    echo '0011 0011' >modules.expected
+    builds modules $(pkg-config --cflags --libs libsparse)
+}
 version() { # the header's, in one piece and in parts, the library's, the tools' and pkg-config's
     cat >version.c <<'EOF'
 #include <sparse.h>
@@ -55,6 +79,7 @@ EOF
 }
 if command -v pkg-config >/dev/null; then
     ok 'one version everywhere' version
+    ok 'a program that clusters and matches' modules
     ok 'the program of README.md, shared' builds app $(pkg-config --cflags --libs libsparse)
     ok 'the same, static' builds app "$prefix/lib/libsparse.a" $(pkg-config --cflags --libs --static libsparse)
     # Cora, both directions of its edges; networkx counts the same triangles and ranks the same node first.
@@ -66,18 +91,20 @@ if command -v pkg-config >/dev/null; then
 else skip 'no pkg-config: the program of README.md, examples'; fi
 if find_scipy >find.log; then ok 'neighbours' says_as_scipy
 else skip "examples/neighbours.py: $(tail -n 1 find.log)"; fi
-echo '#include <sparse.h>' >header.c
-ok 'the header in C99' ${CC:-cc} -std=c99 -pedantic $strict -I"$prefix/include" -fsyntax-only header.c
-if command -v g++ >/dev/null; then
-    ok 'the header in C++' g++ -x c++ -std=c++11 -pedantic $strict -I"$prefix/include" -fsyntax-only header.c
-else skip 'no g++: the header in C++'; fi
+for header in sparse mcl contraction; do
+    echo "#include <$header.h>" >header.c
+    ok "$header.h in C99" ${CC:-cc} -std=c99 -pedantic $strict -I"$prefix/include" -fsyntax-only header.c
+    if command -v g++ >/dev/null; then
+        ok "$header.h in C++" g++ -x c++ -std=c++11 -pedantic $strict -I"$prefix/include" -fsyntax-only header.c
+    else skip "no g++: $header.h in C++"; fi
+done
 exports() { # but for OpenMP's locks
     nm -D --defined-only "$prefix/lib/libsparse.so" | awk '{ print $3 }' | grep -v '^\.gomp_' | while read -r name; do
-        grep -qw "$name" "$prefix/include/sparse.h" || echo "$name"
+        cat "$prefix"/include/*.h | grep -qw "$name" || echo "$name"
     done >run.out
     [ ! -s run.out ] || { head -n 20 run.out; return 1; }
 }
-ok 'only the header is exported' exports
+ok 'only the headers are exported' exports
 mkdir -p forgot/obj/cuda
 forgets() { # a build with nvcc is not installed as one without
     ! env -u MAKEFLAGS -u MAKELEVEL make -n -s -C "$root" BUILD="$work/forgot" CUDA=auto NVCC= install >run.out 2>&1 &&
