@@ -130,12 +130,12 @@ MODULES := $(if $(GNN_OBJECTS),$(OBJ)/libgnn.a) $(if $(IO_OBJECTS),$(OBJ)/libio.
 PARTS   := $(if $(APP_OBJECTS),$(OBJ)/libapps.a) $(MODULES)
 
 .PHONY: all lib tools suites generators fuzzers test demo bench install uninstall setup help clean
-.PHONY: check-layers sweep fuzz sanitize dist notice FORCE
+.PHONY: wheel test-python check-layers sweep fuzz sanitize dist notice FORCE
 
 all: notice lib tools
 lib: $(LIB)/libsparse.a $(LIB)/libsparse.so
 tools: $(TOOLS:%=$(BIN)/%)
-suites: $(SUITES:%=$(BUILD)/tests/%)
+suites: $(SUITES:%=$(BUILD)/tests/%) $(BUILD)/python/libspgraph.so
 generators: $(GENERATORS:%=$(BUILD)/tests/gen/%)
 
 notice:
@@ -154,7 +154,7 @@ needs = for header in $(1); do echo "\#include <$$header>" | $(CC) $(CPPFLAGS) $
 
 # Rewritten only when the configuration or a flag changes, so that what depends on it is made again just then.
 FLAGS_NOW = $(CC) $(CPPFLAGS) $(C_FLAGS) $(CFLAGS) $(NVCC) $(CU_FLAGS) $(GENCODE)
-LINK_NOW  = $(LIB_OBJECTS) $(IO_OBJECTS) $(GNN_OBJECTS) $(GENERATE_OBJECTS) $(APP_OBJECTS) $(call objects,$(TEST_SOURCES)) $(LDFLAGS) $(FLAGS_NOW)
+LINK_NOW  = $(LIB_OBJECTS) $(IO_OBJECTS) $(PYTHON_OBJECTS) $(GNN_OBJECTS) $(GENERATE_OBJECTS) $(APP_OBJECTS) $(call objects,$(TEST_SOURCES)) $(LDFLAGS) $(FLAGS_NOW)
 $(OBJ)/flags: FORCE
 	@mkdir -p $(@D); printf '%s\n' '$(FLAGS_NOW)' | cmp -s - $@ || { $(call needs,zlib.h zstd.h cblas.h) && \
 	  printf '%s\n' '$(FLAGS_NOW)' > $@; }
@@ -206,6 +206,12 @@ $(LIB)/libsparse.so: $(LIB_OBJECTS) $(BUILD)/obj/linked
 	$(Q)$(LINK).$(VERSION) -shared -Wl,-soname,libsparse.so.$(MAJOR) -Wl,--exclude-libs,ALL $(filter %.o,$^) $(LIBS)
 	@ln -sf libsparse.so.$(VERSION) $@.$(MAJOR) && ln -sf libsparse.so.$(MAJOR) $@
 
+# The library of the Python package: also reads graphs, and minds Ctrl-C.
+PYTHON_OBJECTS := $(call objects,$(wildcard python/native/*.c)) $(IO_OBJECTS) $(LIB_OBJECTS)
+$(BUILD)/python/libspgraph.so: $(PYTHON_OBJECTS) $(BUILD)/obj/linked
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -shared -Wl,-soname,libspgraph.so -Wl,--exclude-libs,ALL $(filter %.o,$^) $(IO_LIBS) $(LIBS)
+
 # Of the tools and suites only those that use gnn need BLAS.
 $(BIN)/gnn $(BIN)/sparse-bench $(BUILD)/tests/test_alloc $(BUILD)/tests/test_arguments \
 $(filter $(BUILD)/tests/test_gnn_%,$(SUITES:%=$(BUILD)/tests/%)): private LIBS += $(BLAS_LIBS)
@@ -245,6 +251,13 @@ demo:
 test: ; @scripts/setup test
 	@+$(MAKE) --no-print-directory all suites generators
 	@BUILD=$(BUILD) tests/run.sh
+
+# dist/spgraph-VERSION-py3-none-PLATFORM.whl, and its tests in a new virtual environment.
+wheel: $(BUILD)/python/libspgraph.so
+	@BUILD=$(BUILD) scripts/wheel
+
+test-python: $(BUILD)/python/libspgraph.so tools
+	@BUILD=$(BUILD) FRESH=1 DIST=dist bash tests/python/test_python.sh
 
 # Random cases of each tool and of the library against mcl, scipy and numpy.
 SWEEP_CASES ?= 2000
@@ -321,6 +334,8 @@ help:
 	@echo 'make uninstall       takes them away again; called as make install was'
 	@echo 'make dist            the source of the last commit, under build/dist/; packaging/deb.sh makes Debian packages'
 	@echo 'make setup           only installs what is missing (apt-get)'
+	@echo 'make wheel           the Python package, dist/spgraph-*.whl'
+	@echo 'make test-python     the tests of the wheel in a new virtual environment'
 	@echo 'make check-layers    includes between modules point one way'
 	@echo 'make sanitize        the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make fuzz            every reader under libFuzzer, FUZZ_SECONDS=60 each (clang)'

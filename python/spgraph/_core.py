@@ -1,0 +1,191 @@
+"""The library, its contexts and errors, and what passes between NumPy's memory and its own."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import threading
+from typing import Any, NoReturn
+
+import numpy as np
+
+from . import _abi
+
+_PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libspgraph.so")
+
+
+def _load() -> ctypes.CDLL:
+    try:
+        library = ctypes.CDLL(_PATH)
+    except OSError as failure:
+        raise ImportError(f"spgraph: {_PATH} cannot be loaded ({failure}); install the wheel: make wheel") from failure
+    library.sp_abi.restype = ctypes.c_int
+    if library.sp_abi() != _abi.SP_ABI:
+        raise ImportError(f"spgraph: {_PATH} has ABI {library.sp_abi()}, this package needs {_abi.SP_ABI}; install the "
+                          "wheel again")
+    for name, (result, parameters) in _abi.FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, parameters
+    library.spgraph_interrupt_begin.restype = ctypes.c_void_p
+    library.spgraph_interrupt_begin.argtypes = library.spgraph_interrupt_end.argtypes = [ctypes.c_void_p]
+    return library
+
+
+lib = _load()
+
+# ---- errors ------------------------------------------------------------------------------------------------
+
+_EXCEPTIONS: dict[int, type[BaseException]] = {
+    _abi.SP_ERROR_ARGUMENT: ValueError,
+    _abi.SP_ERROR_MATRIX: ValueError,
+    _abi.SP_ERROR_NOT_FINITE: ValueError,
+    _abi.SP_ERROR_OVERFLOW: OverflowError,
+    _abi.SP_ERROR_HOST_MEMORY: MemoryError,
+    _abi.SP_ERROR_DEVICE_MEMORY: MemoryError,
+    _abi.SP_ERROR_UNSUPPORTED: NotImplementedError,
+    _abi.SP_ERROR_INTERRUPTED: KeyboardInterrupt,
+}
+
+
+def fail(status: int, handle: ctypes.c_void_p | None) -> NoReturn:
+    """Raises the exception of a status, with the sentence of the context."""
+    sentence = lib.sp_last_error(handle).decode(errors="replace")
+    raise _EXCEPTIONS.get(status, RuntimeError)(sentence or lib.sp_status_string(status).decode())
+
+
+# ---- contexts ----------------------------------------------------------------------------------------------
+
+
+class Context:
+    """A context of the library with its interrupt flag. One thread at a time uses it."""
+
+    __slots__ = ("handle", "flag", "address", "key")
+
+    def __init__(self, device: str, threads: int) -> None:
+        self.key = (device, threads)
+        self.flag = ctypes.c_int(0)
+        self.address = ctypes.addressof(self.flag)
+        self.handle = ctypes.c_void_p()
+        options = _abi.sp_context_options(device=device.encode(), threads=threads, interrupt=self.address)
+        status = lib.sp_context_create(options, ctypes.byref(self.handle))
+        if status:
+            fail(status, None)
+
+    def __del__(self, release: Any = lib.sp_context_destroy) -> None:
+        release(self.handle)
+
+
+_idle: dict[tuple[str, int], list[Context]] = {}
+_threads = 0
+
+
+def set_threads(threads: int) -> None:
+    """Set the number of threads of all later calls.
+
+    Parameters
+    ----------
+    threads : int
+        0 means all processors, which is the default. Results have the same bits for any number.
+    """
+    global _threads
+    if threads < 0:
+        raise ValueError(f"{threads} threads: 0 or more are possible")
+    _threads = int(threads)
+
+
+def get_threads() -> int:
+    """Return the number of threads that calls use.
+
+    Returns
+    -------
+    int
+        1 in a forked child whose parent had several threads: OpenMP's threads do not survive a fork.
+    """
+    with Session() as session:
+        return int(lib.sp_context_threads(session.handle))
+
+
+class Session:
+    """The time of one or more calls on one context, during which Ctrl-C sets the context's flag.
+
+    Contexts are kept for later sessions; each thread has one of its own as long as it is in a session.
+    """
+
+    __slots__ = ("context", "handle", "outer", "watches", "device", "keep")
+
+    def __init__(self, device: str = "cpu", context: Context | None = None) -> None:
+        self.device = device
+        self.context: Any = context
+        self.keep = context is not None
+        self.watches = False
+
+    def __enter__(self) -> Session:
+        if self.context is None:
+            key = (self.device, _threads)
+            try:
+                self.context = _idle[key].pop()
+            except (KeyError, IndexError):
+                self.context = Context(*key)
+        self.handle = self.context.handle
+        self.context.flag.value = 0
+        if (threading.current_thread() is threading.main_thread()
+                and signal.getsignal(signal.SIGINT) is signal.default_int_handler):
+            self.outer = lib.spgraph_interrupt_begin(self.context.address)
+            self.watches = True
+        return self
+
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
+        if self.watches:
+            lib.spgraph_interrupt_end(self.outer)
+        interrupted = self.watches and self.context.flag.value and kind is None
+        if not self.keep:
+            _idle.setdefault(self.context.key, []).append(self.context)
+        if interrupted:
+            raise KeyboardInterrupt("interrupted")
+
+    def check(self, status: int) -> None:
+        """Raises the exception of a status that is not success."""
+        if status:
+            fail(status, self.handle)
+
+
+# ---- memory ------------------------------------------------------------------------------------------------
+
+
+class Block:
+    """An array of the library, which it frees when NumPy no longer needs it.
+
+    It holds the library's context by itself, because the collector ends the objects of a cycle in any order.
+    """
+
+    __slots__ = ("context", "handle", "pointer", "__array_interface__", "__weakref__")
+
+    def __init__(self, context: Context, pointer: int, count: int, dtype: np.dtype) -> None:
+        lib.sp_context_retain(context.handle)
+        self.context, self.handle, self.pointer = context, context.handle, pointer
+        self.__array_interface__ = {"shape": (count,), "typestr": dtype.str, "data": (pointer, False), "version": 3}
+
+    def __del__(self, free: Any = lib.sp_free, release: Any = lib.sp_context_destroy) -> None:
+        free(self.handle, self.pointer)
+        release(self.handle)
+
+
+def own(context: Context, pointer: int, count: int, dtype: np.dtype) -> np.ndarray:
+    """The library's array as NumPy's, which owns it from here on."""
+    return np.asarray(Block(context, pointer, count, dtype))
+
+
+def view(pointer: int | None, count: int, dtype: np.dtype) -> np.ndarray:
+    """A copy of an array that stays the library's."""
+    if count == 0 or not pointer:
+        return np.empty(0, dtype)
+    memory: Any = (ctypes.c_char * (count * dtype.itemsize)).from_address(pointer)
+    return np.frombuffer(memory, dtype).copy()
+
+
+def address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+I4, I8, F4, F8 = (np.dtype(name) for name in ("<i4", "<i8", "<f4", "<f8"))

@@ -1,0 +1,127 @@
+"""Products of a sparse matrix with dense ones."""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+import threading
+from typing import Any
+
+import numpy as np
+
+from . import _abi
+from ._core import F4, F8, Context, Session, address, lib
+from ._matrix import Types, as_csr, choose, lend
+
+REDUCTIONS = ("sum", "mean", "max", "min")
+_TYPES = {F4: _abi.SP_DENSE_F32, F8: _abi.SP_DENSE_F64, np.dtype(np.float16): _abi.SP_DENSE_F16}
+
+
+def _lend_dense(x: np.ndarray) -> _abi.sp_dense:
+    stride = x.strides[0] // x.itemsize if x.shape[0] > 1 else x.shape[1]
+    return _abi.sp_dense(x.shape[0], x.shape[1], stride, address(x), _TYPES[x.dtype], _abi.SP_HOST)
+
+
+def _by_rows(x: np.ndarray) -> bool:
+    """Whether the library can take the array as it is: rows one after another, each in one piece."""
+    return (x.ndim == 2 and x.dtype in _TYPES and (x.shape[1] <= 1 or x.strides[1] == x.itemsize) and
+            x.strides[0] % x.itemsize == 0 and (x.shape[0] <= 1 or x.strides[0] >= x.shape[1] * x.itemsize) and
+            x.flags.aligned)
+
+
+class SpmmPlan:
+    """Product of one sparse matrix with many dense ones: Y = alpha * A @ X + beta * Y.
+
+    Parameters
+    ----------
+    a : sparse array or matrix of scipy
+        float32 or float64; whole numbers and booleans are converted to float64. It must not change while the plan is
+        used.
+    width : int
+        The expected number of columns of X. Other numbers work, less fast.
+    reduce : {"sum", "mean", "max", "min"}
+        How the rows of X that a row of A names, times its values, are combined. "mean" divides the sum by the number of
+        entries. A row without entries gives 0.
+    transpose : bool
+        Multiply the transpose of A.
+
+    Notes
+    -----
+    float32 matrices take X of float32 or float16, float64 matrices X of float64; other X are converted. Sums are
+    float64 if X is float64, else float32.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> import spgraph
+    >>> a = sp.csr_array([[0.0, 1.0], [2.0, 3.0]])
+    >>> plan = spgraph.SpmmPlan(a, 2)
+    >>> plan(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([[ 3.,  4.],
+           [11., 16.]])
+    """
+
+    def __init__(self, a: Any, width: int, *, reduce: str = "sum", transpose: bool = False) -> None:
+        csr = as_csr(a, "a")
+        self._compute = Types(csr).compute
+        self._keep: list[Any] = []
+        self._lent = lend(csr, self._compute, self._keep)
+        self._rows, self._cols = csr.shape[::-1] if transpose else csr.shape
+        options = _abi.sp_spmm_options(reduce=choose(REDUCTIONS, reduce, "reduce"), transpose=bool(transpose),
+                                       deterministic=True)
+        self._context = Context("cpu", 0)
+        self._lock = threading.Lock()
+        self._plan = ctypes.c_void_p()
+        with Session(context=self._context) as session:
+            session.check(lib.sp_spmm_plan_create(session.handle, self._lent, operator.index(width), options,
+                                                  ctypes.byref(self._plan)))
+
+    def __call__(self, x: Any, out: np.ndarray | None = None, alpha: float = 1.0, beta: float = 0.0) -> np.ndarray:
+        """Form the product.
+
+        Parameters
+        ----------
+        x : array
+            One or two dimensions, as many rows as `a` has columns. A vector gives a vector.
+        out : ndarray, optional
+            Where the result is written: rows one after another, of the type of the result. It is read unless `beta` is
+            0.
+        alpha, beta : float
+            Factors of the product and of the previous content of `out`.
+
+        Returns
+        -------
+        ndarray
+            `out`, or a new array. float16 gives float16.
+        """
+        x = np.asarray(x)
+        if x.dtype.kind not in "biuf":
+            raise NotImplementedError(f"x of type {x.dtype} is not supported: real numbers are")
+        if x.ndim not in (1, 2):
+            raise ValueError(f"x has {x.ndim} dimensions: 1 or 2 are possible")
+        flat = x.ndim == 1
+        columns = x[:, None] if flat else x
+        half = self._compute == F4 and x.dtype == np.float16
+        if not _by_rows(columns) or (columns.dtype != self._compute and not half):
+            columns = np.ascontiguousarray(columns, np.float16 if half else self._compute)
+        if out is None:
+            if beta != 0:
+                raise ValueError(f"beta is {beta}, which needs out")
+            out = np.empty((self._rows, columns.shape[1]), columns.dtype)
+            target = out
+            out = out[:, 0] if flat else out
+        else:
+            target = out[:, None] if flat and out.ndim == 1 else out
+            if not _by_rows(target) or not target.flags.writeable:
+                raise ValueError("out must be a writable array of float32, float64 or float16, rows one after another")
+            if target.shape != (self._rows, columns.shape[1]):
+                raise ValueError(f"out has the shape {out.shape}: the result has {(self._rows, columns.shape[1])}")
+        with self._lock, Session(context=self._context) as session:
+            session.check(lib.sp_spmm_execute(self._plan, float(alpha), _lend_dense(columns), float(beta),
+                                              _lend_dense(target)))
+        return out
+
+    def __del__(self, free: Any = lib.sp_spmm_plan_free) -> None:
+        if getattr(self, "_plan", None):
+            free(self._plan)

@@ -1,0 +1,199 @@
+"""Makes python/spgraph/_abi.py, the ctypes structs and prototypes of the C library, from its headers.
+
+    abi.py            writes the file
+    abi.py --check    compares it with the headers, and every size and offset with what the C compiler says
+
+Needs gcc (or CC) and pycparser. To be run after a change of the headers; `make test-python` runs the check.
+"""
+
+import ctypes
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from pycparser import c_ast, c_parser
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TARGET = os.path.join(ROOT, "python", "spgraph", "_abi.py")
+HEADERS = ["sparse.h", "mcl.h", "contraction.h", "io.h"]
+FOLDERS = [os.path.join(ROOT, name) for name in ("libsparse", "mcl", "contraction", "io")]
+SYSTEM = ["stdbool.h", "stddef.h", "stdint.h"]
+SCALARS = {
+    "bool": "c_bool", "_Bool": "c_bool", "char": "c_char", "int": "c_int", "unsigned": "c_uint",
+    "unsigned int": "c_uint", "float": "c_float", "double": "c_double", "int32_t": "c_int32", "int64_t": "c_int64",
+    "uint8_t": "c_uint8", "uint16_t": "c_uint16", "uint32_t": "c_uint32", "uint64_t": "c_uint64",
+    "size_t": "c_size_t", "void": "None",
+}
+NOT_NEEDED = "IO_([IUF][0-9]|LABELS|MOST|BOOL|TEXT|DIM)|SP_SPMM|SP_AIA|MCL_SORT|CONTRACTION"
+FROM_IO = ["io_read_graph", "io_graph_matrix", "io_graph_free"]
+
+
+def wanted(name):
+    """Of io, which has far more functions, only what reads a graph."""
+    return not name.startswith("io_") or name in FROM_IO
+
+
+def compiler():
+    return os.environ.get("CC", "gcc").split()
+
+
+def preprocessed():
+    """The headers in one piece, without the system's, whose types are declared here."""
+    with tempfile.TemporaryDirectory() as empty:
+        for name in SYSTEM:
+            open(os.path.join(empty, name), "w").close()
+        text = "".join(f'#include "{name}"\n' for name in HEADERS)
+        made = subprocess.run(
+            [*compiler(), "-E", "-P", "-D__attribute__(x)=", "-I", empty, *(f"-I{f}" for f in FOLDERS), "-x", "c", "-"],
+            input=text, capture_output=True, text=True, check=True).stdout
+    types = "".join(f"typedef int {name};\n" for name in SCALARS if name.endswith("_t") or name == "bool")
+    return types + "\n".join(line for line in made.splitlines() if not line.startswith("#"))
+
+
+def defined(name):
+    """The number of a #define."""
+    for folder, header in zip(FOLDERS, HEADERS):
+        for line in open(os.path.join(folder, header)):
+            words = line.split()
+            if words[:2] == ["#define", name]:
+                return int(words[2])
+    raise KeyError(name)
+
+
+class Reader:
+    """What the declarations of the headers say."""
+
+    def __init__(self, text):
+        self.constants, self.enums, self.structs, self.callbacks, self.functions = {}, set(), {}, {}, {}
+        for node in c_parser.CParser().parse(text).ext:
+            if isinstance(node, c_ast.Typedef):
+                self.typedef(node)
+            elif isinstance(node, c_ast.Decl) and isinstance(node.type, c_ast.Enum):
+                self.enum(node.type)
+            elif isinstance(node, c_ast.Decl) and isinstance(node.type, c_ast.FuncDecl):
+                parameters = node.type.args.params if node.type.args else []
+                if wanted(node.name) and not any(isinstance(p, c_ast.EllipsisParam) for p in parameters):
+                    self.functions[node.name] = self.signature(node.type)
+        self.drop_unused()
+
+    def drop_unused(self):
+        """Leaves out the structs and callbacks that no function needs."""
+        used = " ".join(" ".join([result, *parameters]) for result, parameters in self.functions.values())
+        self.callbacks = {name: what for name, what in self.callbacks.items() if name in used}
+        used += " ".join(self.callbacks.values())
+        for name in reversed(self.structs):
+            if name in used:
+                used += " " + " ".join(what for _, what in self.structs[name])
+        self.structs = {name: fields for name, fields in self.structs.items() if name in used}
+
+    def typedef(self, node):
+        inner = getattr(node.type, "type", None)
+        if isinstance(inner, c_ast.Enum):
+            self.enums.add(node.name)
+            self.enum(inner)
+        elif isinstance(inner, c_ast.Struct) and inner.decls:
+            self.structs[node.name] = [(d.name, self.type(d.type)) for d in inner.decls]
+        elif isinstance(node.type, c_ast.PtrDecl) and isinstance(inner, c_ast.FuncDecl):
+            self.callbacks[node.name] = self.callback(inner)
+
+    def enum(self, node):
+        value = -1
+        for e in node.values.enumerators:
+            value = self.number(e.value) if e.value is not None else value + 1
+            self.constants[e.name] = value
+
+    def number(self, node):
+        if isinstance(node, c_ast.Constant):
+            return int(node.value, 0)
+        if isinstance(node, c_ast.ID):
+            return self.constants[node.name]
+        if isinstance(node, c_ast.BinaryOp) and node.op == "<<":
+            return self.number(node.left) << self.number(node.right)
+        raise TypeError(f"an expression that is not expected here: {node}")
+
+    def signature(self, node):
+        parameters = [self.type(p.type) for p in node.args.params] if node.args else []
+        return self.type(node.type), [] if parameters == ["None"] else parameters
+
+    def callback(self, node):
+        result, parameters = self.signature(node)
+        return f"CFUNCTYPE({', '.join([result, *parameters])})"
+
+    def type(self, node):
+        if isinstance(node, c_ast.TypeDecl):
+            inner = node.type
+            if isinstance(inner, c_ast.IdentifierType):
+                name = " ".join(inner.names)
+                return "c_int" if name in self.enums else SCALARS.get(name, name)
+            return "c_int" if isinstance(inner, c_ast.Enum) else inner.name
+        if isinstance(node, c_ast.ArrayDecl):
+            return f"{self.type(node.type)} * {self.number(node.dim)}" if node.dim is not None else "c_void_p"
+        assert isinstance(node, c_ast.PtrDecl), node
+        if isinstance(node.type, c_ast.FuncDecl):
+            return self.callback(node.type)
+        inner = self.type(node.type)
+        if inner == "c_char" and "const" in node.type.quals:
+            return "c_char_p"
+        return f"POINTER({inner})" if inner in self.structs else "c_void_p"
+
+
+def made():
+    """The text of _abi.py."""
+    r = Reader(preprocessed())
+    lines = ['"""The C library\'s structs and functions. Made by python/tools/abi.py from its headers: do not edit."""', "",
+             "from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, "
+             "c_int32,", "                    c_int64, c_size_t, c_uint32, c_uint64, c_void_p)", "",
+             f"SP_ABI = {defined('SP_ABI')}"]
+    lines += [f"{name} = {value}" for name, value in r.constants.items() if not re.match(NOT_NEEDED, name)]
+    for name, fields in r.structs.items():
+        lines += ["", "", f"class {name}(Structure):", "    _fields_ = ["]
+        lines += [f'        ("{field}", {what}),' for field, what in fields] + ["    ]"]
+    lines += ["", ""] + [f"{name} = {value}" for name, value in r.callbacks.items()]
+    lines += ["", "", "FUNCTIONS = {"]
+    lines += [f'    "{name}": ({result}, [{", ".join(parameters)}]),' for name, (result, parameters) in
+              r.functions.items()]
+    return "\n".join(lines) + "\n}\n"
+
+
+def layouts(module):
+    """Structs by name, each with its size and the offsets of its fields, as ctypes and as C see them."""
+    structs = {n: s for n, s in vars(module).items() if isinstance(s, type) and issubclass(s, ctypes.Structure)
+               and s is not ctypes.Structure}
+    ours = {n: [ctypes.sizeof(s)] + [getattr(s, f[0]).offset for f in s._fields_] for n, s in structs.items()}
+    c = "#include <stdio.h>\n" + "".join(f'#include "{name}"\n' for name in HEADERS) + "int main(void)\n{\n"
+    for name, struct in structs.items():
+        c += f'    printf("{name} %zu", sizeof({name}));\n'
+        c += "".join(f'    printf(" %zu", offsetof({name}, {f[0]}));\n' for f in struct._fields_) + '    puts("");\n'
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, "layouts")
+        subprocess.run([*compiler(), *(f"-I{f}" for f in FOLDERS), "-x", "c", "-", "-o", program], input=c + "}\n",
+                       text=True, check=True)
+        said = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+    return ours, {line.split()[0]: [int(word) for word in line.split()[1:]] for line in said.splitlines()}
+
+
+def check():
+    wrong = []
+    if open(TARGET).read() != made():
+        wrong.append("python/spgraph/_abi.py is not what the headers say: run python/tools/abi.py, and if a struct, an "
+                     "enum or a prototype has changed, raise SP_ABI in libsparse/sparse.h")
+    spec = importlib.util.spec_from_file_location("abi_of_spgraph", TARGET)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    ours, theirs = layouts(module)
+    wrong += [f"{name}: ctypes {ours[name]}, C {theirs.get(name)}" for name in ours if ours[name] != theirs.get(name)]
+    for line in wrong:
+        print(line)
+    print(f"{len(ours)} structs, {len(module.FUNCTIONS)} functions, {len(wrong)} differences")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--check"]:
+        sys.exit(check())
+    text = made()
+    with open(TARGET, "w") as file:
+        file.write(text)

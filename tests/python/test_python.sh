@@ -1,0 +1,48 @@
+#!/bin/bash
+# The Python package: makes the wheel, installs it into a virtual environment away from the checkout, and runs there
+# tests/python, the examples in the docstrings and in docs/python.md, and those of scipy's own tests that multiply sparse matrices with
+# spgraph's product in place of scipy's. Skipped without python3, venv and packages from PyPI. With FRESH=1
+# (make test-python) the environment is made anew; otherwise only the wheel is installed again.
+cd "$(dirname "$0")/../.." || exit 1
+root=$PWD
+export BUILD=${BUILD:-build}
+python=$(realpath -m "$BUILD")/python
+skipped() { echo "skipped: the Python package: $1" && echo "0 passed, 0 failed, 1 skipped" && exit 0; }
+[ -f "$python/libspgraph.so" ] || skipped "$BUILD/python/libspgraph.so is not built"
+${PYTHON:-python3} -c 'import ensurepip, venv' 2>/dev/null || skipped 'no python3 with venv'
+
+if [ -n "${FRESH-}" ]; then rm -rf "$python/env"; fi
+log=$python/install.log
+prepare() {
+    DIST=${DIST:-$python/dist} scripts/wheel && { [ -x "$python/env/bin/pytest" ] || {
+        ${PYTHON:-python3} -m venv "$python/env" && "$python/env/bin/pip" install -q --disable-pip-version-check \
+            numpy scipy networkx pandas pytest pycparser mypy; }; } &&
+        "$python/env/bin/pip" install -q --disable-pip-version-check --force-reinstall --no-deps \
+            "${DIST:-$python/dist}"/spgraph-*.whl
+}
+if ! prepare >"$log" 2>&1; then
+    grep -qiE 'connection|resolution|no matching distribution|temporary failure' "$log" || {
+        cat "$log" && echo "0 passed, 1 failed, 0 skipped" && exit 1; }
+    skipped 'PyPI is not reached'
+fi
+
+pytest() { "$python/env/bin/python" -m pytest -p no:cacheprovider -q "$@"; }
+export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=
+cd "$python" || exit 1 # where no folder is called spgraph
+pytest "$root/tests/python" >own.log 2>&1
+pytest --doctest-modules --pyargs spgraph >docs.log 2>&1
+(cd "$root/data" && pytest --doctest-glob='*.md' "$root/docs/python.md") >guide.log 2>&1
+PYTHONPATH=$root/tests/python pytest -p scipy_product --pyargs scipy.sparse.tests.test_base \
+    -k '(TestCSR or TestCSRMatrix) and (matmul or mul or dot or power or product or sum)' >scipy.log 2>&1
+passed=0 failed=0 skipped=0
+for part in own docs guide scipy; do
+    count() { tail -n 1 $part.log | grep -oE "[0-9]+ $1" | grep -oE '[0-9]+' || echo 0; }
+    p=$(count passed) f=$(($(count failed) + $(count error)))
+    if [ "$p" -eq 0 ] && [ "$f" -eq 0 ]; then f=1; fi
+    if [ "$f" -gt 0 ]; then cat $part.log; fi
+    grep '^products: ' $part.log
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + $(count skipped)))
+done
+grep -q '^products: [0-9][0-9]* by spgraph' scipy.log || failed=$((failed + 1))
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
