@@ -62,12 +62,12 @@ class Context:
 
     __slots__ = ("handle", "flag", "address", "key")
 
-    def __init__(self, device: str, threads: int) -> None:
-        self.key = (device, threads)
+    def __init__(self, device: str = "cpu") -> None:
+        self.key = (device, _threads)
         self.flag = ctypes.c_int(0)
         self.address = ctypes.addressof(self.flag)
         self.handle = ctypes.c_void_p()
-        options = _abi.sp_context_options(device=device.encode(), threads=threads, interrupt=self.address)
+        options = _abi.sp_context_options(device=device.encode(), threads=_threads, interrupt=self.address)
         status = lib.sp_context_create(options, ctypes.byref(self.handle))
         if status:
             fail(status, None)
@@ -126,7 +126,7 @@ class Session:
             try:
                 self.context = _idle[key].pop()
             except (KeyError, IndexError):
-                self.context = Context(*key)
+                self.context = Context(self.device)
         self.handle = self.context.handle
         self.context.flag.value = 0
         if (threading.current_thread() is threading.main_thread()

@@ -70,7 +70,7 @@ class SpmmPlan:
         self._rows, self._cols = csr.shape[::-1] if transpose else csr.shape
         options = _abi.sp_spmm_options(reduce=choose(REDUCTIONS, reduce, "reduce"), transpose=bool(transpose),
                                        deterministic=True)
-        self._context = Context("cpu", 0)
+        self._context = Context()
         self._lock = threading.Lock()
         self._plan = ctypes.c_void_p()
         with Session(context=self._context) as session:

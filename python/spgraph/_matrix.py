@@ -16,7 +16,8 @@ _EXACT = float(2**53)  # whole numbers below this are exact in float64
 def as_csr(matrix: Any, name: str) -> Any:
     """The matrix in sorted rows without duplicates: itself if it is so."""
     if not ss.issparse(matrix):
-        raise TypeError(f"{name} is {type(matrix).__name__}: a sparse matrix of scipy is expected")
+        advice = ", SpmmPlan multiplies dense ones" if isinstance(matrix, np.ndarray) else ""
+        raise TypeError(f"{name} is {type(matrix).__name__}: a sparse matrix of scipy is expected{advice}")
     if matrix.ndim != 2:
         raise ValueError(f"{name} has {matrix.ndim} dimension: sparse matrices with 2 are expected")
     if max(matrix.shape) >= 2**31:

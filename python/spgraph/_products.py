@@ -164,7 +164,7 @@ class MatmulPlan:
         if o.types.whole and semiring not in ("plus_pair", "or_and"):
             raise NotImplementedError("plans are for float32 and float64 values")
         self._like = a[:0]
-        self._context = Context("cpu", 0)
+        self._context = Context()
         self._lock = threading.Lock()
         self._plan = ctypes.c_void_p()
         with Session(context=self._context) as session:

@@ -124,7 +124,7 @@ def test_wrong_matrices_are_refused(make):
     a = make(4, 5, 0.5)
     with pytest.raises(ValueError, match="5"):
         spgraph.matmul(a, a)
-    with pytest.raises(TypeError, match="sparse matrix"):
+    with pytest.raises(TypeError, match="sparse matrix.*SpmmPlan"):
         spgraph.matmul(a, np.eye(5))
     with pytest.raises(ValueError, match="semiring"):
         spgraph.matmul(a, a.T.tocsr(), semiring="times")
@@ -261,6 +261,7 @@ def test_threads_do_not_change_a_bit(make):
             spgraph.set_threads(threads)
             assert spgraph.get_threads() == threads
             results.append(spgraph.matmul(a, a))
+            assert spgraph.MatmulPlan(a, a)._context.key == ("cpu", threads)
         assert all((c != results[0]).nnz == 0 for c in results)
     finally:
         spgraph.set_threads(0)
