@@ -8,44 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mcl.h"
-
-/* Memberships while they are made: lists of nodes one after another. */
-typedef struct lists {
-    int64_t count, offsets_capacity, members_capacity;
-    int64_t *offsets; /* count + 1 */
-    int32_t *members;
-} lists;
-
-static void lists_free(sp_context *context, lists *l)
-{
-    sp_free(context, l->offsets);
-    sp_free(context, l->members);
-    memset(l, 0, sizeof *l);
-}
-
-/* Room for one more list of `length` members. */
-static sp_status lists_reserve(sp_context *context, lists *l, int64_t length)
-{
-    sp_status status = SP_OK;
-    const int64_t used = l->offsets ? l->offsets[l->count] : 0;
-    if (l->count + 2 > l->offsets_capacity) {
-        const int64_t capacity = 2 * l->count + 64;
-        status = sp_grow(context, l->offsets ? l->count + 1 : 0, capacity, sizeof *l->offsets, (void **)&l->offsets);
-        if (status != SP_OK) return status;
-        if (l->count == 0) l->offsets[0] = 0;
-        l->offsets_capacity = capacity;
-    }
-    if (used + length > l->members_capacity) {
-        const int64_t capacity = used + length + used / 2;
-        status = sp_grow(context, used, capacity, sizeof *l->members, (void **)&l->members);
-        if (status != SP_OK) return status;
-        l->members_capacity = capacity;
-    }
-    return SP_OK;
-}
-
-static inline int64_t lists_length(const lists *l, int64_t i) { return l->offsets[i + 1] - l->offsets[i]; }
+#include "lists.h"
 
 /* ---- attraction ---------------------------------------------------------------------------------------- */
 
@@ -412,62 +375,6 @@ static sp_status split_components(sp_context *context, const sp_csr *graph, list
     return status;
 }
 
-/* ---- order --------------------------------------------------------------------------------------------- */
-
-typedef struct placed {
-    const int32_t *members;
-    int64_t count;
-} placed;
-
-static int by_members(const void *left, const void *right)
-{
-    const placed *a = left, *b = right;
-    for (int64_t i = 0; i < a->count && i < b->count; i++)
-        if (a->members[i] != b->members[i]) return a->members[i] < b->members[i] ? -1 : 1;
-    return a->count < b->count ? -1 : a->count > b->count;
-}
-
-static int by_falling_size(const void *left, const void *right)
-{
-    const placed *a = left, *b = right;
-    if (a->count != b->count) return a->count > b->count ? -1 : 1;
-    return by_members(left, right);
-}
-
-static int by_rising_size(const void *left, const void *right) { return -by_falling_size(left, right); }
-
-/* Brings the lists into the order asked for, without empty ones. */
-static sp_status order_lists(sp_context *context, mcl_sort sort, lists *clusters)
-{
-    static int (*const comparisons[])(const void *, const void *) = {by_falling_size, by_rising_size, by_members};
-    placed *order = NULL;
-    lists made = {0};
-    int64_t count = 0;
-    sp_status status = sp_alloc(context, clusters->count, sizeof *order, (void **)&order);
-    if (status != SP_OK) return status;
-    for (int64_t c = 0; c < clusters->count; c++)
-        if (lists_length(clusters, c) > 0)
-            order[count++] = (placed){clusters->members + clusters->offsets[c], lists_length(clusters, c)};
-    if (sort != MCL_SORT_NONE) qsort(order, (size_t)count, sizeof *order, comparisons[sort]);
-    status = sp_alloc(context, count + 1, sizeof *made.offsets, (void **)&made.offsets);
-    if (status == SP_OK)
-        status = sp_alloc(context, clusters->offsets[clusters->count], sizeof *made.members, (void **)&made.members);
-    if (status == SP_OK) {
-        made.count = count;
-        made.offsets[0] = 0;
-        for (int64_t c = 0; c < count; c++) {
-            memcpy(made.members + made.offsets[c], order[c].members, (size_t)order[c].count * sizeof *made.members);
-            made.offsets[c + 1] = made.offsets[c] + order[c].count;
-        }
-        lists_free(context, clusters);
-        *clusters = made;
-    } else {
-        lists_free(context, &made);
-    }
-    sp_free(context, order);
-    return status;
-}
-
 static sp_status check_arguments(sp_context *context, const sp_csr *limit, const sp_csr *graph,
                                  const mcl_options *options, const mcl_clustering *clustering)
 {
@@ -498,12 +405,12 @@ sp_status mcl_interpret(sp_context *context, const sp_csr *limit, const sp_csr *
     if (status == SP_OK) status = attractor_systems(context, &attraction, system_of, &made.attractors);
     if (status == SP_OK) status = memberships(context, &attraction, system_of, made.attractors, &clusters);
     if (status == SP_OK) status = settle_nodes(context, &clusters, limit->rows, options->overlap, &made);
-    if (status == SP_OK) status = order_lists(context, options->sort, &clusters);
+    if (status == SP_OK) status = lists_order(context, options->sort, &clusters);
     if (status == SP_OK && options->force_connected) {
         const int64_t whole = clusters.count;
         status = split_components(context, graph, &clusters);
         if (status == SP_OK && clusters.count > whole) /* mcl puts what it split in its default order */
-            status = order_lists(context, MCL_SORT_SIZE, &clusters);
+            status = lists_order(context, MCL_SORT_SIZE, &clusters);
     }
     sp_csr_free(context, &attraction);
     if (status == SP_OK) {
