@@ -143,6 +143,8 @@ typedef struct io_label_options {
     io_label_format format;
     int base;     /* 0 or 1: the label of the first group, if labels are numbers */
     bool skip_unknown; /* labels of unknown nodes are skipped: nodes without edges may be listed */
+    bool other_graph; /* clusters of another graph: with AUTO a native matrix, or else a cluster a line; nodes that this
+                         graph does not have are skipped, and the groups that had them are marked */
     bool compact; /* the caller drops empty groups, so labels may be any numbers below 2^31 */
     const volatile int *interrupt;
 } io_label_options;
@@ -156,6 +158,8 @@ typedef struct io_labelling {
     io_names names;   /* names of the groups, if labels are names */
     int32_t *numbers; /* compact, and labels far apart: the label of each group, less base; else NULL */
     int64_t unlabelled, first_unlabelled; /* the number of nodes without a group, and the first of them */
+    int64_t unknown;     /* other_graph: memberships of nodes that the graph does not have */
+    uint8_t *incomplete; /* other_graph: 1 for each group that had some; NULL: none did */
     int64_t lines, bytes;
 } io_labelling;
 
@@ -166,6 +170,10 @@ typedef struct io_labelling {
 sp_status io_read_labels(sp_context *context, const char *path, const io_graph *graph,
                          const io_label_options *options, io_labelling *labelling);
 void io_labelling_free(sp_context *context, io_labelling *labelling);
+/* Where the nodes of one graph are in another, by their names, or by their numbers in the files if neither has names:
+ * `places` has from->nodes entries, -1 for a node that `to` does not have. A graph with names and one without are
+ * SP_ERROR_ARGUMENT. */
+sp_status io_find_nodes(sp_context *context, const io_graph *from, const io_graph *to, int32_t *places);
 
 /* ---- names ---------------------------------------------------------------------------------------------- */
 

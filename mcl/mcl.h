@@ -125,12 +125,15 @@ sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_option
 
 /* ---- interpretation ----------------------------------------------------------------------------------- */
 
+enum { MCL_SYSTEM_UNKNOWN = -2 };
+
 typedef struct mcl_clustering {
     int64_t nodes, clusters;
     int64_t *offsets;      /* clusters + 1 */
     int32_t *members;      /* ascending within a cluster */
     int64_t attractors;    /* attractor systems */
-    int32_t *system_of;    /* nodes: the attractor system of an attractor, -1 for other nodes; may be NULL */
+    int32_t *system_of;    /* nodes: the attractor system of an attractor, -1 for other nodes, MCL_SYSTEM_UNKNOWN for
+                              nodes that did not run again (mcl_join_clusterings); may be NULL */
     int64_t overlap;       /* surplus memberships found (cut, kept or split, by options) */
     int64_t overlap_nodes; /* nodes in more than one attractor system */
     int64_t garbage;       /* nodes that no attractor reaches; they form one cluster */
@@ -143,6 +146,59 @@ sp_status mcl_interpret(sp_context *context, const sp_csr *limit, const sp_csr *
 void mcl_clustering_free(sp_context *context, mcl_clustering *clustering);
 /* The cluster of each node in `labels` (nodes entries): of a node in several the first, -1 of a node in none. */
 void mcl_clustering_labels(const mcl_clustering *clustering, int32_t *labels);
+
+/* ---- nodes added to a clustering ------------------------------------------------------------------------- */
+
+/* The process runs in each weakly connected component of the start matrix by itself, so components that are as they
+ * were keep their clusters, and only the others run again:
+ *   mcl_find_touched -> mcl_touched_part -> mcl_iterate -> mcl_interpret -> mcl_join_clusterings -> mcl_find_changes.
+ * The result is that of a run of everything, with two exceptions. All components end together in such a run, so one
+ * whose clusters still change when its own chaos is below the limit may differ; so may one in which the last bit of a
+ * value decides, because mcl's rounding depends on the number and the order of all nodes. Nodes that no attractor
+ * reaches form one cluster of the whole graph: if mcl_interpret finds any, everything has to run. */
+
+/* An older clustering in the numbers of the new graph. */
+typedef struct mcl_former {
+    mcl_clustering clustering; /* of the new graph's nodes, some of them in no cluster; clusters may be empty */
+    const uint8_t *incomplete; /* clusters: 1 if members are not nodes of the new graph; NULL: none */
+    const sp_csr *start;       /* the older graph's start matrix (host, f32); NULL: all edges between nodes of older
+                                  clusters are taken to be as they were */
+    const int32_t *place;      /* start->rows, each at most once: the new number of a node, -1 for one that is gone */
+} mcl_former;
+
+typedef struct mcl_update {
+    int64_t components, components_touched;
+    int64_t nodes_touched, new_nodes; /* new: in no older cluster */
+    uint8_t *touched;                 /* nodes: 1 in the components that have to run again */
+} mcl_update;
+
+/* Finds the components of `start` that have a new node, a node of a cluster that lost members or lies in several
+ * components, or, with former->start, a column that is not the same there. O(nnz log nnz). Release the result by
+ * mcl_update_free. */
+sp_status mcl_find_touched(sp_context *context, const sp_csr *start, const mcl_former *former, mcl_update *update);
+void mcl_update_free(sp_context *context, mcl_update *update);
+/* The start matrix with a single loop of 1 in each column that is not touched. */
+sp_status mcl_touched_part(sp_context *context, const sp_csr *start, const uint8_t *touched, sp_csr *part);
+/* The older clusters of nodes that are not touched, and those of `fresh` of the others, in the order `sort`. */
+sp_status mcl_join_clusterings(sp_context *context, const mcl_former *former, const uint8_t *touched,
+                               const mcl_clustering *fresh, mcl_sort sort, mcl_clustering *joined);
+
+/* Clusters of the new clustering, each in one of the first seven counts, and of the older one. */
+typedef struct mcl_changes {
+    int64_t kept;   /* did not run again */
+    int64_t same;   /* ran again, with the same members */
+    int64_t grown;  /* an older cluster and new nodes */
+    int64_t shrunk; /* an older cluster without nodes that are gone */
+    int64_t merged; /* members of several older clusters */
+    int64_t pieces; /* a part of an older cluster */
+    int64_t made;   /* new nodes alone */
+    int64_t split, gone; /* older clusters whose members lie in several; whose nodes are all gone */
+} mcl_changes;
+
+sp_status mcl_find_changes(sp_context *context, const mcl_former *former, const uint8_t *touched,
+                           const mcl_clustering *joined, mcl_changes *changes);
+
+/* ---- all at once, and figures --------------------------------------------------------------------------- */
 
 /* All steps at once, from a graph (host, with or without values) to the cluster of each node: `labels` has graph.rows
  * entries. A node in several clusters gets the first of them. */

@@ -171,7 +171,7 @@ static sp_status iterate_on(job *j, sp_context *context, const mcl_options *opti
     const bool last = run == &j->report.runs[j->settings->inflation_count - 1];
     monitor_state monitor = {.job = j, .context = context, .run = run,
                              .keep_start = !last || context != j->host || j->settings->analyze ||
-                                           settings_judge(j->settings)};
+                                           j->settings->start_from || settings_judge(j->settings)};
     run->iteration_count = 0;
     snprintf(run->device, sizeof run->device, "%s", sp_context_device(context));
     log_header(&j->log, j->start.rows);
@@ -273,13 +273,14 @@ done:
 static sp_status interpret(job *j, const mcl_options *options, const report_run *run, const sp_csr *limit,
                            mcl_clustering *clustering)
 {
+    const bool part = j->settings->start_from != NULL;
     mcl_options plain = *options;
-    plain.force_connected = false;
-    sp_status status = mcl_interpret(j->host, limit, NULL, &plain, clustering);
+    plain.force_connected = part && options->force_connected;
+    sp_status status = mcl_interpret(j->host, limit, plain.force_connected ? &j->graph : NULL, &plain, clustering);
     if (status != SP_OK) return status;
     log_findings(j, options, clustering);
     log_jury(&j->log, &run->run);
-    if (options->force_connected || j->settings->check_connected)
+    if (!part && (options->force_connected || j->settings->check_connected))
         status = connect_clusters(j, options, run->output, limit, clustering);
     return status;
 }
@@ -389,7 +390,7 @@ static sp_status write_clusters(job *j, report_run *run, const mcl_clustering *c
     io_output *output;
     sp_status status = SP_OK;
     if (settings_judge(j->settings)) measures = run->quality.measures;
-    else if (j->settings->analyze) status = mcl_measure(j->host, &j->start, clustering, &measures);
+    else if (j->settings->analyze) status = mcl_measure(j->host, job_whole_start(j), clustering, &measures);
     if (status == SP_OK) status = io_output_open(j->host, run->output, &output);
     if (status != SP_OK) return status;
     status = put_clusters(j, run, &lists, &measures, output);
@@ -417,10 +418,10 @@ static void report_clusters(report_run *run, const mcl_clustering *c)
     }
 }
 
-sp_status job_cluster(job *j, report_run *run)
+/* From the start matrix to clusters; with --start-from those of the part that runs. */
+static sp_status find_clusters(job *j, report_run *run, mcl_clustering *clustering)
 {
     mcl_options options = j->mcl;
-    mcl_clustering clustering = {0};
     sp_csr limit = {0};
     sp_context *owner = j->host;
     char limit_name[MAX_PATH + 8];
@@ -437,9 +438,43 @@ sp_status job_cluster(job *j, report_run *run)
         TRY(job_write_matrix(j, MATRIX_KEPT, limit_name, &limit, run->run.iterations == 0 ? j->start_sums : NULL));
     }
     began = wall_seconds();
-    TRY(interpret(j, &options, run, &limit, &clustering));
+    TRY(interpret(j, &options, run, &limit, clustering));
     run->interpret_seconds = wall_seconds() - began;
+done:
+    sp_free(j->host, empty);
     sp_csr_free(owner, &limit);
+    return status;
+}
+
+/* --check-start. */
+static sp_status check_update(job *j, const report_run *run, const mcl_clustering *found)
+{
+    report_run full = {.inflation = run->inflation};
+    mcl_clustering clustering = {0};
+    sp_status status = SP_OK;
+    if (!j->settings->check_start) return SP_OK;
+    snprintf(full.output, sizeof full.output, "%s", run->output);
+    log_line(&j->log, "mcl-gpu: --check-start: a run of everything");
+    job_run_everything(j);
+    TRY(find_clusters(j, &full, &clustering));
+    TRY(job_check_update(j, found, &clustering));
+done:
+    mcl_clustering_free(j->host, &clustering);
+    sp_free(j->host, full.iterations);
+    return status;
+}
+
+sp_status job_cluster(job *j, report_run *run)
+{
+    mcl_clustering clustering = {0};
+    sp_status status;
+    TRY(find_clusters(j, run, &clustering));
+    if (job_update_falls_short(j, &clustering)) {
+        mcl_clustering_free(j->host, &clustering);
+        TRY(find_clusters(j, run, &clustering));
+    }
+    TRY(job_join_update(j, &clustering));
+    TRY(check_update(j, run, &clustering));
     report_clusters(run, &clustering);
     if (settings_judge(j->settings)) {
         run->clustering = clustering;
@@ -450,8 +485,6 @@ sp_status job_cluster(job *j, report_run *run)
     status = write_clusters(j, run, settings_judge(j->settings) ? &run->clustering : &clustering);
     may_block = 0;
 done:
-    sp_free(j->host, empty);
     mcl_clustering_free(j->host, &clustering);
-    sp_csr_free(owner, &limit);
     return status;
 }

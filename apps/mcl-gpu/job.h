@@ -15,6 +15,19 @@
 
 enum { MOST_KEPT = 8 };
 
+/* --start-from. */
+typedef struct start_from {
+    mcl_former former;
+    mcl_update update;
+    mcl_changes changes;
+    uint8_t *incomplete;
+    int32_t *place;
+    sp_csr older;      /* the start matrix of --start-graph, until it is compared */
+    sp_csr whole;      /* the start matrix, if job.start is the part that runs again */
+    int64_t gone;      /* nodes of the older clusters that the graph does not have */
+    bool same_as_full; /* of --check-start */
+} start_from;
+
 typedef struct job {
     const settings *settings;
     run_log log;
@@ -25,6 +38,7 @@ typedef struct job {
     mcl_options mcl;    /* those of the settings, as mcl takes them for this input */
     io_graph input;     /* its arcs are released once the graph is made; names and ids stay */
     sp_csr graph, start;
+    start_from former;
     double *start_sums; /* of the start matrix's columns, before they were divided by them, where they are shown */
     char *command_line;
     bool mistaken;      /* an output is the input or another output, which was said */
@@ -35,6 +49,25 @@ typedef struct job {
 
 /* A node's name, or its number in the clusters, cut to fit `text`. Returns it. */
 const char *job_node_name(const job *j, int64_t node, char *text, size_t size);
+/* Reads a graph as the options of the input say. */
+sp_status job_read_graph(job *j, const char *path, io_graph *graph);
+
+/* ---- start_from.c: --start-from; nothing happens without it ------------------------------------------ */
+
+/* Reads the older clustering and leaves in j->start the part that has to run again. */
+sp_status job_begin_update(job *j);
+/* The start matrix of all nodes. */
+const sp_csr *job_whole_start(const job *j);
+void job_run_everything(job *j);
+/* Whether clusters of the part cannot be joined with older ones. If so, j->start is the whole from now on. */
+bool job_update_falls_short(job *j, const mcl_clustering *fresh);
+/* Joins the clusters of the part with those that are kept, and says what has changed. */
+sp_status job_join_update(job *j, mcl_clustering *clustering);
+/* --check-start: says whether a run of everything finds the same. */
+sp_status job_check_update(job *j, const mcl_clustering *found, const mcl_clustering *full);
+void job_put_update(const job *j, json *file);
+void job_free_update(job *j);
+
 /* ---- table.c: clusters for other programs; outputs are to be discarded on failure ------------------- */
 sp_status job_put_table(job *j, io_output *out);
 sp_status job_put_graphml(job *j, io_output *out);

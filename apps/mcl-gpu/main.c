@@ -52,7 +52,7 @@ static void log_read(job *j)
                     "column 3; --blast bits or --blast evalue by their scores", s->input);
 }
 
-static sp_status read_input(job *j)
+sp_status job_read_graph(job *j, const char *path, io_graph *graph)
 {
     const settings *s = j->settings;
     io_read_options options = s->read;
@@ -62,8 +62,14 @@ static sp_status read_input(job *j)
         options.transform = transform_value;
         options.transform_user = j;
     }
+    return io_read_graph(j->host, path, &options, graph);
+}
+
+static sp_status read_input(job *j)
+{
+    const settings *s = j->settings;
     may_block = 1;
-    sp_status status = io_read_graph(j->host, s->input, &options, &j->input);
+    sp_status status = job_read_graph(j, s->input, &j->input);
     may_block = 0;
     if (status == SP_OK && s->read.minimum_score > 0 && j->input.format != IO_STRING)
         status = sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: not a STRING file; leave --min-score out", s->input);
@@ -216,6 +222,7 @@ static sp_status keep_apart(job *j, output_list *all, const char *path)
 {
     const settings *s = j->settings;
     j->mistaken = overwrites("mcl-gpu", path, s->input) || overwrites("mcl-gpu", path, s->read.tab) ||
+                  overwrites("mcl-gpu", path, s->start_from) || overwrites("mcl-gpu", path, s->start_graph) ||
                   !add_output(all, "mcl-gpu", path);
     return j->mistaken ? SP_ERROR_ARGUMENT : SP_OK;
 }
@@ -304,6 +311,7 @@ static sp_status run_job(job *j)
     began = wall_seconds();
     TRY(make_graph(j));
     TRY(make_start(j));
+    TRY(job_begin_update(j));
     TRY(job_choose_device(j, &device));
     j->report.start_seconds = wall_seconds() - began;
     for (int i = 0; i < s->inflation_count; i++) {
@@ -346,6 +354,7 @@ static void close_job(job *j)
         mcl_transform_free(j->host, j->graph_transform);
         sp_csr_free(j->host, &j->graph);
         sp_csr_free(j->host, &j->start);
+        job_free_update(j);
         sp_free(j->host, j->start_sums);
         io_graph_free(j->host, &j->input);
         report_free(j->host, &j->report);

@@ -245,6 +245,12 @@ static const option_row options[] = {
      AT(mcl.force_connected), .main = true},
     {"-check-connected", "y|n", "say whether the clusters are connected [n]", OPTION_YES_NO, AT(check_connected)},
 
+    {"--start-from", "FILE", "clusters of the network before it grew: only changed parts run",
+     OPTION_TEXT, AT(start_from), .main = true},
+    {"--start-graph", "OLD", "the graph of --start-from, to find changed edges", OPTION_TEXT, AT(start_graph)},
+    {"--check-start", NULL, "run everything as well and say whether the clusters are the same", OPTION_FLAG,
+     AT(check_start)},
+
     {"Pruning", .kind = OPTION_HEADING},
     {"-scheme", "1..7", "preset of -P -S -R -pct [6]; see --show-schemes", OPTION_COUNT, AT(preset),
      OPTION_RANGE(1, PRESETS), .then = use_scheme, .main = true},
@@ -326,7 +332,7 @@ static const option_row options[] = {
     {"Log", .kind = OPTION_HEADING},
     {"-V", "all", "silence the log (warnings remain)", OPTION_OWN, .then = use_verbosity, .main = true},
     {"-q", "x", "the same", OPTION_OWN, .then = be_quiet},
-    {"--report", "FILE", "what was done, what it cost, and the clusters: a page if FILE\nends in .html, else JSON",
+    {"--report", "FILE", "what was done and the clusters: a page if FILE ends in .html, else JSON",
      OPTION_TEXT, AT(report), .then = refuse_stdout, .main = true},
 
     {"Information", .kind = OPTION_HEADING},
@@ -431,6 +437,22 @@ static bool check_inflations(const settings *s)
     return true;
 }
 
+static bool check_start_from(const settings *s)
+{
+    if (!s->start_from && s->start_graph) return mistake("--start-graph goes with --start-from CLUSTERS");
+    if (!s->start_from && s->check_start) return mistake("--check-start goes with --start-from CLUSTERS");
+    if (!s->start_from) return true;
+    if (strcmp(s->start_from, "-") == 0) return mistake("--start-from needs a file");
+    if (s->start_graph && strcmp(s->start_graph, "-") == 0) return mistake("--start-graph needs a file");
+    if (s->inflation_count > 1) return mistake("--start-from takes the clusters of one inflation");
+    if (s->mcl.sort == MCL_SORT_NONE || (s->mcl.force_connected && s->mcl.sort != MCL_SORT_SIZE))
+        return mistake("--start-from cannot know this order of clusters; leave -sort out");
+    if (s->dump_iterands || s->dump_clusters || s->write_limit || s->write_expanded || s->check_connected)
+        return mistake("--start-from runs a part of the graph: leave out -dump, --write-limit, -write-expanded and "
+                       "-check-connected");
+    return true;
+}
+
 static bool check_together(const settings *s)
 {
     const bool cuda = device_is_cuda(s->device);
@@ -447,7 +469,7 @@ static bool check_together(const settings *s)
         return mistake("several inflations cannot share stdout; use -o FILE");
     if (s->inflation_count > 1 && s->dump_stem && (s->dump_iterands || s->dump_clusters))
         return mistake("-dump-stem would give the dumps of several inflations one name; leave it out");
-    return check_inflations(s);
+    return check_start_from(s) && check_inflations(s);
 }
 
 bool settings_parse(int argc, char **argv, settings *s)

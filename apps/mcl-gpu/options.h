@@ -45,6 +45,8 @@ typedef struct settings {
     int64_t preset;    /* of -scheme or -skid */
     bool prune_given; /* a prune number was chosen, by -P, -p or a scheme: -resource leaves it */
     bool check_connected;
+    const char *start_from, *start_graph; /* an older clustering, and the graph that it is of */
+    bool check_start;
 
     const char *output; /* -o; NULL: a name made from the input's */
     const char *prefix, *suffix, *directory; /* -ap, -aa, -odir */

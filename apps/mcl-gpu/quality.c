@@ -11,7 +11,7 @@ sp_status quality_judge(job *j, report_run *run)
 {
     quality *q = &run->quality;
     sp_status status;
-    TRY(mcl_measure(j->host, &j->start, &run->clustering, &q->measures));
+    TRY(mcl_measure(j->host, job_whole_start(j), &run->clustering, &q->measures));
     TRY(sp_alloc(j->host, run->clustering.clusters, sizeof *q->profiles, (void **)&q->profiles));
     TRY(mcl_profile_clusters(j->host, &j->graph, &run->clustering, q->profiles, &q->coverage, &q->modularity));
 done:

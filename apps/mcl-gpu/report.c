@@ -175,6 +175,7 @@ static sp_status put_report(job *work, io_output *output)
     json_end(j, ']');
     put_input(j, r, s);
     put_options(j, s);
+    job_put_update(work, j);
     json_count(j, "threads", r->threads);
     json_count(j, "peak_host_bytes", peak_host_bytes());
     json_begin(j, "seconds", '{');

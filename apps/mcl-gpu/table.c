@@ -56,7 +56,11 @@ static int64_t size_of(const mcl_clustering *c, int32_t cluster)
     return cluster < 0 ? 0 : c->offsets[cluster + 1] - c->offsets[cluster];
 }
 
-static bool is_attractor(const mcl_clustering *c, int64_t node) { return c->system_of && c->system_of[node] >= 0; }
+static const char *is_attractor(const mcl_clustering *c, int64_t node)
+{
+    if (c->system_of && c->system_of[node] == MCL_SYSTEM_UNKNOWN) return "NA";
+    return c->system_of && c->system_of[node] >= 0 ? "1" : "0";
+}
 
 /* The whole name, or the number that clusters have. */
 static void put_name(const job *j, io_output *out, int64_t node)
@@ -94,7 +98,7 @@ sp_status job_put_table(job *j, io_output *out)
             io_output_format(out, "\t%d\t%lld\t", columns[r].cluster[i] + 1,
                              (long long)size_of(c, columns[r].cluster[i]));
             io_output_format(out, WEIGHT, columns[r].inside[i]);
-            io_output_string(out, is_attractor(c, i) ? "\t1" : "\t0");
+            io_output_format(out, "\t%s", is_attractor(c, i));
         }
         io_output_string(out, "\n");
     }

@@ -196,6 +196,22 @@ done:
     return status;
 }
 
+sp_status io_note_unknown(labeller *l, int64_t group)
+{
+    sp_status status = SP_OK;
+    if (l->collect) return SP_OK; /* noted when the file was read first */
+    const int64_t before = l->incomplete_count;
+    if (group >= before) {
+        TRY(io_reserve(l->context, before, group + 1, 1, &l->incomplete_capacity, (void **)&l->incomplete));
+        memset(l->incomplete + before, 0, (size_t)(group + 1 - before));
+        l->incomplete_count = group + 1;
+    }
+    l->incomplete[group] = 1;
+    l->unknown++;
+done:
+    return status;
+}
+
 /* ---- the kinds of lines --------------------------------------------------------------------------------- */
 
 static sp_status count_error(const labeller *l, int64_t labels)
@@ -370,7 +386,9 @@ static sp_status read_cluster(labeller *l, field line)
     const int32_t group = (int32_t)l->group_count++;
     while (next_member(l, line, tabs, &at, &word)) {
         const int64_t node = find_node(l, word);
-        sp_status status = node < 0 ? alien(l, word) : io_add_member(l, node, group, 1);
+        sp_status status = node >= 0                ? io_add_member(l, node, group, 1)
+                           : l->options->other_graph ? io_note_unknown(l, group)
+                                                     : alien(l, word);
         if (status != SP_OK) return status;
     }
     return SP_OK;

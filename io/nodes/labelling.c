@@ -23,7 +23,7 @@ static sp_status read_native(labeller *l, io_source *source, io_labelling *label
     sp_status status;
     TRY(io_read_native(l->context, source, &options, &l->group_count, &clusters));
     TRY(io_graph_spread(l->context, &clusters));
-    if (clusters.nodes != l->graph->nodes)
+    if (clusters.nodes != l->graph->nodes && !l->options->other_graph)
         TRY(sp_fail(l->context, SP_ERROR_ARGUMENT, "%s: a clustering of %lld nodes, but the graph has %lld",
                     l->name, (long long)clusters.nodes, (long long)l->graph->nodes));
     for (int pass = 0; pass < 2 && (pass == 0 || l->general); pass++) {
@@ -31,6 +31,10 @@ static sp_status read_native(labeller *l, io_source *source, io_labelling *label
         for (int64_t e = 0; e < clusters.arcs; e++) {
             const int64_t id = clusters.ids ? clusters.ids[clusters.heads[e]] : clusters.heads[e];
             const int64_t node = io_node_of_id(l->graph, id);
+            if (node < 0 && l->options->other_graph) {
+                TRY(io_note_unknown(l, clusters.tails[e]));
+                continue;
+            }
             if (node < 0)
                 TRY(sp_fail(l->context, SP_ERROR_ARGUMENT, "%s: row %lld is not a node of the graph", l->name,
                             (long long)id));
@@ -127,6 +131,17 @@ static void count_unlabelled(const labeller *l, io_labelling *labelling)
         }
 }
 
+static sp_status finish_incomplete(labeller *l, io_labelling *labelling)
+{
+    sp_status status = SP_OK;
+    labelling->unknown = l->unknown;
+    if (!l->incomplete) return SP_OK;
+    TRY(sp_calloc(l->context, l->group_count, 1, (void **)&labelling->incomplete));
+    memcpy(labelling->incomplete, l->incomplete, (size_t)l->incomplete_count);
+done:
+    return status;
+}
+
 static sp_status finish(labeller *l, io_labelling *labelling)
 {
     sp_status status;
@@ -135,6 +150,7 @@ static sp_status finish(labeller *l, io_labelling *labelling)
     TRY(bound_groups(l, labelling->bytes, labelling));
     labelling->groups = l->group_count;
     if (l->collect) TRY(make_matrix(l, labelling));
+    TRY(finish_incomplete(l, labelling));
     if (!l->collect) labelling->labels = l->labels;
     if (!l->collect) l->labels = NULL;
     labelling->names = l->groups.list.names;
@@ -180,6 +196,7 @@ sp_status io_read_labels_source(sp_context *context, io_source *source, const io
     memset(l.labels, 0xff, (size_t)graph->nodes * sizeof *l.labels);
     TRY(io_source_refuse_zip(source));
     if (l.format == IO_LABELS_AUTO) TRY(find_native(&l, source));
+    if (l.format == IO_LABELS_AUTO && options->other_graph) l.format = IO_LABELS_CLUSTERS;
     if (l.format == IO_LABELS_NATIVE) TRY(read_native(&l, source, labelling));
     else TRY(read_text(&l, source, labelling));
     TRY(finish(&l, labelling));
@@ -191,6 +208,7 @@ done:
     sp_free(context, l.member_groups);
     sp_free(context, l.members);
     sp_free(context, l.weights);
+    sp_free(context, l.incomplete);
     io_labels_free(context, &l.groups);
     return status;
 }
@@ -211,6 +229,7 @@ void io_labelling_free(sp_context *context, io_labelling *labelling)
 {
     sp_free(context, labelling->labels);
     sp_free(context, labelling->numbers);
+    sp_free(context, labelling->incomplete);
     sp_csr_free(context, &labelling->s);
     io_names_free(context, &labelling->names);
     memset(labelling, 0, sizeof *labelling);

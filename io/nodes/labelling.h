@@ -26,6 +26,9 @@ typedef struct labeller {
     int32_t *member_groups, *members;
     double *weights; /* there only if `weighted` */
     int64_t count, group_capacity, member_capacity, weight_capacity;
+    int64_t unknown;     /* other_graph: as in io_labelling */
+    uint8_t *incomplete; /* incomplete_count of them, zero beyond */
+    int64_t incomplete_count, incomplete_capacity;
 } labeller;
 
 
@@ -36,6 +39,8 @@ bool io_have_order(const io_graph *graph);
 /* Sets l->node_of_line for nodes that are named by numbers. */
 sp_status io_order_list(labeller *l);
 io_label_format io_find_label_kind(labeller *l);
+/* Notes that a group of another graph has a node that this one does not have. */
+sp_status io_note_unknown(labeller *l, int64_t group);
 sp_status io_add_member(labeller *l, int64_t node, int32_t group, double weight);
 /* Goes over all lines; collects memberships if l->collect says so. */
 sp_status io_read_label_lines(labeller *l);

@@ -18,6 +18,9 @@ static void check(sp_context *context, const io_labelling *l, const io_label_opt
     else fuzz_require(l->s.rows == l->groups && l->s.cols == NODES && sp_csr_check(context, &l->s) == SP_OK);
     for (int64_t p = 1; l->numbers && p < l->groups; p++) fuzz_require(l->numbers[p - 1] < l->numbers[p]);
     fuzz_require(!l->numbers || options->compact);
+    fuzz_require(!l->incomplete || options->other_graph);
+    for (int64_t p = 0; l->incomplete && p < l->groups; p++) fuzz_require(l->incomplete[p] <= 1);
+    fuzz_require((l->unknown > 0) == (l->incomplete != NULL));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -29,7 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const io_read_options reading = {.format = IO_ETC};
     const io_label_options options = {.format = (io_label_format)((data[0] >> 2 & 7) % 5),
                                       .base = data[0] >> 5 & 1,
-                                      .compact = data[0] >> 6 & 1,
+                                      .other_graph = (data[0] >> 2 & 7) == 5,
+                                      .compact = (data[0] >> 6 & 1) && (data[0] >> 2 & 7) != 5,
                                       .skip_unknown = data[0] >> 7};
     sp_context *context = fuzz_context(1);
     io_graph graph = {.format = IO_MTX, .nodes = NODES, .ids = kind == 3 ? ids : NULL};

@@ -130,6 +130,44 @@ CONTEXT_TEST(labels_far_apart_are_numbered_anew_or_refused, 0, 1)
     io_labelling_free(context, &l);
 }
 
+/* Clusters of another graph: a line is always a cluster, and members that are not nodes mark theirs. */
+CONTEXT_TEST(clusters_of_another_graph_may_have_other_nodes, 0, 1)
+{
+    const io_label_options options = {.other_graph = true};
+    static const char *const clusters[] = {
+        "a b\nx c\ny\n", "a b\nc x\ny z\n",
+        "(mclheader\nmcltype matrix\ndimensions 9x3\n)\n(mclmatrix\nbegin\n0 0 1 $\n1 2 7 $\n2 8 $\n)\n"};
+    for (int i = 0; i < 3; i++) {
+        io_labelling l;
+        int64_t nodes;
+        ck_ok(context, read_labels(context, four_names, automatic, clusters[i], options, &l, &nodes));
+        ck_assert_str_eq(groups_of(&l, nodes), "0 0 1 -");
+        ck_assert(l.groups == 3 && l.unknown == (i == 1 ? 3 : 2) && l.unlabelled == 1);
+        ck_assert(l.incomplete[0] == 0 && l.incomplete[1] == 1 && l.incomplete[2] == 1);
+        io_labelling_free(context, &l);
+    }
+    expect_labels(four_names, "a b\nb x\n", options, "0:0,1 1:1");
+    expect_labels(four_names, "", options, "- - - -");
+}
+
+CONTEXT_TEST(nodes_are_found_in_another_graph_by_name_or_number, 0, 1)
+{
+    io_graph from = read_text(context, "x c\na b\n", automatic), to = read_text(context, four_names, automatic);
+    io_graph numbers = read_text(context, five_seven, (io_read_options){0}), other = {.nodes = 8};
+    int32_t places[4];
+    ck_ok(context, io_find_nodes(context, &from, &to, places));
+    ck_assert(places[0] == -1 && places[1] == 2 && places[2] == 0 && places[3] == 1);
+    ck_ok(context, io_find_nodes(context, &numbers, &other, places));
+    ck_assert(places[0] == 5 && places[1] == 7);
+    other.nodes = 7;
+    ck_ok(context, io_find_nodes(context, &numbers, &other, places));
+    ck_assert(places[0] == 5 && places[1] == -1);
+    ck_assert_int_eq(io_find_nodes(context, &from, &numbers, places), SP_ERROR_ARGUMENT);
+    io_graph_free(context, &from);
+    io_graph_free(context, &to);
+    io_graph_free(context, &numbers);
+}
+
 TEST(bad_labels_are_refused_by_line)
 {
     expect_label_error(four_numbers, "1\n2\n", from_one, "l:2: 2 labels, but the graph has 4 nodes");
@@ -168,6 +206,8 @@ const test_entry labels_tests[] = {
     ONCE(label_files_are_told_apart_by_content),
     ONCE(nodes_of_several_groups_make_a_matrix),
     ONCE(labels_far_apart_are_numbered_anew_or_refused),
+    ONCE(clusters_of_another_graph_may_have_other_nodes),
+    ONCE(nodes_are_found_in_another_graph_by_name_or_number),
     ONCE(bad_labels_are_refused_by_line),
     {0},
 };

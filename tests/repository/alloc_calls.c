@@ -184,6 +184,27 @@ static sp_status call_measure(sp_context *context, subject *s, void *out)
     return mcl_measure(context, &s->stochastic, &halves, out);
 }
 
+/* Half of the nodes had clusters, pairs of neighbours in the order. */
+static sp_status call_update(sp_context *context, subject *s, void *out)
+{
+    int64_t offsets[51];
+    for (int i = 0; i <= 50; i++) offsets[i] = 2 * i;
+    const mcl_former former = {.clustering = {.nodes = 200, .clusters = 50, .offsets = offsets, .members = s->order},
+                               .start = &s->stochastic, .place = s->order};
+    mcl_update update = {0};
+    mcl_clustering joined = {0};
+    mcl_changes changes;
+    sp_csr part = {0};
+    sp_status status = mcl_find_touched(context, &s->stochastic, &former, &update);
+    if (status == SP_OK) status = mcl_touched_part(context, &s->stochastic, update.touched, &part);
+    if (status == SP_OK)
+        status = mcl_join_clusterings(context, &former, update.touched, &former.clustering, MCL_SORT_SIZE, &joined);
+    if (status == SP_OK) status = mcl_find_changes(context, &former, update.touched, &joined, &changes);
+    mcl_update_free(context, &update);
+    sp_csr_free(context, &part);
+    return hand_over(context, status, &joined, out, sizeof joined, release_clustering);
+}
+
 CALL(transform_parse, mcl_transform_parse(context, "gq(0.5),mul(10),#knn(20)", false, out))
 
 static sp_status call_transform_graph(sp_context *context, subject *s, void *out)
@@ -521,6 +542,7 @@ const trial trials[] = {
     {"mcl_iterate", call_iterate, release_csr, sizeof(sp_csr)},
     {"mcl_interpret", call_interpret, release_clustering, sizeof(mcl_clustering)},
     {"mcl_label", call_label, release_nothing, 60 * sizeof(int32_t)},
+    {"mcl_find_touched and all that follows", call_update, release_clustering, sizeof(mcl_clustering)},
     {"mcl_measure", call_measure, release_nothing, sizeof(mcl_measures)},
     {"mcl_transform_parse", call_transform_parse, release_transform, sizeof(mcl_transform *)},
     {"mcl_transform_graph", call_transform_graph, release_csr, sizeof(sp_csr)},

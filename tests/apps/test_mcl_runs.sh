@@ -1,0 +1,108 @@
+#!/bin/bash
+# Long runs of mcl-gpu and runs that continue others: --start-from, --checkpoint and --resume, progress, hubs.
+#   MCL_GPU  the tool [$BUILD/bin/mcl-gpu]
+cd "$(dirname "$0")/../.." || exit 1
+tool=$(realpath "${MCL_GPU:-${BUILD:-build}/bin/mcl-gpu}") || exit 1
+in=$PWD/tests/golden/in
+. tests/support/cli.sh
+command -v python3 >/dev/null || { echo '0 passed, 0 failed, 1 skipped'; exit 0; }
+
+# ---- --start-from ----------------------------------------------------------------------------------------
+
+# A network of 120 components; in `new` some have new nodes, two are joined, one has lost a node, one has another weight.
+cat >networks.py <<'END'
+import random
+random.seed(7)
+edges, groups, count = [], [], 0
+for size in [random.choice([1, 2, 3, 6, 9, 30]) for _ in range(120)]:
+    nodes = [f"n{count + i}" for i in range(size)]
+    count += size
+    groups.append(nodes)
+    for i, a in enumerate(nodes):
+        for j, b in enumerate(nodes[:i]):
+            if random.random() < (0.8 if i // 6 == j // 6 else 0.1):
+                edges.append([a, b, round(random.uniform(1, 99), 2)])
+    edges.append([nodes[0], nodes[-1], 1.0])
+linked = {name for edge in edges for name in edge[:2]}
+large = [[name for name in g if name in linked] for g in groups if len(g) >= 9]
+def write(name, edges):
+    open(name, "w").write("".join("%s\t%s\t%g\n" % tuple(e) for e in edges))
+write("old.abc", edges)
+grown = edges + [[f"x{i}", g[i], 20.0] for i, g in enumerate(large[:4])] + [["y1", "y2", 1.0]]
+grown += [["z", a, 60.0] for a in large[4] + large[5]]
+grown = [e for e in grown if large[6][1] not in e[:2]]
+write("grown.abc", grown)
+write("changed.abc", [[a, b, w + 50 * (a in large[7])] for a, b, w in grown] + [[a, b, 60.0] for a in large[8] for b in large[9]])
+random.shuffle(grown)
+write("shuffled.abc", grown)
+open("native.mci", "w").write("(mclheader\nmcltype matrix\ndimensions 5x5\n)\n(mclmatrix\nbegin\n0 1 2 $\n1 0 2 $\n2 0 1 $\n3 4 $\n4 3 $\n)\n")
+open("native3.mci", "w").write("(mclheader\nmcltype matrix\ndimensions 3x3\n)\n(mclmatrix\nbegin\n0 1 2 $\n1 0 2 $\n2 0 1 $\n)\n")
+END
+python3 networks.py
+"$tool" old.abc --device cpu -o old.cls -q x
+for network in grown changed; do "$tool" $network.abc --device cpu -o $network.cls -q x; done
+"$tool" grown.abc --device cpu -I 4 -force-connected y -overlap keep -o four.cls -q x
+"$tool" old.abc --device cpu -I 4 -force-connected y -overlap keep -o four.old -q x
+updated() { # updated EXPECTED NETWORK ARGUMENTS...: the clusters of a run of everything
+    local expected=$1 network=$2
+    shift 2
+    status 0 "$network" --device cpu --start-from "$@" -o inc.cls && cmp inc.cls "$expected"
+}
+ok 'new nodes: the clusters of a whole run' updated grown.cls grown.abc old.cls
+said() { grep -qE -- "$1" run.err || { cat run.err; return 1; }; }
+ok 'it says what has changed' said 'old.cls: .* clusters; nodes: 7 new, 1 gone$'
+ok 'it says what runs' said ' of [0-9]+ components run again, with [0-9]+ of [0-9,]+ nodes$'
+ok 'it says what it assumes' said "edges between old nodes are taken to be as they were, and nodes that are gone .*; --start-graph"
+ok 'it counts the changes' said 'clusters: [0-9]+ kept; run again: .*with new nodes.*of new nodes alone'
+overlooked() { updated changed.cls changed.abc old.cls; }
+ok 'another weight is not seen without the older graph' eval '! overlooked'
+ok 'but with it' updated changed.cls changed.abc old.cls --start-graph old.abc
+ok 'then nothing is assumed' eval '! said "are taken to be"'
+ok 'nothing new, nothing runs' updated old.cls old.abc old.cls --start-graph old.abc
+ok 'and it says so' said ' 0 of [0-9]+ components run again'
+ok 'options that act on clusters' updated four.cls grown.abc four.old -I 4 -force-connected y -overlap keep
+ok 'transforms act on both graphs' eval '"$tool" old.abc -tf "gq(10)" -o t.old -q x; "$tool" changed.abc -tf "gq(10)" -o t.cls -q x; updated t.cls changed.abc t.old --start-graph old.abc -tf "gq(10)"'
+checked() { updated grown.cls grown.abc old.cls --check-start --report inc.json && said 'a run of everything finds the same clusters'; }
+ok '--check-start compares with a whole run' checked
+ok 'the report has the counts' python3 - <<'END'
+import json
+s = json.load(open("inc.json"))["start_from"]
+assert s["new_nodes"] == 7 and s["gone_nodes"] == 1 and s["same_as_full_run"] and s["kept"] > 0 and s["merged"] > 0
+assert 0 < s["nodes_run"] and s["components_run"] < s["components"]
+END
+wrong() { # pairs of nodes as clusters: --check-start finds out
+    printf 'n0\n' >wrong.cls && sed 's/\t/\n/' old.cls >>wrong.cls && status 0 old.abc --start-from wrong.cls --check-start -o w -V all &&
+        grep -qE 'a run of everything differs: [0-9]+ clusters, not [0-9]+; [0-9]+ nodes to move' run.err
+}
+ok '--check-start says what differs' wrong
+same_partition() {
+    status 0 shuffled.abc --device cpu --start-from old.cls -o s.inc -V all && status 0 shuffled.abc --device cpu -o s.cls -V all && cmp s.inc s.cls
+}
+ok 'nodes in another order' same_partition
+ok 'attractors of what did not run are not known' eval 'status 0 grown.abc --start-from old.cls -o w --table t.tsv -V all && cut -f 5 t.tsv | grep -qx NA && cut -f 5 t.tsv | grep -qx 1'
+ok 'quality is of the whole network' eval 'status 0 grown.abc --start-from old.cls -o w --quality -V all && cp run.err a && status 0 grown.abc -o w --quality -V all && cmp a run.err'
+ok 'matrices: clusters by number' eval '"$tool" native3.mci -o n.old -q x; "$tool" native.mci -o n.cls -q x; status 0 native.mci --start-from n.old -o n.inc && cmp <(grep -v "^#" n.cls) <(grep -v "^#" n.inc)'
+printf '(mclheader\nmcltype matrix\ndimensions 5x5\n)\n(mclmatrix\nbegin\n0 1 $\n1 2 $\n2 0 $\n3 4 $\n4 3 $\n)\n' >loopless.mci
+"$tool" loopless.mci --discard-loops=n -o loopless.cls -q x 2>/dev/null
+printf '(mclheader\nmcltype matrix\ndimensions 5x1\n)\n(mclmatrix\nbegin\n0 3 4 $\n)\n' >loopless.old
+garbage() { status 0 loopless.mci --discard-loops=n --start-from loopless.old -o g && cmp <(grep -v '^#' g) <(grep -v '^#' loopless.cls); }
+ok 'nodes without an attractor make everything run' garbage
+refused() { # refused STATUS PATTERN ARGUMENTS...
+    local expected=$1 pattern=$2
+    shift 2
+    status "$expected" "$@" -V all && [ "$(wc -l <run.err)" -eq 1 ] && grep -qE -- "^mcl-gpu: $pattern" run.err || { cat run.err; return 1; }
+}
+printf 'q\tr\n' >part.cls
+ok 'clusters of another network' refused 1 'part.cls: none of its 2 nodes is in grown.abc' grown.abc --start-from part.cls -o w
+ok 'numbers for a network of names' refused 1 'n.old: its clusters have numbers, grown.abc has names' grown.abc --start-from n.old -o w
+ok 'no such clusters' refused 1 'missing.cls: ' grown.abc --start-from missing.cls -o w
+ok 'over the older clusters' refused 2 '.*old.cls.* is an input' grown.abc --start-from old.cls -o old.cls
+for wrong in '-I 2,4' '-sort none' '-dump ite' '--write-limit' '-check-connected y'; do
+    ok "with $wrong" refused 2 '--start-from ' grown.abc --start-from old.cls $wrong -o w
+done
+ok '--start-graph alone' refused 2 '--start-graph goes with --start-from' grown.abc --start-graph old.abc -o w
+ok '--check-start alone' refused 2 '--check-start goes with --start-from' grown.abc --check-start -o w
+ok 'nothing half written' no_leftovers
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
