@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/try.h"
 #include "mcl.h"
 
 /* mcl's stop rule, and its remedy for graphs whose process flips between two states for ever. */
@@ -109,55 +110,120 @@ static sp_status check_arguments(sp_context *context, const sp_csr *start, const
     return status;
 }
 
+/* A process on its way. */
+typedef struct process {
+    sp_context *context;
+    const mcl_options *options;
+    mcl_monitor monitor;
+    void *user;
+    const sp_csr *current;
+    sp_csr owned;           /* the iterand, once it is not the caller's */
+    const int32_t *order;
+    sp_markov_row *rows;
+    int64_t nnz_input;
+    double inflation;       /* the main one from here on */
+    mcl_run done;
+} process;
+
+static mcl_iteration begin_iteration(const process *p, int64_t number)
+{
+    mcl_iteration iteration = {.number = number, .nnz_input = p->nnz_input, .next_inflation = p->inflation,
+                               .order = p->order};
+    memcpy(iteration.marks, p->done.marks, sizeof iteration.marks);
+    return iteration;
+}
+
+/* One iteration, and what the monitor makes of it. */
+static sp_status advance(process *p)
+{
+    mcl_run *done = &p->done;
+    mcl_iteration iteration = begin_iteration(p, done->iterations + 1);
+    const bool initial = iteration.number <= p->options->initial_length; /* which goes on, converged or not */
+    sp_csr next;
+    iteration.inflation = initial ? (double)(float)p->options->initial_inflation : p->inflation;
+    const sp_status status = step(p->context, p->current, p->options, p->rows, &iteration, &next);
+    if (status == SP_ERROR_INTERRUPTED && p->monitor) {
+        iteration = begin_iteration(p, done->iterations);
+        iteration.interrupted = true;
+        p->monitor(p->user, &iteration, p->current);
+    }
+    if (status != SP_OK) return status;
+    sp_csr_free(p->context, &p->owned);
+    p->owned = next;
+    p->current = &p->owned;
+    done->iterations = iteration.number;
+    done->converged = iteration.converged = !initial && iteration.chaos < CHAOS_LIMIT;
+    if (iteration.number <= 3) done->marks[iteration.number - 1] = iteration.mark;
+    memcpy(iteration.marks, done->marks, sizeof iteration.marks);
+    iteration.bumped = !initial && iteration.number >= BUMP_AFTER;
+    if (iteration.bumped) p->inflation *= BUMP;
+    iteration.next_inflation = p->inflation;
+    if (p->monitor && !p->monitor(p->user, &iteration, p->current)) done->stopped = true;
+    return SP_OK;
+}
+
+/* Iterates to the end, and makes the limit. */
+static sp_status finish(process *p, sp_csr *limit, mcl_run *run)
+{
+    const int64_t last = p->options->initial_length + p->options->main_length;
+    mcl_run *done = &p->done;
+    sp_status status = SP_OK;
+    while (status == SP_OK && done->iterations < last && !done->converged && !done->stopped) status = advance(p);
+    if (status != SP_OK) return status;
+    if (!p->order && p->owned.row_offsets && p->owned.space == SP_HOST) {
+        *limit = p->owned;
+        p->owned = (sp_csr){0};
+    } else {
+        status = mcl_restore(p->context, p->current, p->order, limit);
+    }
+    done->synopsis = (5 * done->marks[0] + 2 * done->marks[1] + done->marks[2]) / 8;
+    if (status == SP_OK) *run = *done;
+    return status;
+}
+
 sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_options *options, mcl_monitor monitor,
                       void *user, sp_csr *limit, mcl_run *run)
 {
+    int32_t *order = NULL;
     sp_status status = check_arguments(context, start, options, limit, run);
     if (status != SP_OK) return status;
-    const int64_t last = options->initial_length + options->main_length, start_nnz = start->nnz;
-    double inflation = (double)(float)options->inflation; /* mcl reads it as f32, which decides the last bits */
-    mcl_run done = {.marks = {100, 100, 100}};
-    sp_csr owned = {0}, next;
-    const sp_csr *current = start;
-    sp_markov_row *rows = NULL;
-    int32_t *order = NULL;
-    status = sp_alloc(context, start->rows, sizeof *rows, (void **)&rows);
-    if (status == SP_OK && start->nnz >= RENUMBER_NNZ) {
-        status = sp_csr_community_order(context, start, &order);
-        if (status == SP_OK) status = mcl_renumber(context, start, order, &owned);
-        current = &owned;
+    process p = {.context = context, .options = options, .monitor = monitor, .user = user, .current = start,
+                 .nnz_input = start->nnz, .done = {.marks = {100, 100, 100}},
+                 .inflation = (double)(float)options->inflation}; /* mcl reads it as f32, which decides the last bits */
+    TRY(sp_alloc(context, start->rows, sizeof *p.rows, (void **)&p.rows));
+    if (start->nnz >= RENUMBER_NNZ) {
+        TRY(sp_csr_community_order(context, start, &order));
+        TRY(mcl_renumber(context, start, order, &p.owned));
+        p.order = order;
+        p.current = &p.owned;
     }
-    if (status == SP_OK && monitor) {
-        const mcl_iteration before = {.nnz_after = start_nnz, .nnz_input = start_nnz, .order = order};
-        done.stopped = !monitor(user, &before, current);
+    if (monitor) {
+        const mcl_iteration before = {.nnz_after = p.nnz_input, .nnz_input = p.nnz_input, .order = order,
+                                      .marks = {100, 100, 100}, .next_inflation = p.inflation};
+        p.done.stopped = !monitor(user, &before, p.current);
     }
-
-    while (status == SP_OK && done.iterations < last && !done.converged && !done.stopped) {
-        mcl_iteration iteration = {.number = ++done.iterations, .nnz_input = start_nnz, .order = order};
-        const bool initial = iteration.number <= options->initial_length; /* which goes on, converged or not */
-        iteration.inflation = initial ? (double)(float)options->initial_inflation : inflation;
-        status = step(context, current, options, rows, &iteration, &next);
-        if (status != SP_OK) break;
-        sp_csr_free(context, &owned);
-        owned = next;
-        current = &owned;
-        done.converged = !initial && iteration.chaos < CHAOS_LIMIT;
-        if (iteration.number <= 3) done.marks[iteration.number - 1] = iteration.mark;
-        iteration.bumped = !initial && iteration.number >= BUMP_AFTER;
-        if (iteration.bumped) inflation *= BUMP;
-        iteration.next_inflation = inflation;
-        if (monitor && !monitor(user, &iteration, current)) done.stopped = true;
-    }
-    if (status == SP_OK && !order && owned.row_offsets && owned.space == SP_HOST) {
-        *limit = owned;
-        owned = (sp_csr){0};
-    } else if (status == SP_OK) {
-        status = mcl_restore(context, current, order, limit);
-    }
-    sp_csr_free(context, &owned);
+    status = finish(&p, limit, run);
+done:
+    sp_csr_free(context, &p.owned);
     sp_free(context, order);
-    sp_free(context, rows);
-    done.synopsis = (5 * done.marks[0] + 2 * done.marks[1] + done.marks[2]) / 8;
-    if (status == SP_OK) *run = done;
+    sp_free(context, p.rows);
+    return status;
+}
+
+sp_status mcl_continue(sp_context *context, const mcl_state *state, const mcl_options *options, mcl_monitor monitor,
+                       void *user, sp_csr *limit, mcl_run *run)
+{
+    sp_status status = sp_require(context, __func__, "state", state);
+    if (status == SP_OK) status = check_arguments(context, state->iterand, options, limit, run);
+    if (status != SP_OK) return status;
+    process p = {.context = context, .options = options, .monitor = monitor, .user = user, .current = state->iterand,
+                 .order = state->order, .nnz_input = state->nnz_input, .inflation = state->inflation,
+                 .done = {.iterations = state->iterations}};
+    memcpy(p.done.marks, state->marks, sizeof p.done.marks);
+    TRY(sp_alloc(context, state->iterand->rows, sizeof *p.rows, (void **)&p.rows));
+    status = finish(&p, limit, run);
+done:
+    sp_csr_free(context, &p.owned);
+    sp_free(context, p.rows);
     return status;
 }

@@ -102,10 +102,14 @@ typedef struct mcl_iteration {
     double cpu_seconds;
     sp_spgemm_info product;
     const int32_t *order; /* the numbering of the iterand, for mcl_restore; NULL: as in the graph */
+    double marks[3];      /* as in mcl_run, so far */
+    bool converged;       /* this was the last one */
+    bool interrupted;     /* no iteration: the next one was interrupted, and this is the iterand before it */
 } mcl_iteration;
 
 /* Called before the first iteration with the start matrix (number 0, no figures), and after each iteration with the new
- * iterand (in the context's space, numbered by iteration->order). Returning false stops the run. */
+ * iterand (in the context's space, numbered by iteration->order). Returning false stops the run. If an iteration fails
+ * with SP_ERROR_INTERRUPTED, it is called once more with `interrupted` set, so that it can save the last iterand. */
 typedef bool (*mcl_monitor)(void *user, const mcl_iteration *iteration, const sp_csr *iterand);
 
 typedef struct mcl_run {
@@ -122,6 +126,21 @@ typedef struct mcl_run {
  * monitor may free it. */
 sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_options *options, mcl_monitor monitor,
                       void *user, sp_csr *limit, mcl_run *run);
+
+/* Where a process goes on: what a monitor was given after an iteration that was not the last. */
+typedef struct mcl_state {
+    int64_t iterations;     /* done */
+    int64_t nnz_input;
+    double inflation;       /* next_inflation */
+    double marks[3];
+    const int32_t *order;   /* the numbering of the iterand; NULL: as in the graph */
+    const sp_csr *iterand;  /* host */
+} mcl_state;
+
+/* Goes on from a state, with the options and on the kind of device that the process was begun with: every further
+ * iterand has the same bits as if it had not been interrupted. The monitor is first called after an iteration. */
+sp_status mcl_continue(sp_context *context, const mcl_state *state, const mcl_options *options, mcl_monitor monitor,
+                       void *user, sp_csr *limit, mcl_run *run);
 
 /* ---- interpretation ----------------------------------------------------------------------------------- */
 

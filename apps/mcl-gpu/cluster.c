@@ -150,6 +150,11 @@ static bool on_iteration(void *user, const mcl_iteration *iteration, const sp_cs
     monitor_state *m = user;
     job *j = m->job;
     int64_t initial = j->settings->mcl.initial_length;
+    if (iteration->interrupted) {
+        m->status = job_checkpoint(j, m->context, m->run, iteration, iterand);
+        if (m->status != SP_OK) log_warning(&j->log, "mcl-gpu: %s", sp_last_error(j->host));
+        return false;
+    }
     if (!m->keep_start && iterand != &j->start) sp_csr_free(j->host, &j->start);
     if (iteration->number == 0) {
         m->status = dump(m, iteration, iterand);
@@ -162,21 +167,29 @@ static bool on_iteration(void *user, const mcl_iteration *iteration, const sp_cs
         log_line(&j->log, "[mclProcess] ====== Changing from initial to main inflation now ======");
     m->status = report_add_iteration(j->host, m->run, iteration);
     if (m->status == SP_OK) m->status = dump(m, iteration, iterand);
+    if (m->status == SP_OK) m->status = job_checkpoint(j, m->context, m->run, iteration, iterand);
     return m->status == SP_OK && !*j->finish;
 }
 
-/* Runs the process on `context`; the limit is host memory of that context. */
-static sp_status iterate_on(job *j, sp_context *context, const mcl_options *options, report_run *run, sp_csr *limit)
+/* Runs the process on `context`, from the start or from --resume; the limit is host memory of that context. */
+static sp_status iterate_on(job *j, sp_context *context, bool resume, const mcl_options *options, report_run *run,
+                            sp_csr *limit)
 {
     const bool last = run == &j->report.runs[j->settings->inflation_count - 1];
     monitor_state monitor = {.job = j, .context = context, .run = run,
                              .keep_start = !last || context != j->host || j->settings->analyze ||
                                            j->settings->start_from || settings_judge(j->settings)};
+    saved_state saved = {0};
+    sp_status status = SP_OK;
     run->iteration_count = 0;
+    if (resume) status = job_resume(j, options, run, context != j->host, &saved);
+    if (status != SP_OK) return status;
     snprintf(run->device, sizeof run->device, "%s", sp_context_device(context));
     log_header(&j->log, j->start.rows);
-    sp_status status = mcl_iterate(context, &j->start, options, on_iteration, &monitor, limit, &run->run);
+    if (resume) status = mcl_continue(context, &saved.state, options, on_iteration, &monitor, limit, &run->run);
+    else status = mcl_iterate(context, &j->start, options, on_iteration, &monitor, limit, &run->run);
     sp_csr_free(j->host, &monitor.expanded);
+    job_free_saved(j, &saved);
     if (status == SP_OK && monitor.status != SP_OK) {
         sp_csr_free(context, limit);
         return monitor.status;
@@ -190,13 +203,13 @@ static sp_status iterate_on(job *j, sp_context *context, const mcl_options *opti
 static sp_status iterate(job *j, const mcl_options *options, report_run *run, sp_csr *limit, sp_context **owner)
 {
     *owner = j->device ? j->device : j->host;
-    sp_status status = iterate_on(j, *owner, options, run, limit);
+    sp_status status = iterate_on(j, *owner, j->settings->resume, options, run, limit);
     if (!j->device || !device_gives_way(j->settings->device, status)) return status;
     log_warning(&j->log, "mcl-gpu: " GOING_ON_WITH_CPU, sp_last_error(j->host));
     sp_context_destroy(j->device);
     j->device = NULL;
     *owner = j->host;
-    return iterate_on(j, j->host, options, run, limit);
+    return iterate_on(j, j->host, false, options, run, limit);
 }
 
 sp_status job_find_empty(sp_context *context, const sp_csr *columns, bool **empty)

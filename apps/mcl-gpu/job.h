@@ -28,6 +28,19 @@ typedef struct start_from {
     bool same_as_full; /* of --check-start */
 } start_from;
 
+/* A process that was saved. `state` points into it. */
+typedef struct saved_state {
+    mcl_state state;
+    sp_csr iterand;
+    int32_t *order;
+} saved_state;
+
+typedef struct checkpoints {
+    uint64_t start;    /* a hash of the start matrix */
+    int64_t iteration; /* 1 + the one that was written last */
+    double written, seconds; /* when, and how long it took */
+} checkpoints;
+
 typedef struct job {
     const settings *settings;
     run_log log;
@@ -39,6 +52,7 @@ typedef struct job {
     io_graph input;     /* its arcs are released once the graph is made; names and ids stay */
     sp_csr graph, start;
     start_from former;
+    checkpoints checkpoint;
     double *start_sums; /* of the start matrix's columns, before they were divided by them, where they are shown */
     char *command_line;
     bool mistaken;      /* an output is the input or another output, which was said */
@@ -67,6 +81,17 @@ sp_status job_join_update(job *j, mcl_clustering *clustering);
 sp_status job_check_update(job *j, const mcl_clustering *found, const mcl_clustering *full);
 void job_put_update(const job *j, json *file);
 void job_free_update(job *j);
+
+/* ---- checkpoint.c: --checkpoint and --resume ---------------------------------------------------------- */
+
+/* Notes what the start matrix is. */
+void job_begin_checkpoints(job *j);
+/* Writes a checkpoint if it is time, or the run was interrupted. */
+sp_status job_checkpoint(job *j, sp_context *context, const report_run *run, const mcl_iteration *iteration,
+                         const sp_csr *iterand);
+/* Reads the checkpoint, which must be of this input and these options; fills the run's iterations. */
+sp_status job_resume(job *j, const mcl_options *options, report_run *run, bool cuda, saved_state *to);
+void job_free_saved(job *j, saved_state *s);
 
 /* ---- table.c: clusters for other programs; outputs are to be discarded on failure ------------------- */
 sp_status job_put_table(job *j, io_output *out);

@@ -223,6 +223,7 @@ static sp_status keep_apart(job *j, output_list *all, const char *path)
     const settings *s = j->settings;
     j->mistaken = overwrites("mcl-gpu", path, s->input) || overwrites("mcl-gpu", path, s->read.tab) ||
                   overwrites("mcl-gpu", path, s->start_from) || overwrites("mcl-gpu", path, s->start_graph) ||
+                  (path != s->checkpoint && overwrites("mcl-gpu", path, s->resume)) ||
                   !add_output(all, "mcl-gpu", path);
     return j->mistaken ? SP_ERROR_ARGUMENT : SP_OK;
 }
@@ -249,7 +250,7 @@ static sp_status check_outputs(job *j)
 {
     const settings *s = j->settings;
     const char *const fixed[] = {s->write_graph, s->write_transformed, s->write_expanded,
-                                 s->report,      s->table,             s->graphml};
+                                 s->report,      s->table,             s->graphml,       s->checkpoint};
     output_list all = {.share_stdout = true};
     char beside[MAX_PATH + 8];
     sp_status status = SP_OK;
@@ -313,6 +314,7 @@ static sp_status run_job(job *j)
     TRY(make_start(j));
     TRY(job_begin_update(j));
     TRY(job_choose_device(j, &device));
+    job_begin_checkpoints(j);
     j->report.start_seconds = wall_seconds() - began;
     for (int i = 0; i < s->inflation_count; i++) {
         if (s->inflation_count > 1)

@@ -329,6 +329,12 @@ static const option_row options[] = {
     {"--memory", "SIZE", "working memory of the products, e.g. 8G [what is free]", OPTION_BYTES, AT(memory),
      .main = true},
 
+    {"--checkpoint", "FILE", "save the run now and then, and when a signal ends it", OPTION_TEXT, AT(checkpoint),
+     .main = true},
+    {"--checkpoint-every", "SECONDS", "how often, at most [600]", OPTION_NUMBER, AT(checkpoint_every),
+     OPTION_FROM(0)},
+    {"--resume", "FILE", "go on from a checkpoint, with the same input and options", OPTION_TEXT, AT(resume)},
+
     {"Log", .kind = OPTION_HEADING},
     {"-V", "all", "silence the log (warnings remain)", OPTION_OWN, .then = use_verbosity, .main = true},
     {"-q", "x", "the same", OPTION_OWN, .then = be_quiet},
@@ -437,6 +443,8 @@ static bool check_inflations(const settings *s)
     return true;
 }
 
+static const double CHECKPOINT_SECONDS = 600;
+
 static bool check_start_from(const settings *s)
 {
     if (!s->start_from && s->start_graph) return mistake("--start-graph goes with --start-from CLUSTERS");
@@ -450,6 +458,20 @@ static bool check_start_from(const settings *s)
     if (s->dump_iterands || s->dump_clusters || s->write_limit || s->write_expanded || s->check_connected)
         return mistake("--start-from runs a part of the graph: leave out -dump, --write-limit, -write-expanded and "
                        "-check-connected");
+    return true;
+}
+
+static bool check_checkpoints(const settings *s)
+{
+    const char *option = s->resume ? "--resume" : "--checkpoint";
+    if (s->checkpoint_every != CHECKPOINT_SECONDS && !s->checkpoint)
+        return mistake("--checkpoint-every goes with --checkpoint FILE");
+    if (!s->checkpoint && !s->resume) return true;
+    if ((s->checkpoint && strcmp(s->checkpoint, "-") == 0) || (s->resume && strcmp(s->resume, "-") == 0))
+        return mistake("%s needs a file", option);
+    if (s->inflation_count > 1) return mistake("%s is for a run of one inflation", option);
+    if (s->start_from) return mistake("%s and --start-from exclude each other", option);
+    if (s->resume && (s->dump_iterands || s->dump_clusters)) return mistake("--resume cannot make earlier dumps");
     return true;
 }
 
@@ -469,7 +491,7 @@ static bool check_together(const settings *s)
         return mistake("several inflations cannot share stdout; use -o FILE");
     if (s->inflation_count > 1 && s->dump_stem && (s->dump_iterands || s->dump_clusters))
         return mistake("-dump-stem would give the dumps of several inflations one name; leave it out");
-    return check_start_from(s) && check_inflations(s);
+    return check_start_from(s) && check_checkpoints(s) && check_inflations(s);
 }
 
 bool settings_parse(int argc, char **argv, settings *s)
@@ -481,6 +503,7 @@ bool settings_parse(int argc, char **argv, settings *s)
     s->read.offers_lenient = true;
     s->device = "auto";
     s->dump_to = 5;
+    s->checkpoint_every = CHECKPOINT_SECONDS;
     s->dump_modulo = 1;
     s->warn_percent = 10;
     s->warn_factor = 1000;

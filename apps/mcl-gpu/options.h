@@ -47,6 +47,8 @@ typedef struct settings {
     bool check_connected;
     const char *start_from, *start_graph; /* an older clustering, and the graph that it is of */
     bool check_start;
+    const char *checkpoint, *resume;
+    double checkpoint_every; /* seconds */
 
     const char *output; /* -o; NULL: a name made from the input's */
     const char *prefix, *suffix, *directory; /* -ap, -aa, -odir */

@@ -102,6 +102,71 @@ for wrong in '-I 2,4' '-sort none' '-dump ite' '--write-limit' '-check-connected
 done
 ok '--start-graph alone' refused 2 '--start-graph goes with --start-from' grown.abc --start-graph old.abc -o w
 ok '--check-start alone' refused 2 '--check-start goes with --start-from' grown.abc --check-start -o w
+# ---- --checkpoint and --resume -----------------------------------------------------------------------------
+
+network=$in/p2000.abc
+"$tool" "$network" --abc --device cpu -o whole.cls --write-limit --report whole.json -q x
+interrupted() { # interrupted SIGNAL ITERATION: ends a run after that iteration
+    rm -f c.ckpt cut.cls pipe.err
+    mkfifo pipe.err
+    env --default-signal=INT "$tool" "$network" --abc --device cpu -o cut.cls --checkpoint c.ckpt --checkpoint-every "${3-600}" 2>pipe.err &
+    local process=$! line
+    while IFS= read -r line; do
+        echo "$line"
+        case $line in " "*"$2 "*" "*) [ "$(echo "$line" | awk '{print $1}')" = "$2" ] && kill "-$1" "$process" ;; esac
+    done <pipe.err >run.err
+    wait "$process"
+    [ $? -eq $((128 + $(kill -l "$1"))) ] && [ ! -e cut.cls ] && [ -s c.ckpt ] || { cat run.err; return 1; }
+}
+resumed() { # the files of a run that was not interrupted
+    status 0 "$network" --abc --device cpu --resume c.ckpt -o again.cls --write-limit --report again.json "$@" &&
+        cmp whole.cls again.cls && cmp whole.cls-limit again.cls-limit
+}
+for signal in TERM INT; do
+    ok "SIG$signal leaves a checkpoint" interrupted $signal 2
+    ok 'its message names it' said 'c.ckpt was written, no other file'
+    ok 'and says how to go on' said 'c.ckpt has iteration [0-9]+; --resume c.ckpt goes on from there'
+    ok 'the same bytes after going on' resumed
+done
+ok 'it says from where' said 'going on after iteration [0-9]+ of c.ckpt'
+ok 'with other threads' resumed -te 1
+ok 'the report is that of the whole run' python3 - <<'END'
+import json
+a, b = (json.load(open(n)) for n in ("whole.json", "again.json"))
+for run in a["runs"] + b["runs"]:
+    for step in run["steps"]:
+        for key in list(step):
+            if "seconds" in key: del step[key]
+for key in ("steps", "jury", "clusters", "iterations", "quality"):
+    assert a["runs"][0][key] == b["runs"][0][key], key
+END
+cp c.ckpt first.ckpt
+twice() {
+    rm -f again.cls && env --default-signal=INT "$tool" "$network" --abc --device cpu --resume c.ckpt --checkpoint c.ckpt \
+        --checkpoint-every 0 -o again.cls -V all && ! cmp -s c.ckpt first.ckpt && resumed
+}
+ok 'checkpoints of a run that goes on, in the same file' twice
+ok 'options of the output may differ' eval 'status 0 "$network" --abc --device cpu --resume c.ckpt -o x -sort lex --table t -V all'
+for change in '-I 3:-I 2, not 3' '-S 500:-S 1100, not 500' '-scheme 2:-P 10000, not 4000' '-L 50:-L 10000, not 50'; do
+    ok "another ${change%%:*}" refused 1 "c.ckpt: the checkpoint was made with ${change#*:}" "$network" --abc --device cpu \
+        --resume c.ckpt ${change%%:*} -o x
+done
+for change in '-c 2' '-tf gq(50)' '-pi 1.5' '-discard-loops n'; do
+    ok "with $change" refused 1 'c.ckpt: the checkpoint is of another network' "$network" --abc --device cpu --resume \
+        c.ckpt $change -o x
+done
+ok 'another network' refused 1 'c.ckpt: the checkpoint is of another network' "$in/line7.abc" --abc --resume c.ckpt -o x
+head -c 5000 c.ckpt >cut.ckpt
+ok 'a checkpoint that is cut off' refused 1 'cut.ckpt: the checkpoint is cut off' "$network" --abc --device cpu --resume cut.ckpt -o x
+ok 'one that is damaged' eval 'cp c.ckpt bad.ckpt && printf "\377\377" | dd of=bad.ckpt bs=1 seek=20000 conv=notrunc 2>/dev/null && refused 1 "bad.ckpt: the checkpoint is damaged" "$network" --abc --device cpu --resume bad.ckpt -o x'
+ok 'no checkpoint at all' refused 1 'whole.cls: not a checkpoint of mcl-gpu' "$network" --abc --resume whole.cls -o x
+ok 'no such file' refused 1 'none.ckpt: No such file' "$network" --abc --resume none.ckpt -o x
+ok 'clusters over the checkpoint' refused 2 '.*is an input' "$network" --abc --resume c.ckpt -o c.ckpt
+for wrong in '--checkpoint F -I 2,4' '--resume c.ckpt --start-from whole.cls' '--checkpoint -' '--checkpoint-every 3' \
+    '--resume c.ckpt -dump ite' '--checkpoint F -o F'; do
+    ok "wrong: $wrong" refused 2 '.*' "$network" --abc -o w $wrong
+done
+
 ok 'nothing half written' no_leftovers
 
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -392,6 +392,74 @@ TEST(interrupt_flag_ends_the_process)
     test_end(context, host);
 }
 
+/* The state after one iteration, copied, as a checkpoint has it. */
+typedef struct kept_state {
+    sp_context *context;
+    int64_t after;      /* which */
+    volatile int *interrupt; /* is set after that iteration; may be NULL */
+    mcl_state state;
+    sp_csr iterand;
+    int32_t *order;
+    bool interrupted;
+} kept_state;
+
+static bool keep_state(void *user, const mcl_iteration *iteration, const sp_csr *iterand)
+{
+    kept_state *k = user;
+    if (iteration->interrupted) {
+        ck_assert_int_eq(iteration->number, k->after);
+        ck_assert_int_eq(iterand->nnz, k->iterand.nnz);
+        k->interrupted = true;
+    }
+    if (iteration->number != k->after || iteration->interrupted) return true;
+    ck_ok(k->context, sp_csr_copy(k->context, iterand, SP_HOST, &k->iterand));
+    if (iteration->order) {
+        k->order = test_block((size_t)iterand->rows * sizeof *k->order);
+        memcpy(k->order, iteration->order, (size_t)iterand->rows * sizeof *k->order);
+    }
+    k->state = (mcl_state){.iterations = iteration->number, .nnz_input = iteration->nnz_input,
+                           .inflation = iteration->next_inflation, .order = k->order, .iterand = &k->iterand};
+    memcpy(k->state.marks, iteration->marks, sizeof iteration->marks);
+    if (k->interrupt) *k->interrupt = 1;
+    return true;
+}
+
+/* With and without new numbers, from the start matrix, from the first iterations and from one where inflation rises. */
+HOST_TEST(a_process_goes_on_with_the_same_bits, 1)
+{
+    static const int64_t after[] = {0, 1, 4, 42};
+    for (int large = 0; large < 2; large++)
+        for (int i = 0; i < 4; i++) {
+            test_random random = test_seed(5);
+            sp_csr graph = large ? test_communities(host, &random, 2, 350, 0.8, 0.05)
+                                 : test_communities(host, &random, 12, 40, 0.4, 0.01), start, whole, rest;
+            mcl_options options = defaults();
+            mcl_run first, second;
+            options.inflation = after[i] > 10 ? 1.01 : 1.6;
+            options.main_length = 45;
+            volatile int interrupt = 0;
+            sp_context *context = test_context_with(_i, (sp_context_options){.interrupt = &interrupt, .threads = 2});
+            kept_state k = {.context = context, .after = after[i]};
+            ck_ok(host, mcl_start_matrix(host, &graph, NULL, &options, false, &start));
+            ck_ok(context, mcl_iterate(context, &start, &options, keep_state, &k, &whole, &first));
+            ck_assert_int_gt(first.iterations, after[i]);
+            ck_ok(context, mcl_continue(context, &k.state, &options, NULL, NULL, &rest, &second));
+            test_same(&whole, &rest, (uint64_t)i);
+            ck_assert(first.iterations == second.iterations && first.converged == second.converged);
+            ck_assert(first.synopsis == second.synopsis);
+            kept_state cut = {.context = context, .after = after[i], .interrupt = &interrupt};
+            sp_csr none;
+            ck_assert_int_eq(mcl_iterate(context, &start, &options, keep_state, &cut, &none, &second),
+                             SP_ERROR_INTERRUPTED);
+            ck_assert(cut.interrupted);
+            free(k.order);
+            free(cut.order);
+            test_free(context, &whole, &rest, &k.iterand, &cut.iterand);
+            test_free(host, &graph, &start);
+            test_end(context);
+        }
+}
+
 /* A small graph, and one with so many edges that its nodes are renumbered. */
 HOST_TEST(limit_does_not_depend_on_threads_or_runs, 1)
 {
@@ -524,6 +592,7 @@ static const test_entry tests[] = {
     ON_DEVICES(initial_inflation_lasts_its_length),
     ON_DEVICES(inflation_rises_after_forty_iterations),
     ON_DEVICES(interrupt_flag_ends_the_process),
+    ON_DEVICES(a_process_goes_on_with_the_same_bits),
     ON_DEVICES(limit_does_not_depend_on_threads_or_runs),
     CASE("whole", 120),
     ON_DEVICES(empty_and_single_graphs_work),

@@ -1,0 +1,226 @@
+/* Checkpoints of a run, and going on from one. A checkpoint is a header, the figures of the iterations so far, the
+ * numbering of the nodes, the iterand, and a checksum, all as they are in memory: it is for the program that wrote it.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "job.h"
+
+static const char magic[8] = "MCLCKPT1";
+
+/* The options that act in the process, in the order of their names. */
+enum { SETTINGS = 11 };
+static const char *const setting_names[SETTINGS] = {"-I", "-i", "-l", "-L", "-P", "-p", "-S", "-R", "-pct", "-sparse",
+                                                    "--device cuda"};
+
+typedef struct header {
+    char magic[8];
+    char version[16];
+    uint64_t start;            /* a hash of the start matrix */
+    double settings[SETTINGS];
+    int64_t rows, nnz, nnz_input, iterations, recorded;
+    double inflation, marks[3];
+    int64_t ordered;           /* 1: a numbering follows */
+} header;
+
+static void fill_settings(const mcl_options *o, bool cuda, double values[SETTINGS])
+{
+    const double all[SETTINGS] = {o->inflation, o->initial_inflation, (double)o->initial_length, (double)o->main_length,
+                                  (double)o->prune_number, o->prune_cutoff, (double)o->select, (double)o->recover,
+                                  o->recover_percent, (double)o->dense_factor, cuda};
+    memcpy(values, all, sizeof all);
+}
+
+/* ---- hashes ---------------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t hash, const void *bytes, size_t count)
+{
+    const unsigned char *at = bytes;
+    for (; count >= 8; count -= 8, at += 8) {
+        uint64_t word;
+        memcpy(&word, at, 8);
+        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 29;
+    }
+    uint64_t rest = count;
+    memcpy((char *)&rest + 1, at, count < 7 ? count : 7);
+    hash = (hash ^ rest) * UINT64_C(0xd6e8feb86659fd93);
+    return hash ^ hash >> 32;
+}
+
+static uint64_t hash_matrix(const sp_csr *m)
+{
+    uint64_t hash = mix(1, m->row_offsets, (size_t)(m->rows + 1) * sizeof *m->row_offsets);
+    hash = mix(hash, m->col_indices, (size_t)m->nnz * sizeof *m->col_indices);
+    return mix(hash, m->values, (size_t)m->nnz * sizeof(float));
+}
+
+/* ---- writing --------------------------------------------------------------------------------------------- */
+
+static void put(io_output *out, uint64_t *hash, const void *bytes, size_t count)
+{
+    *hash = mix(*hash, bytes, count);
+    io_output_bytes(out, bytes, count);
+}
+
+void job_begin_checkpoints(job *j)
+{
+    const settings *s = j->settings;
+    if (s->checkpoint || s->resume) j->checkpoint.start = hash_matrix(&j->start);
+    j->checkpoint.written = wall_seconds();
+}
+
+static sp_status write_checkpoint(job *j, sp_context *context, const report_run *run, const mcl_iteration *i,
+                                  const sp_csr *iterand)
+{
+    header h = {.start = j->checkpoint.start, .rows = iterand->rows, .nnz = iterand->nnz, .nnz_input = i->nnz_input,
+                .iterations = i->number, .recorded = run->iteration_count, .inflation = i->next_inflation,
+                .ordered = i->order != NULL};
+    mcl_options options = j->mcl;
+    sp_csr copy = {0};
+    const sp_csr *m = iterand;
+    io_output *out = NULL;
+    uint64_t hash = 1;
+    sp_status status;
+    memcpy(h.magic, magic, sizeof magic);
+    memcpy(h.marks, i->marks, sizeof h.marks);
+    snprintf(h.version, sizeof h.version, "%s", SP_VERSION);
+    options.inflation = run->inflation;
+    fill_settings(&options, context != j->host, h.settings);
+    if (iterand->space != SP_HOST) {
+        TRY(sp_csr_copy(context, iterand, SP_HOST, &copy));
+        m = &copy;
+    }
+    TRY(io_output_open(j->host, j->settings->checkpoint, &out));
+    put(out, &hash, &h, sizeof h);
+    put(out, &hash, run->iterations, (size_t)run->iteration_count * sizeof *run->iterations);
+    if (i->order) put(out, &hash, i->order, (size_t)m->rows * sizeof *i->order);
+    put(out, &hash, m->row_offsets, (size_t)(m->rows + 1) * sizeof *m->row_offsets);
+    put(out, &hash, m->col_indices, (size_t)m->nnz * sizeof *m->col_indices);
+    put(out, &hash, m->values, (size_t)m->nnz * sizeof(float));
+    io_output_bytes(out, &hash, sizeof hash);
+    status = io_output_commit(out);
+done:
+    sp_csr_free(context, &copy);
+    return status;
+}
+
+sp_status job_checkpoint(job *j, sp_context *context, const report_run *run, const mcl_iteration *i,
+                         const sp_csr *iterand)
+{
+    enum { SHARE = 20 }; /* at most about a twentieth of the time is spent on checkpoints */
+    const settings *s = j->settings;
+    const double now = wall_seconds(), passed = now - j->checkpoint.written;
+    if (!s->checkpoint || i->converged || (i->interrupted && j->checkpoint.iteration == i->number + 1)) return SP_OK;
+    if (!i->interrupted && (passed < s->checkpoint_every || passed < SHARE * j->checkpoint.seconds)) return SP_OK;
+    const sp_status status = write_checkpoint(j, context, run, i, iterand);
+    if (status != SP_OK) return status;
+    j->checkpoint.iteration = i->number + 1;
+    j->checkpoint.written = wall_seconds();
+    j->checkpoint.seconds = s->checkpoint_every > 0 ? j->checkpoint.written - now : 0;
+    if (i->interrupted)
+        log_line(&j->log, "mcl-gpu: %s has iteration %lld; --resume %s goes on from there", s->checkpoint,
+                 (long long)i->number, s->checkpoint);
+    return SP_OK;
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------- */
+
+static sp_status refuse(job *j, const char *why)
+{
+    return sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: %s", j->settings->resume, why);
+}
+
+static sp_status get(job *j, FILE *file, uint64_t *hash, void *bytes, size_t count)
+{
+    if (fread(bytes, 1, count, file) != count) return refuse(j, "the checkpoint is cut off");
+    if (hash) *hash = mix(*hash, bytes, count);
+    return SP_OK;
+}
+
+static sp_status get_array(job *j, FILE *file, uint64_t *hash, int64_t count, size_t size, void **array)
+{
+    const sp_status status = sp_alloc(j->host, count, size, array);
+    return status == SP_OK ? get(j, file, hash, *array, (size_t)count * size) : status;
+}
+
+/* Whether the checkpoint is of this input and these options. */
+static sp_status check_header(job *j, const header *h, const mcl_options *options, bool cuda, int64_t bytes)
+{
+    double now[SETTINGS];
+    if (memcmp(h->magic, magic, sizeof magic) != 0) return refuse(j, "not a checkpoint of mcl-gpu");
+    if (strncmp(h->version, SP_VERSION, sizeof h->version) != 0)
+        return refuse(j, "a checkpoint of another version of mcl-gpu; begin anew");
+    if (h->start != j->checkpoint.start || h->rows != j->start.rows)
+        return refuse(j, "the checkpoint is of another network, or of other options of the input, -tf, -pi, -c or "
+                      "loops");
+    fill_settings(options, cuda, now);
+    for (int i = 0; i + 1 < SETTINGS; i++)
+        if (!(h->settings[i] == now[i]))
+            return sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: the checkpoint was made with %s %g, not %g",
+                           j->settings->resume, setting_names[i], h->settings[i], now[i]);
+    if (!(h->settings[SETTINGS - 1] == now[SETTINGS - 1]))
+        return refuse(j, cuda ? "the checkpoint was made on the CPU, which rounds in another order; give --device cpu"
+                              : "the checkpoint was made on a GPU, which rounds in another order; give --device cuda");
+    const double expected = (double)sizeof *h + (double)h->recorded * (double)sizeof(mcl_iteration) + 8 +
+                            (h->ordered ? 4. : 0.) * (double)h->rows + 8 * ((double)h->rows + 1) + 8 * (double)h->nnz;
+    if (h->nnz < 0 || h->recorded < 0 || h->iterations < 0 || expected != (double)bytes)
+        return refuse(j, "the checkpoint is cut off");
+    return SP_OK;
+}
+
+void job_free_saved(job *j, saved_state *s)
+{
+    sp_csr_free(j->host, &s->iterand);
+    sp_free(j->host, s->order);
+    *s = (saved_state){0};
+}
+
+static sp_status read_rest(job *j, FILE *file, const header *h, uint64_t hash, report_run *run, saved_state *to)
+{
+    uint64_t written;
+    sp_csr m = {.rows = h->rows, .cols = h->rows, .nnz = h->nnz, .value_type = SP_F32, .space = SP_HOST};
+    sp_status status;
+    TRY(get_array(j, file, &hash, h->recorded, sizeof *run->iterations, (void **)&run->iterations));
+    run->iteration_count = run->iteration_capacity = h->recorded;
+    for (int64_t i = 0; i < h->recorded; i++) run->iterations[i].order = NULL;
+    if (h->ordered) TRY(get_array(j, file, &hash, h->rows, sizeof *to->order, (void **)&to->order));
+    TRY(get_array(j, file, &hash, h->rows + 1, sizeof *m.row_offsets, (void **)&m.row_offsets));
+    TRY(get_array(j, file, &hash, h->nnz, sizeof *m.col_indices, (void **)&m.col_indices));
+    TRY(get_array(j, file, &hash, h->nnz, sizeof(float), &m.values));
+    TRY(get(j, file, NULL, &written, sizeof written));
+    if (written != hash || sp_csr_check(j->host, &m) != SP_OK) TRY(refuse(j, "the checkpoint is damaged"));
+    to->iterand = m;
+    m = (sp_csr){0};
+    to->state = (mcl_state){.iterations = h->iterations, .nnz_input = h->nnz_input, .inflation = h->inflation,
+                            .order = to->order, .iterand = &to->iterand};
+    memcpy(to->state.marks, h->marks, sizeof h->marks);
+done:
+    sp_csr_free(j->host, &m);
+    if (status != SP_OK) job_free_saved(j, to);
+    return status;
+}
+
+sp_status job_resume(job *j, const mcl_options *options, report_run *run, bool cuda, saved_state *to)
+{
+    const char *path = j->settings->resume;
+    FILE *file = fopen(path, "rb");
+    struct stat about;
+    header h;
+    uint64_t hash;
+    sp_status status = SP_OK;
+    if (!file || fstat(fileno(file), &about) != 0) {
+        status = sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: %s", path, strerror(errno));
+        goto done;
+    }
+    if (!S_ISREG(about.st_mode)) TRY(refuse(j, "not a checkpoint of mcl-gpu"));
+    if (fread(&h, 1, sizeof h, file) != sizeof h) TRY(refuse(j, "not a checkpoint of mcl-gpu"));
+    hash = mix(1, &h, sizeof h);
+    TRY(check_header(j, &h, options, cuda, about.st_size));
+    TRY(read_rest(j, file, &h, hash, run, to));
+    log_line(&j->log, "mcl-gpu: going on after iteration %lld of %s", (long long)h.iterations, path);
+done:
+    if (file) fclose(file);
+    return status;
+}
