@@ -252,12 +252,12 @@ test: ; @scripts/setup test
 	@+$(MAKE) --no-print-directory all suites generators
 	@BUILD=$(BUILD) tests/run.sh
 
-# dist/spgraph-VERSION-py3-none-PLATFORM.whl, and its tests in a new virtual environment.
+# $(BUILD)/dist/spgraph-VERSION-py3-none-PLATFORM.whl, and its tests in a new virtual environment.
 wheel: $(BUILD)/python/libspgraph.so
 	@BUILD=$(BUILD) scripts/wheel
 
 test-python: $(BUILD)/python/libspgraph.so tools
-	@BUILD=$(BUILD) FRESH=1 DIST=dist bash tests/python/test_python.sh
+	@BUILD=$(BUILD) FRESH=1 bash tests/python/test_python.sh
 
 # Random cases of each tool and of the library against mcl, scipy and numpy.
 SWEEP_CASES ?= 2000
@@ -334,7 +334,7 @@ help:
 	@echo 'make uninstall       takes them away again; called as make install was'
 	@echo 'make dist            the source of the last commit, under build/dist/; packaging/deb.sh makes Debian packages'
 	@echo 'make setup           only installs what is missing (apt-get)'
-	@echo 'make wheel           the Python package, dist/spgraph-*.whl'
+	@echo 'make wheel           the Python package, build/dist/spgraph-*.whl'
 	@echo 'make test-python     the tests of the wheel in a new virtual environment'
 	@echo 'make check-layers    includes between modules point one way'
 	@echo 'make sanitize        the tests under the address and undefined-behaviour sanitizers'

@@ -14,11 +14,11 @@ ${PYTHON:-python3} -c 'import ensurepip, venv' 2>/dev/null || skipped 'no python
 if [ -n "${FRESH-}" ]; then rm -rf "$python/env"; fi
 log=$python/install.log
 prepare() {
-    DIST=${DIST:-$python/dist} scripts/wheel && { [ -x "$python/env/bin/pytest" ] || {
+    scripts/wheel && { [ -x "$python/env/bin/pytest" ] || {
         ${PYTHON:-python3} -m venv "$python/env" && "$python/env/bin/pip" install -q --disable-pip-version-check \
             numpy scipy networkx pandas pytest pycparser mypy; }; } &&
         "$python/env/bin/pip" install -q --disable-pip-version-check --force-reinstall --no-deps \
-            "${DIST:-$python/dist}"/spgraph-*.whl
+            "$BUILD"/dist/spgraph-*.whl
 }
 if ! prepare >"$log" 2>&1; then
     grep -qiE 'connection|resolution|no matching distribution|temporary failure' "$log" || {
