@@ -7,6 +7,7 @@
 #                     without one, or as CUDA_ARCHS=all, what nvcc offers of ALL_ARCHS: five times the work;
 #                     make install takes those of the build
 #   ABLATION=1        SPARSE_WITHOUT=name,name leaves special paths out, for bench/ablation.sh; with a BUILD of its own
+#   ISAL=0            decompress gzip files by zlib, although ISA-L is there, which is more than twice as fast
 #   BLAS_LIBS=-lblas  what gnn links for CBLAS (Debian: whatever libblas.so is set to, OpenBLAS once it is installed)
 #   BUILD=DIR         where everything made goes
 #   PREFIX, BINDIR, LIBDIR, INCLUDEDIR, MANDIR, DESTDIR=DIR  where make install puts things
@@ -92,7 +93,9 @@ INCLUDES  := -Ilibsparse -Iio -Imcl -Icontraction -Ignn -Ibench/generate $(if $(
 COMPILE_C  = $(CC) $(CPPFLAGS) $(INCLUDES) $(C_FLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 LINK       = $(CC) $(C_FLAGS) $(CFLAGS) $(LDFLAGS) -o $@
 LIBS       = $(CUDA_LIBS) -lm
-IO_LIBS   := -lzstd -lz
+ISAL      ?= $(shell echo '\#include <isa-l/igzip_lib.h>' | $(CC) $(CPPFLAGS) $(CFLAGS) -E -x c - >/dev/null 2>&1 && echo 1)
+ISAL_FLAG := $(if $(filter 1,$(ISAL)),-DIO_ISAL)
+IO_LIBS   := $(if $(ISAL_FLAG),-lisal) -lzstd -lz -lpthread
 BLAS_LIBS ?= -lblas
 CHECK_LIBS = $(or $(shell pkg-config --libs check 2>/dev/null),-lcheck -lsubunit -lrt -lpthread) -lm
 
@@ -153,8 +156,9 @@ needs = for header in $(1); do echo "\#include <$$header>" | $(CC) $(CPPFLAGS) $
   echo "make: the compiler does not find $$header: run scripts/setup, which installs what is missing" >&2; exit 1; }; done
 
 # Rewritten only when the configuration or a flag changes, so that what depends on it is made again just then.
-FLAGS_NOW = $(CC) $(CPPFLAGS) $(C_FLAGS) $(CFLAGS) $(NVCC) $(CU_FLAGS) $(GENCODE)
-LINK_NOW  = $(LIB_OBJECTS) $(IO_OBJECTS) $(PYTHON_OBJECTS) $(GNN_OBJECTS) $(GENERATE_OBJECTS) $(APP_OBJECTS) $(call objects,$(TEST_SOURCES)) $(LDFLAGS) $(FLAGS_NOW)
+FLAGS_NOW = $(CC) $(CPPFLAGS) $(C_FLAGS) $(CFLAGS) $(ISAL_FLAG) $(NVCC) $(CU_FLAGS) $(GENCODE)
+LINK_NOW  = $(LIB_OBJECTS) $(IO_OBJECTS) $(PYTHON_OBJECTS) $(GNN_OBJECTS) $(GENERATE_OBJECTS) $(APP_OBJECTS) \
+            $(call objects,$(TEST_SOURCES)) $(LDFLAGS) $(FLAGS_NOW)
 $(OBJ)/flags: FORCE
 	@mkdir -p $(@D); printf '%s\n' '$(FLAGS_NOW)' | cmp -s - $@ || { $(call needs,zlib.h zstd.h cblas.h) && \
 	  printf '%s\n' '$(FLAGS_NOW)' > $@; }
@@ -184,7 +188,7 @@ $(OBJ)/libsparse/spmm/cuda/stream_copy.cu.o: private CU_FLAGS += -Xcompiler -fop
 $(OBJ)/libsparse/spmm/cpu/tile.c.o: private COMPILE_C += $(if $(findstring -fsanitize,$(CFLAGS)),-O0)
 # Nor do the fuzz targets call any product: with sanitizers these files would take most of the time to build them.
 $(foreach room,$(wildcard libsparse/*/cpu),$(OBJ)/$(room)/%.o): private COMPILE_C += $(if $(findstring -fsanitize=fuzzer,$(CFLAGS)),-fno-sanitize=all)
-$(OBJ)/io/%.o: private C_FLAGS += -Wsign-conversion
+$(OBJ)/io/%.o: private C_FLAGS += -Wsign-conversion $(ISAL_FLAG)
 $(OBJ)/apps/%.o: private INCLUDES += -Iapps -I$(OBJ)/apps $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
 # The page of a report, as the numbers of a C array.
 $(OBJ)/apps/mcl-gpu/page.html.h: apps/mcl-gpu/page.html
