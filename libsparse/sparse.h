@@ -358,6 +358,7 @@ typedef struct sp_markov_epilogue {
      * order[j] is the original number of column j. On the CPU every sum then runs by ascending original number, so it
      * has the same bits as without renumbering. On CUDA sums run by column. */
     const int32_t *order;
+    bool fast; /* the CPU may add in f32 where that is faster; the last bits differ, for any number of threads alike */
 } sp_markov_epilogue;
 
 /* Figures of one row. */

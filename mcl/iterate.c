@@ -81,6 +81,7 @@ static sp_status step(sp_context *context, const sp_csr *current, const mcl_opti
         .inflation = iteration->inflation,
         .dense_factor = options->dense_factor,
         .order = iteration->order,
+        .fast = options->fast,
     };
     const double start = wall_seconds();
     const clock_t cpu_start = clock();

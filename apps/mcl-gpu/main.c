@@ -82,6 +82,7 @@ static sp_status read_input(job *j)
         log_warning(&j->log, "mcl-gpu: %s: no edges; %s", s->input,
                     j->input.nodes == 0 ? "there is nothing to cluster" : "each node is a cluster of its own");
     j->mcl = s->mcl;
+    j->mcl.fast = s->fast;
     if (j->input.ids) j->mcl.dense_factor = 0; /* mcl multiplies densely only where ids are 0, 1, 2... */
     return status;
 }

@@ -325,7 +325,7 @@ static const option_row options[] = {
     {"--device", "NAME", "auto, cpu, cuda or cuda:N [auto: CUDA for large graphs]", OPTION_DEVICE, AT(device),
      .main = true},
     {"--exact", NULL, "the very bytes that mcl writes (on the CPU, its default)", OPTION_FLAG, AT(exact), .main = true},
-    {"--fast", NULL, "the same partition up to rounding (the default on CUDA)", OPTION_FLAG, AT(fast), .main = true},
+    {"--fast", NULL, "the same partition up to rounding (CUDA always does so)", OPTION_FLAG, AT(fast), .main = true},
     {"--memory", "SIZE", "working memory of the products, e.g. 8G [what is free]", OPTION_BYTES, AT(memory),
      .main = true},
 

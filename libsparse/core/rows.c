@@ -138,13 +138,15 @@ static int64_t row_bound(const run *r, int64_t row, int64_t products)
     return products < most ? products : most;
 }
 
-/* Cuts the rows into chunks of about equal products, `total` in all. */
+/* Cuts the rows into chunks of about equal products, `total` in all, or of equally many rows. */
 static sp_status cut_rows(run *r, int64_t total)
 {
     const int64_t rows = r->made.rows, even = total / (CHUNKS * r->method->threads);
     const int64_t *products = r->made.row_offsets + 1;
     const int64_t most = even < CHUNK_LEAST ? CHUNK_LEAST : even > CHUNK_MOST ? CHUNK_MOST : even;
-    const int64_t room = rows / CHUNK_ROWS + total / most + 1; /* all but the last have this many rows or products */
+    const int64_t fixed = r->method->chunk_rows, longest = fixed ? fixed : CHUNK_ROWS;
+    /* all but the last have this many rows or products */
+    const int64_t room = rows / longest + (fixed ? 0 : total / most) + 1;
     sp_status status;
     TRY(sp_alloc(r->context, room + 1, sizeof *r->first, (void **)&r->first));
     TRY(sp_alloc(r->context, room, sizeof *r->chunks, (void **)&r->chunks));
@@ -152,7 +154,7 @@ static sp_status cut_rows(run *r, int64_t total)
     for (int64_t row = 0; row < rows; r->first[r->chunk_count] = row) {
         const int64_t start = row;
         int64_t sum = 0, bound = 0;
-        for (; row < rows && row - start < CHUNK_ROWS && sum < most; row++) {
+        for (; row < rows && row - start < longest && (fixed || sum < most); row++) {
             const int64_t of_row = row_bound(r, row, products[row]);
             sum += products[row];
             bound += of_row;

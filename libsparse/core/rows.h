@@ -40,6 +40,7 @@ typedef struct row_method {
     void *workers; /* one element of worker_size bytes a thread */
     size_t worker_size;
     int threads;
+    int64_t chunk_rows;  /* not 0: the rows of a chunk, whatever their products */
     int64_t row_entries; /* an estimate of the most entries a row can have, to size C; 0: the number of columns */
     const int64_t *room; /* not NULL: row i has at most room[i + 1] - room[i] entries */
     bool pattern;        /* C gets no values */

@@ -2,13 +2,17 @@
 #include <string.h>
 
 #include "markov/cpu/lines.h"
+#include "markov/cpu/spread.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-#define AVX2 __attribute__((target("avx2,popcnt")))
-static bool have_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"); }
-#else
-static bool have_avx2(void) { return false; }
+/* Eight lanes a mask: the place of the lane's value among the packed ones, or -128 for an absent lane. */
+#define PLACE(m, i) (char)((m) >> (i) & 1 ? __builtin_popcount((m) & ((1u << (i)) - 1)) : -128)
+#define PLACES(m) \
+    {PLACE(m, 0), PLACE(m, 1), PLACE(m, 2), PLACE(m, 3), PLACE(m, 4), PLACE(m, 5), PLACE(m, 6), PLACE(m, 7)}
+#define PLACES4(m) PLACES(m), PLACES(m + 1u), PLACES(m + 2u), PLACES(m + 3u)
+#define PLACES16(m) PLACES4(m), PLACES4(m + 4u), PLACES4(m + 8u), PLACES4(m + 12u)
+#define PLACES64(m) PLACES16(m), PLACES16(m + 16u), PLACES16(m + 32u), PLACES16(m + 48u)
+const char sp_spread_places[256][LINE] = {PLACES64(0u), PLACES64(64u), PLACES64(128u), PLACES64(192u)};
 #endif
 
 /* ---- the index ----------------------------------------------------------------------------------------- */
@@ -33,7 +37,7 @@ static int64_t row_lines(const sp_csr *b, int64_t row, uint32_t *lines)
     return count;
 }
 
-sp_status sp_line_index_create(sp_context *context, const sp_csr *b, double fill, line_index *index)
+sp_status sp_line_index_count(sp_context *context, const sp_csr *b, line_index *index)
 {
     *index = (line_index){0};
     /* 24 bits hold a group's number up to 2^27 columns. */
@@ -48,18 +52,21 @@ sp_status sp_line_index_create(sp_context *context, const sp_csr *b, double fill
         if (!sp_stops(&watch)) offsets[i + 1] = row_lines(b, i, NULL);
     TRY(sp_watched(&watch));
     for (int64_t i = 0; i < b->rows; i++) offsets[i + 1] += offsets[i];
-    if ((double)b->nnz < fill * (double)offsets[b->rows]) {
-        sp_line_index_free(context, index);
-        return SP_OK;
-    }
-    TRY(sp_alloc(context, offsets[b->rows], sizeof *index->lines, (void **)&index->lines));
-#pragma omp parallel for schedule(dynamic, 256) num_threads(sp_threads_for(context, b->nnz))
-    for (int64_t i = 0; i < b->rows; i++)
-        if (!sp_stops(&watch)) row_lines(b, i, index->lines + offsets[i]);
-    TRY(sp_watched(&watch));
 done:
     if (status != SP_OK) sp_line_index_free(context, index);
     return status;
+}
+
+sp_status sp_line_index_fill(sp_context *context, const sp_csr *b, line_index *index)
+{
+    const int64_t *offsets = index->offsets;
+    sp_watch watch = {context, false};
+    sp_status status = sp_alloc(context, offsets[b->rows], sizeof *index->lines, (void **)&index->lines);
+    if (status != SP_OK) return status;
+#pragma omp parallel for schedule(dynamic, 256) num_threads(sp_threads_for(context, b->nnz))
+    for (int64_t i = 0; i < b->rows; i++)
+        if (!sp_stops(&watch)) row_lines(b, i, index->lines + offsets[i]);
+    return sp_watched(&watch);
 }
 
 void sp_line_index_free(sp_context *context, line_index *index)
@@ -178,23 +185,6 @@ static int64_t scan_plain(const line_sums *sums, float cutoff, int32_t *columns,
 }
 
 #if defined(__x86_64__)
-
-/* Eight lanes a mask: the place of the lane's value among the packed ones, or -128 for an absent lane. */
-#define PLACE(m, i) (char)((m) >> (i) & 1 ? __builtin_popcount((m) & ((1u << (i)) - 1)) : -128)
-#define PLACES(m) \
-    {PLACE(m, 0), PLACE(m, 1), PLACE(m, 2), PLACE(m, 3), PLACE(m, 4), PLACE(m, 5), PLACE(m, 6), PLACE(m, 7)}
-#define PLACES4(m) PLACES(m), PLACES(m + 1u), PLACES(m + 2u), PLACES(m + 3u)
-#define PLACES16(m) PLACES4(m), PLACES4(m + 4u), PLACES4(m + 8u), PLACES4(m + 12u)
-#define PLACES64(m) PLACES16(m), PLACES16(m + 16u), PLACES16(m + 32u), PLACES16(m + 48u)
-static const char spread_places[256][LINE] = {PLACES64(0u), PLACES64(64u), PLACES64(128u), PLACES64(192u)};
-
-/* The packed values at `packed` spread over the lanes of the mask, zero elsewhere. Reads eight values. */
-AVX2 static inline __m256 spread(const float *packed, uint32_t mask)
-{
-    const __m256i places = _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)spread_places[mask]));
-    const __m256 value = _mm256_permutevar8x32_ps(_mm256_loadu_ps(packed), places);
-    return _mm256_blendv_ps(value, _mm256_setzero_ps(), _mm256_castsi256_ps(places));
-}
 
 AVX2 static inline void add_line(double *s, __m256 value, __m256 weight, __m256d wide_weight, bool f32_products)
 {

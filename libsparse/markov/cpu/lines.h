@@ -18,9 +18,11 @@ typedef struct line_index {
     uint32_t *lines;  /* group << 8 | mask of present columns */
 } line_index;
 
-/* Makes the index of B if its lines hold at least `fill` entries on average and this machine has the registers for
- * it; else leaves it empty. O(nnz). */
-sp_status sp_line_index_create(sp_context *context, const sp_csr *b, double fill, line_index *index);
+/* Counts the lines of B's rows into `offsets`; leaves the index empty if this machine lacks the registers for them.
+ * O(nnz). */
+sp_status sp_line_index_count(sp_context *context, const sp_csr *b, line_index *index);
+/* Writes the lines that sp_line_index_count counted. After a failure the caller frees the index. */
+sp_status sp_line_index_fill(sp_context *context, const sp_csr *b, line_index *index);
 void sp_line_index_free(sp_context *context, line_index *index);
 
 /* The sums of a row, and which of their lines were touched. */

@@ -3,7 +3,8 @@
  * Each row is summed in f64, in an accumulator chosen by its products p against the columns N:
  *   hash   p < N / 64   a table of at least 2p slots, its entries sorted afterwards;
  *   dense  otherwise    N sums, a mark on each touched line of eight.
- * Where B's columns lie in clumps, its rows are added to the dense sums eight columns at a time (lines.h).
+ * Where B's columns lie in clumps, its rows are added to the dense sums eight columns at a time (lines.h). Where B is
+ * dense, blocks of rows are summed together, 16 columns at a time (panels.h).
  * The scan of the sums takes only what is above the cutoff, mostly a hundredth of the row; the rest is looked at
  * again only if recovery asks for it, and never stored with its columns.
  *
@@ -14,9 +15,11 @@
 #include <string.h>
 
 #include "core/backend_cpu.h"
-#include "markov/cpu/lines.h"
+#include "base/ablation.h"
 #include "core/rows.h"
 #include "core/table.h"
+#include "markov/cpu/lines.h"
+#include "markov/cpu/panels.h"
 
 enum { DENSE_SHARE = 64 };
 /* Indexing B's lines reads it twice and pays from about this many products an entry of B, if a line holds enough
@@ -27,6 +30,8 @@ typedef struct markov {
     const sp_csr *a, *b;
     const sp_markov_epilogue *epilogue;
     line_index index;    /* of B; empty where it does not pay */
+    panel_index panels;  /* likewise */
+    int64_t block_rows;  /* rows that are summed together by panels */
     float cutoff;        /* the smallest f32 not below the epilogue's */
     sp_markov_row *rows; /* may be NULL */
 } markov;
@@ -35,6 +40,7 @@ typedef struct markov {
 typedef struct markov_worker {
     const markov *job;
     line_sums sums;             /* dense accumulator */
+    panel_block *block;         /* the same for several rows */
     int32_t *keys;              /* hash accumulator, -1: empty */
     double *slots;
     uint64_t *sorted[2];        /* entries packed for sorting */
@@ -135,12 +141,18 @@ static int64_t collect_hashed(markov_worker *w, int64_t products, bool f32_produ
     return count;
 }
 
+static bool multiplies_in_f32(const markov *job, int64_t products)
+{
+    const int64_t factor = job->epilogue->dense_factor;
+    return factor > 0 && products >= (job->b->cols + factor - 1) / factor;
+}
+
 /* Makes the row; leaves what is above the cutoff in columns and values and returns how many those are. */
 static int64_t expand_row(markov_worker *w, int64_t row, int64_t products, row_figures *figures)
 {
     const markov *job = w->job;
-    const int64_t cols = job->b->cols, factor = job->epilogue->dense_factor;
-    const bool f32_products = factor > 0 && products >= (cols + factor - 1) / factor;
+    const int64_t cols = job->b->cols;
+    const bool f32_products = multiplies_in_f32(job, products);
     w->dense_rows += f32_products;
     w->hashed = products < cols / DENSE_SHARE;
     list_terms(w, row);
@@ -305,20 +317,18 @@ static double squares_after_squaring(const float *values, int64_t count)
 
 /* ---- a row --------------------------------------------------------------------------------------------- */
 
-static sp_status markov_row(void *worker, int64_t row, int64_t products, row_buffer *out)
+/* Prunes and inflates the row that w has made, `kept` of whose entries are above the cutoff, and appends it. */
+static sp_status finish_row(markov_worker *w, int64_t row, int64_t kept, const row_figures *figures, row_buffer *out)
 {
-    markov_worker *w = worker;
     const markov *job = w->job;
     const sp_markov_epilogue *e = job->epilogue;
-    row_figures figures;
-    const int64_t kept = expand_row(w, row, products, &figures);
-    w->expanded += figures.count;
+    w->expanded += figures->count;
 
-    sp_status status = sp_row_buffer_reserve(out, figures.count + 1);
+    sp_status status = sp_row_buffer_reserve(out, figures->count + 1);
     if (status != SP_OK) return status;
     int32_t *columns = out->columns + out->count;
     float *values = (float *)out->values + out->count;
-    int64_t left = prune_row(w, figures.count, kept, columns, values);
+    int64_t left = prune_row(w, figures->count, kept, columns, values);
     if (!w->hashed) sp_line_clear(&w->sums);
     const bool loop = left == 0 && e->recover == 0 && row < job->b->cols;
     if (loop) {
@@ -337,12 +347,60 @@ static sp_status markov_row(void *worker, int64_t row, int64_t products, row_buf
     if (job->rows) {
         const int64_t first = job->a->row_offsets[row];
         const double before = sum_of_squares((const float *)job->a->values + first, job->a->row_offsets[row + 1] - first);
-        job->rows[row] = (sp_markov_row){.chaos = (float)(((double)figures.largest - figures.squares) * (double)left),
+        job->rows[row] = (sp_markov_row){.chaos = (float)(((double)figures->largest - figures->squares) * (double)left),
                                          .homogeneity = after > 0 ? (float)(before / after) : 1,
                                          .kept_mass = loop ? 0 : (float)mass,
-                                         .expanded = (int32_t)figures.count};
+                                         .expanded = (int32_t)figures->count};
     }
     return SP_OK;
+}
+
+static sp_status markov_row(void *worker, int64_t row, int64_t products, row_buffer *out)
+{
+    markov_worker *w = worker;
+    row_figures figures;
+    const int64_t kept = expand_row(w, row, products, &figures);
+    return finish_row(w, row, kept, &figures, out);
+}
+
+/* Appends the row that is number `place` in the block. */
+static sp_status block_row(markov_worker *w, int64_t row, int64_t place, row_buffer *out)
+{
+    const float *sums = sp_panel_block_row(w->block, place);
+    const int64_t cols = w->job->b->cols;
+    row_figures figures;
+    for (int64_t i = 0; i < cols; i++) w->sums.sums[i] = (double)sums[i];
+    sp_line_touch_all(&w->sums);
+    w->hashed = false;
+    const int64_t kept = sp_line_scan(&w->sums, w->job->cutoff, w->columns, w->values, &figures);
+    return finish_row(w, row, kept, &figures, out);
+}
+
+/* A row_method's `rows`: those that multiply in f32 by panels, the others one by one. The products are f32 or zero, so
+ * a sum is zero if and only if it rounds to zero in f32. */
+static sp_status markov_block(void *worker, int64_t first, int64_t end, int64_t *counts, row_buffer *out)
+{
+    markov_worker *w = worker;
+    const markov *job = w->job;
+    sp_status status = SP_OK;
+    sp_panel_block_begin(w->block);
+    for (int64_t row = first; row < end; row++) {
+        if (!multiplies_in_f32(job, counts[row])) continue;
+        list_terms(w, row);
+        sp_panel_block_add(w->block, w->term_rows, w->weights, w->terms, job->epilogue->order);
+    }
+    sp_panel_block_sum(w->block, job->epilogue->fast);
+    for (int64_t row = first, place = 0; row < end && status == SP_OK; row++) {
+        const int64_t before = out->count;
+        if (multiplies_in_f32(job, counts[row])) {
+            w->dense_rows++;
+            status = block_row(w, row, place++, out);
+        } else {
+            status = markov_row(w, row, counts[row], out);
+        }
+        counts[row] = out->count - before;
+    }
+    return status;
 }
 
 /* ---- the product --------------------------------------------------------------------------------------- */
@@ -355,6 +413,7 @@ static void close_workers(sp_context *context, markov_worker *workers, int threa
                           w->values, w->all_values, w->scratch,   w->sorted_rows, w->sorted_weights};
         for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) sp_free(context, arrays[i]);
         sp_line_sums_free(context, &w->sums);
+        sp_panel_block_free(context, w->block);
     }
     sp_free(context, workers);
 }
@@ -398,6 +457,41 @@ done:
     return status;
 }
 
+/* Terms of the block that has most. */
+static int64_t largest_block(const sp_csr *a, int64_t rows)
+{
+    int64_t largest = 0;
+    for (int64_t i = 0; i < a->rows; i += rows) {
+        const int64_t end = i + rows < a->rows ? i + rows : a->rows, terms = a->row_offsets[end] - a->row_offsets[i];
+        if (terms > largest) largest = terms;
+    }
+    return largest;
+}
+
+/* Makes the index of B by panels or by lines, if one of them pays. */
+static sp_status make_index(sp_context *context, markov *job, int64_t products, int64_t largest)
+{
+    const sp_csr *a = job->a, *b = job->b;
+    const bool fast = job->epilogue->fast;
+    sp_status status;
+    if ((double)products < LINES_PRODUCTS * (double)b->nnz) return SP_OK;
+    TRY(sp_line_index_count(context, b, &job->index));
+    const int64_t *lines = job->index.offsets;
+    if (!lines) return SP_OK;
+    int64_t line_products = 0;
+    for (int64_t k = 0; k < a->nnz; k++) line_products += lines[a->col_indices[k] + 1] - lines[a->col_indices[k]];
+    job->block_rows = sp_panel_block_rows(a, b, sp_threads_for(context, products));
+    const bool f32_products =
+        largest >= b->cols / DENSE_SHARE && multiplies_in_f32(job, products / (a->rows + 1));
+    if (f32_products && sp_panels_pay(a, b, line_products, fast) && !left_out("markov-panels"))
+        TRY(sp_panel_index_create(context, b, job->epilogue->order, &job->panels));
+    if (!job->panels.offsets && (double)b->nnz >= LINES_FILL * (double)lines[b->rows])
+        TRY(sp_line_index_fill(context, b, &job->index));
+    if (!job->index.lines) sp_line_index_free(context, &job->index);
+done:
+    return status;
+}
+
 static float smallest_f32_not_below(double bound)
 {
     const float rounded = (float)bound;
@@ -415,13 +509,16 @@ sp_status sp_cpu_spgemm_markov(sp_context *context, const sp_csr *a, const sp_cs
     const double start = wall_seconds();
     job.cutoff = epilogue->cutoff > 0 ? smallest_f32_not_below(epilogue->cutoff) : -INFINITY;
     TRY(sp_row_products(context, a, b, &products, &info->products, &largest));
-    if ((double)info->products >= LINES_PRODUCTS * (double)b->nnz)
-        TRY(sp_line_index_create(context, b, LINES_FILL, &job.index));
+    TRY(make_index(context, &job, info->products, largest));
     threads = sp_threads_for(context, info->products);
     TRY(open_workers(context, &job, largest, threads, &workers));
+    const int64_t block_terms = job.panels.offsets ? largest_block(a, job.block_rows) : 0;
+    for (int t = 0; t < threads && job.panels.offsets; t++)
+        TRY(sp_panel_block_create(context, &job.panels, job.block_rows, block_terms, &workers[t].block));
     info->analysis_seconds = wall_seconds() - start;
     const int64_t most = epilogue->select > epilogue->recover ? epilogue->select : epilogue->recover;
-    const row_method method = {.row = markov_row, .workers = workers, .worker_size = sizeof *workers,
+    const row_method method = {.row = markov_row, .rows = job.panels.offsets ? markov_block : NULL,
+                               .chunk_rows = job.panels.offsets ? job.block_rows : 0, .workers = workers, .worker_size = sizeof *workers,
                                .threads = threads, .row_entries = most};
     TRY(sp_row_run(context, a->rows, b->cols, &products, info->products, &method, SP_F32, c));
     for (int t = 0; t < threads; t++) {
@@ -434,6 +531,7 @@ sp_status sp_cpu_spgemm_markov(sp_context *context, const sp_csr *a, const sp_cs
 done:
     close_workers(context, workers, threads);
     sp_line_index_free(context, &job.index);
+    sp_panel_index_free(context, &job.panels);
     sp_free(context, products);
     return status;
 }

@@ -242,6 +242,59 @@ HOST_TEST(epilogue_works_in_every_accumulator, 1)
     }
 }
 
+/* Dense matrices are summed by panels: rows in several tiles and blocks, columns that do not fill the last panel, and
+ * rows of so few products that they do not take part. */
+HOST_TEST(dense_matrices_follow_the_definition, 1)
+{
+    static const int64_t shapes[][3] = {{150, 150, 150}, {300, 5000, 70}, {40, 4096, 33}, {700, 300, 17}};
+    for (uint64_t seed = 1; seed <= COUNT(shapes); seed++) {
+        const int64_t *shape = shapes[seed - 1];
+        test_random random = test_seed(seed);
+        sp_csr a = test_matrix(host, &random, shape[0], shape[1], 0.2, SP_F32, TEST_POSITIVE);
+        sp_csr b = test_matrix(host, &random, shape[1], shape[2], 0.4, SP_F32, TEST_POSITIVE);
+        a.row_offsets[a.rows] = a.nnz = a.row_offsets[a.rows - 1] + 1; /* the last row has one entry */
+        ((float *)a.values)[a.nnz - 1] = 1;
+        ck_ok(host, sp_csr_inflate(host, &b, 1));
+        const int picked[] = {1, 2, 3, 5, 6};
+        for (size_t e = 0; e < COUNT(picked); e++) check_markov(_i, 1 + e % 2, &a, &b, &epilogues[picked[e]], seed);
+        test_free(host, &a, &b);
+    }
+}
+
+/* With `fast` sums are f32, whose error stays below a few last places; every number of threads gives the same bits. */
+TEST(fast_sums_are_near_and_repeat)
+{
+    sp_context *host = test_context(0, 1);
+    test_random random = test_seed(5);
+    sp_csr a = test_matrix(host, &random, 400, 400, 0.5, SP_F32, TEST_POSITIVE), exact, fast, first = {0};
+    sp_markov_epilogue epilogue = {.inflation = 2, .dense_factor = 10};
+    int64_t moved = 0;
+    ck_ok(host, sp_csr_inflate(host, &a, 1));
+    ck_ok(host, sp_spgemm_markov(host, &a, &a, &epilogue, &exact, NULL, NULL));
+    epilogue.fast = true;
+    ck_ok(host, sp_spgemm_markov(host, &a, &a, &epilogue, &first, NULL, NULL));
+    for (int threads = 2; threads <= 5; threads++) {
+        sp_context *context = test_context(0, threads);
+        ck_ok(context, sp_spgemm_markov(context, &a, &a, &epilogue, &fast, NULL, NULL));
+        test_same(&first, &fast, 5);
+        sp_csr_free(context, &fast);
+        sp_context_destroy(context);
+    }
+    ck_assert_int_eq(first.nnz, exact.nnz);
+    for (int64_t k = 0; k < exact.nnz; k++) {
+        const float x = ((float *)exact.values)[k], y = ((float *)first.values)[k];
+        moved += x != y;
+        test_expect(first.col_indices[k] == exact.col_indices[k] && near(x, y, 0x1p-18f), "entry %lld: %.9g, not %.9g",
+                    (long long)k, (double)y, (double)x);
+    }
+#if defined(__x86_64__)
+    ck_assert_int_gt(moved, 0);
+#endif
+    sp_csr *all[] = {&a, &exact, &first};
+    for (int i = 0; i < 3; i++) sp_csr_free(host, all[i]);
+    sp_context_destroy(host);
+}
+
 /* order[i] is the old number of the new node i. */
 static void random_order(test_random *random, int64_t nodes, int32_t *order, int32_t *inverse)
 {
@@ -260,7 +313,7 @@ CONTEXT_TEST(renumbering_changes_no_bit, _i, 2)
     for (int e = 0; e < EPILOGUES; e++) {
         test_random random = test_seed((uint64_t)e + 1);
         const int64_t nodes = e % 2 ? 60 : 700;
-        sp_csr m = test_stochastic(context, &random, nodes, e % 3 ? 12 : 40), moved, expected, there, back;
+        sp_csr m = test_stochastic(context, &random, nodes, e % 3 == 1 ? 250 : e % 3 ? 12 : 40), moved, expected, there, back;
         int32_t *order = malloc((size_t)nodes * sizeof *order), *inverse = malloc((size_t)nodes * sizeof *inverse);
         sp_markov_row *rows = calloc((size_t)nodes, sizeof *rows), *moved_rows = calloc((size_t)nodes, sizeof *rows);
         random_order(&random, nodes, order, inverse);
@@ -426,6 +479,8 @@ static const test_entry tests[] = {
     ON_DEVICES(epilogue_follows_its_definition),
     ON_DEVICES(ties_stay_together),
     ON_DEVICES(epilogue_works_in_every_accumulator),
+    ON_DEVICES(dense_matrices_follow_the_definition),
+    ONCE(fast_sums_are_near_and_repeat),
     ON_DEVICES(renumbering_changes_no_bit),
     ON_DEVICES(empty_rows_get_a_loop_only_without_recovery),
     ON_DEVICES(markov_product_does_not_depend_on_threads_or_runs),
