@@ -22,8 +22,9 @@ release() { # release MACHINE
     tar xf "$build/dist/$source.tar.gz" -C "$work"
     (
         cd "$work/$source"
-        make --no-print-directory CUDA=0 CC="$1-linux-gnu-gcc" AR="$1-linux-gnu-ar" CFLAGS=-g0 LDFLAGS='-static -s' \
-            BLAS_LIBS="-L$libraries -lopenblas -lpthread" build/bin/mcl-gpu build/bin/contract build/bin/gnn
+        # Debian has ISA-L as a shared library only.
+        make --no-print-directory CUDA=0 ISAL=0 CC="$1-linux-gnu-gcc" AR="$1-linux-gnu-ar" CFLAGS=-g0 \
+            LDFLAGS='-static -s' BLAS_LIBS="-L$libraries -lopenblas -lpthread" build/bin/mcl-gpu build/bin/contract build/bin/gnn
         mkdir "../$name" "../$name/bin"
         cp build/bin/mcl-gpu build/bin/contract build/bin/gnn "../$name/bin/"
         mkdir -p "../$name/share/man/man1"
