@@ -6,7 +6,8 @@ usage() {
     cat <<'END'
 usage: bench/bench_mcl.sh [options]      writes bench/results/NAME.json and prints a table
   --small             q2000 and q20000, three runs: what `make bench` does
-  --networks "..."    of q2000 q20000 q100000 q300000 p2000 p20000 p100000 p300000, or paths of .abc files [q20000]
+  --networks "..."    of q2000 q20000 q100000 q300000 p2000 p20000 p100000 p300000, string, or paths of .abc files
+                      [q20000]; string: the dense yeast network of data/ (5,925 proteins, 352,606 edges)
                       q: families with subfamilies, p: larger families at random; the number is that of the nodes
   --devices "..."     of cpu, cuda [cpu, and cuda where there is a GPU]
   --runs N            runs of mcl-gpu [5]; the figure quoted is the median
@@ -53,6 +54,11 @@ for network in $networks; do
     case $network in
     q[0-9]*) generator=gen_protein2 ;;
     p[0-9]*) generator=gen_protein ;;
+    string)
+        gzip -dc data/4932.*.txt.gz | tail -n +2 | tr ' ' '\t' >"$data/string.abc" || exit 1
+        files+=("$data/string.abc")
+        continue
+        ;;
     *)
         files+=("$network")
         continue
