@@ -68,6 +68,28 @@ typedef struct contraction_group {
 sp_status contraction_groups(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
                              contraction_group *group);
 
+/* How good a labelling is. Nodes without a label do not count, nor do their edges. In an undirected graph an edge counts
+ * once, and a loop counts at both of its ends. */
+typedef struct contraction_judgement {
+    int64_t nodes, left_out;  /* with a label and without one */
+    int64_t groups, empty;    /* with nodes and without any */
+    int64_t edges, cut_edges; /* all; between groups */
+    double weight, cut;       /* the sums of their weights */
+    double coverage;          /* the part of the weight that lies within groups; NaN without weight, as the next */
+    double modularity;        /* undirected: Newman and Girvan 2004; directed: Leicht and Newman 2008 */
+    double mean_conductance, worst_conductance; /* over groups with nodes; as in contraction_group, but for loops */
+    int64_t worst;            /* the first group of the worst conductance; -1 without groups */
+    double balance;           /* weight of the nodes of the heaviest group over the mean; of several weights the worst */
+    int64_t smallest, largest, alone; /* sizes of groups with nodes; those of one node */
+    double median, mean;
+} contraction_judgement;
+
+/* Judges the labelling of a host G. `undirected`: G is symmetric. `weights` (host): `constraints` numbers a node, or
+ * NULL for 1 each. Weights of edges are at least 0. O(nnz). */
+sp_status contraction_judge(sp_context *context, const sp_csr *g, bool undirected, const int32_t *labels,
+                            int64_t groups, const int64_t *weights, int constraints,
+                            contraction_judgement *judgement);
+
 /* Renumbers labels so that no group is empty, in the order of the old numbers. `labels` (host) are changed in place.
  * `old` receives an array of *groups entries with the old number of each group, which the caller releases by sp_free;
  * it may be NULL. */

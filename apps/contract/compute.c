@@ -213,7 +213,7 @@ static sp_status refuse_infinite(contract_job *job)
 }
 
 /* Sums of repeated edges made means, as the figures of groups take them. */
-static void average_edges(contract_job *job)
+void contract_average_edges(contract_job *job)
 {
     if (!job->repeats.row_offsets) return;
     double *sums = job->g.values;
@@ -246,7 +246,7 @@ sp_status contract_compute(contract_job *job)
     if (status == SP_OK && job->undirected && job->options->combine != SP_COMBINE_FIRST)
         status = contraction_mirror(job->host, &job->c, &job->c_undirected);
     if (status == SP_OK) status = refuse_infinite(job);
-    if (status == SP_OK && job->options->node_output) average_edges(job);
+    if (status == SP_OK && (job->options->node_output || job->options->judge)) contract_average_edges(job);
     job->seconds.contract = wall_seconds() - began;
 done:
     return status;

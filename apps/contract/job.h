@@ -2,6 +2,7 @@
 #ifndef CONTRACT_JOB_H
 #define CONTRACT_JOB_H
 
+#include "common/json.h"
 #include "common/options.h"
 #include "common/tool.h"
 #include "contraction.h"
@@ -13,8 +14,10 @@ typedef enum contract_unlabelled { UNLABELLED_ERROR, UNLABELLED_DROP, UNLABELLED
 typedef enum contract_unknown { UNKNOWN_ERROR, UNKNOWN_DROP } contract_unknown;
 typedef enum contract_repeat { REPEAT_NEVER, REPEAT_CLUSTER, REPEAT_MATCHING } contract_repeat;
 
+typedef enum contract_judge_form { JUDGE_NOT, JUDGE_LINE, JUDGE_TSV, JUDGE_JSON } contract_judge_form;
+
 typedef struct contract_options {
-    const char *graph, *labels, *out, *node_output, *report; /* labels: NULL with repeat */
+    const char *graph, *labels, *out, *node_output, *report; /* labels: NULL with repeat; out: NULL with judge */
     io_format from, to;
     io_label_format label_format;
     int64_t base, levels, seed, threads, memory;
@@ -26,6 +29,7 @@ typedef struct contract_options {
     contract_unlabelled unlabelled;
     contract_unknown unknown;
     contract_repeat repeat;
+    contract_judge_form judge;
     double inflation;
     const char *device;
 } contract_options;
@@ -75,6 +79,7 @@ typedef struct contract_job {
 
     sp_csr c;                       /* host */
     bool c_undirected;
+    contraction_judgement judgement; /* with judge */
     contraction_info info;
     contract_seconds seconds;
     char device_name[128];
@@ -112,6 +117,14 @@ sp_status contract_compute(contract_job *job);
 /* The quotient of a host g by the labels, or by the matrix `s`, on the host. */
 sp_status contract_quotient(contract_job *job, sp_context *context, const sp_csr *g, const sp_csr *s,
                             const contraction_options *how, sp_csr *c);
+
+/* The values of g where repeated edges are averaged: their means in place of their sums. */
+void contract_average_edges(contract_job *job);
+
+/* judge.c: figures of the labelling; as --judge names them; as members of an object. */
+sp_status contract_judge(contract_job *job);
+void contract_put_judgement(const contract_job *job, io_output *out);
+void contract_put_figures(const contract_job *job, json *j);
 
 /* output.c: refuses outputs that could not be written or are inputs; names groups; writes everything. */
 sp_status contract_check_outputs(contract_job *job);

@@ -41,6 +41,12 @@ static void summarize(contract_job *job)
     if (job->labelling.unlabelled > 0 && o->unlabelled == UNLABELLED_DROP)
         snprintf(dropped, sizeof dropped, "; left out %s without a label",
                  counted(job->labelling.unlabelled, "node", left));
+    if (!o->out) {
+        counted(job->judgement.groups, "group", groups);
+        summary_line(&job->line, "read %s as %s, %s, %s; judged %s%s", input_name(o->graph), formats[in->format], nodes,
+                     edges, groups, dropped);
+        return;
+    }
     summary_line(&job->line, "read %s as %s, %s, %s; wrote %s%s, %s to %s%s",
                  input_name(o->graph), formats[in->format], nodes, edges, levels,
                  groups, joined, output_name(o->out), dropped);
@@ -59,11 +65,13 @@ static sp_status run_job(contract_job *job)
         TRY(contract_name_groups(job));
         TRY(contract_sum_nodes(job));
     }
-    TRY(contract_compute(job));
+    if (job->options->out) TRY(contract_compute(job));
+    else contract_average_edges(job);
     if (!job->options->labels) {
         TRY(contract_name_groups(job));
         TRY(contract_sum_nodes(job));
     }
+    if (job->options->judge) TRY(contract_judge(job));
     job->seconds.total = wall_seconds() - began;
     TRY(contract_write(job));
 done:

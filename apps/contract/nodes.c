@@ -36,7 +36,7 @@ sp_status contract_sum_nodes(contract_job *job)
         return sp_fail(job->host, SP_ERROR_ARGUMENT,
                        "%s: the graph has weights or sizes of nodes, which cannot be shared between groups: give"
                        " each node one label", o->labels);
-    if (given && o->to != IO_METIS && !o->node_output)
+    if (given && o->out && o->to != IO_METIS && !o->node_output)
         notice_line(&job->line, "%s: the weights and sizes of its nodes are left out; --to metis writes their sums",
                     o->graph);
     if (!job->labelling.labels) return SP_OK;

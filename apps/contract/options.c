@@ -14,6 +14,7 @@ static const char *const engines[] = {"auto", "fused", "product", NULL};
 static const char *const unlabelled_words[] = {"error", "drop", "keep", NULL};
 static const char *const unknown_words[] = {"error", "drop", NULL};
 static const char *const value_words[] = {"f32", "f64", NULL};
+static const char *const judge_words[] = {"line", "tsv", "json", NULL};
 static const char *const repeats[] = {"never", "cluster", "matching", NULL};
 
 const char *format_word(io_format format) { return formats[format]; }
@@ -99,6 +100,8 @@ static const option_row rows[] = {
     {"--seed", "N", "of matchings [1]", OPTION_COUNT, AT(seed), OPTION_FROM(0), .beside = true},
     {"", .kind = OPTION_HEADING},
     {"--node-output", "FILE", "size, internal weight, cut and conductance of each group", OPTION_TEXT, AT(node_output)},
+    {"--judge", "FORM", "edge cut, modularity, conductance ... of the labels on stdout: line tsv json; without -o\n"
+     "nothing else is done", OPTION_WORD, AT(judge), .words = judge_words, .low = JUDGE_LINE},
     {"--report", "FILE", "what was done and how long it took, as JSON", OPTION_TEXT, AT(report)},
     {"--values", "f32|f64", "weights and sums in single or double precision [f64]", OPTION_WORD, AT(values),
      .words = value_words},
@@ -118,6 +121,7 @@ static const command_line line = {"contract", {OPTION_LIST(rows)}, take_file, .m
 void contract_usage(FILE *stream)
 {
     fputs("usage: contract GRAPH LABELS -o OUT [options]        the graph whose nodes are the labels of another's\n"
+          "       contract GRAPH LABELS --judge line|tsv|json          how good the labels are\n"
           "       contract GRAPH -o OUT --repeat cluster|matching [--levels N] [options]\n"
           "\n"
           "  mcl-gpu g.abc --abc -o c && contract g.abc c -o q.mtx\n"
@@ -154,11 +158,23 @@ static bool check_repeat(contract_options *o)
     return true;
 }
 
+/* Options of the quotient graph, which is not made without -o. */
+static bool check_judge(const contract_options *o)
+{
+    const char *idle = o->to != IO_AUTO                  ? "--to"
+                       : o->loops != SP_LOOPS_KEEP       ? "--loops"
+                       : o->half_loops                   ? "--half-loops"
+                       : o->engine != CONTRACTION_AUTO   ? "--engine"
+                       : o->repeat != REPEAT_NEVER       ? "--repeat"
+                                                         : NULL;
+    return !idle || mistake("%s is about the graph of the groups, which goes to -o FILE", idle);
+}
+
 static bool check_together(contract_options *o)
 {
     if (!o->graph) return mistake("no graph");
     if (o->directed && o->undirected) return mistake("--directed and --undirected exclude each other");
-    if (!o->out) return mistake("no output: give -o FILE");
+    if (!o->out && !o->judge) return mistake("no output: give -o FILE, or --judge");
     if (!o->labels && o->repeat == REPEAT_NEVER) return mistake("no labels: give a file of them, or --repeat");
     if (o->labels && o->repeat != REPEAT_NEVER)
         return mistake("--repeat makes its own labels: leave \"%.40s\" out", o->labels);
@@ -167,9 +183,10 @@ static bool check_together(contract_options *o)
     if (o->repeat != REPEAT_NEVER && (o->combine == SP_COMBINE_MEAN || o->combine == SP_COMBINE_FIRST))
         return mistake("--combine %s of what is combined already has no meaning: it does not go with --repeat",
                        combine_word(o->combine));
-    if (o->repeat != REPEAT_NEVER && strcmp(o->out, "-") == 0)
+    if (o->repeat != REPEAT_NEVER && o->out && strcmp(o->out, "-") == 0)
         return mistake("--repeat writes several files: -o takes the name of one");
-    if (!check_repeat(o) || !find_output_format(o)) return false;
+    if (!check_repeat(o) || !(o->out ? find_output_format(o) : check_judge(o))) return false;
+    if (!o->out) return true;
     if (o->names && !has_names(o->to) && strcmp(o->out, "-") == 0)
         return mistake("--names with --to %s goes to OUT.tab, which standard output has none of: give -o FILE, or --to "
                        "abc, tsv or bin", format_word(o->to));

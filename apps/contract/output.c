@@ -6,7 +6,7 @@
 
 #include "job.h"
 
-enum { MAX_OUTPUTS = MAX_LEVELS + 4 };
+enum { MAX_OUTPUTS = MAX_LEVELS + 6 };
 
 /* ---- where ---------------------------------------------------------------------------------------------- */
 
@@ -41,7 +41,8 @@ sp_status contract_check_outputs(contract_job *job)
     output_list all = {0};
     char path[MAX_PATH];
     sp_status status;
-    TRY(check_output(job, &all, o->out));
+    if (o->judge) TRY(check_output(job, &all, "-"));
+    if (o->out) TRY(check_output(job, &all, o->out));
     if (o->node_output) TRY(check_output(job, &all, o->node_output));
     if (o->report) TRY(check_output(job, &all, o->report));
     if (needs_tab(o)) {
@@ -287,9 +288,15 @@ static sp_status write_all(contract_job *job, output_set *all)
     char path[MAX_PATH];
     io_output *out;
     sp_status status;
-    TRY(open_next(job, all, o->out, &out));
-    show_line(&job->line, "writing %s", o->out);
-    TRY(put_graph(job, out));
+    if (o->out) {
+        TRY(open_next(job, all, o->out, &out));
+        show_line(&job->line, "writing %s", o->out);
+        TRY(put_graph(job, out));
+    }
+    if (o->judge) {
+        TRY(open_next(job, all, "-", &out));
+        contract_put_judgement(job, out);
+    }
     if (needs_tab(o)) {
         TRY(beside(job, ".tab", path));
         TRY(open_next(job, all, path, &out));

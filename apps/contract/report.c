@@ -1,5 +1,4 @@
 /* The JSON report of contract: input, labels, options, levels, output and seconds. */
-#include "common/json.h"
 #include "job.h"
 
 static void put_input(const contract_job *job, json *j)
@@ -84,6 +83,11 @@ void contract_put_report(const contract_job *job, io_output *out)
     put_input(job, j);
     put_options(job->options, j);
     put_output(job, j);
+    if (job->options->judge) {
+        json_begin(j, "judgement", '{');
+        contract_put_figures(job, j);
+        json_end(j, '}');
+    }
     json_text(j, "engine", engine_word(job->info.engine));
     json_text(j, "device", job->device_name);
     json_count(j, "threads", sp_context_threads(job->host));

@@ -257,6 +257,13 @@ static sp_status call_groups(sp_context *context, subject *s, void *out)
     return contraction_groups(context, &s->square, labels, 6, out);
 }
 
+static sp_status call_judge(sp_context *context, subject *s, void *out)
+{
+    int32_t labels[200];
+    for (int i = 0; i < 200; i++) labels[i] = s->order[i] % 6;
+    return contraction_judge(context, &s->graph, true, labels, 6, NULL, 0, out);
+}
+
 static sp_status call_compact(sp_context *context, subject *s, void *out)
 {
     int32_t labels[200];
@@ -518,6 +525,7 @@ const trial trials[] = {
     {"contraction_quotient, first", call_quotient_first, release_csr, sizeof(sp_csr)},
     {"contraction_mirror", call_mirror, release_csr, sizeof(sp_csr)},
     {"contraction_groups", call_groups, release_nothing, 6 * sizeof(contraction_group)},
+    {"contraction_judge", call_judge, release_nothing, sizeof(contraction_judgement)},
     {"contraction_product", call_product, release_csr, sizeof(sp_csr)},
     {"contraction_match", call_match, release_nothing, 60 * sizeof(int32_t)},
     {"contraction_compact", call_compact, release_block, sizeof(void *)},

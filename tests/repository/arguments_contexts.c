@@ -129,6 +129,7 @@ TEST(calls_of_the_modules_name_what_is_missing)
     mcl_run run;
     contraction_group group;
     contraction_hierarchy hierarchy;
+    contraction_judgement judgement;
     bool symmetric;
     mcl_options_default(&options);
     test_mark(&c, sizeof c);
@@ -165,6 +166,9 @@ TEST(calls_of_the_modules_name_what_is_missing)
     REFUSED(t, contraction_mirror(t, a, NULL), "symmetric is NULL");
     REFUSED(t, contraction_groups(t, NULL, labels, 1, &group), "G is NULL");
     REFUSED(t, contraction_groups(t, a, labels, 1, NULL), "group is NULL");
+    REFUSED(t, contraction_judge(t, NULL, true, labels, 1, NULL, 0, &judgement), "G is NULL");
+    REFUSED(t, contraction_judge(t, a, true, NULL, 1, NULL, 0, &judgement), "labels is NULL");
+    REFUSED(t, contraction_judge(t, a, true, labels, 1, NULL, 0, NULL), "judgement is NULL");
     REFUSED(t, contraction_compact(t, NODES, NULL, &count, NULL), "labels is NULL");
     REFUSED(t, contraction_compact(t, NODES, labels, NULL, NULL), "groups is NULL");
     REFUSED(t, contraction_match(t, NULL, 1, labels, &count), "G is NULL");
