@@ -95,10 +95,32 @@ sp_status contraction_judge(sp_context *context, const sp_csr *g, bool undirecte
  * it may be NULL. */
 sp_status contraction_compact(sp_context *context, int64_t nodes, int32_t *labels, int64_t *groups, int32_t **old);
 
-/* Heavy-edge matching (Karypis and Kumar 1998) of a host G: each unmatched node takes its heaviest unmatched neighbour,
- * among equals the one with the lowest number. Nodes are visited in an order drawn from `seed`. `labels` (host, G.rows)
- * get group numbers in the order of the lowest node of each group. O(nnz). */
-sp_status contraction_match(sp_context *context, const sp_csr *g, uint64_t seed, int32_t *labels, int64_t *groups);
+/* Ways to make a graph smaller. Edges of weight 0 and below join no nodes. */
+typedef enum contraction_method {
+    CONTRACTION_MATCHING,    /* pairs of neighbours (Karypis and Kumar 1998) */
+    CONTRACTION_TWO_HOP,     /* and, where these stall, pairs with a common neighbour */
+    CONTRACTION_HEAVY_EDGES, /* groups along the heaviest edge of each node (Gilbert et al. 2021) */
+    CONTRACTION_PROPAGATION  /* label propagation with bounded groups (Meyerhenke et al. 2014) */
+} contraction_method;
+
+typedef struct contraction_coarsening {
+    contraction_method method;
+    uint64_t seed;         /* decides between equals */
+    int64_t least;         /* groups at least; of the nodes of a group those with the lightest edges to it stay alone */
+    double max_weight;     /* greatest weight of a group of several nodes; 0: no bound */
+    const double *weights; /* of nodes, above 0 (host); NULL: 1 each */
+} contraction_coarsening;
+
+/* Labels the nodes of a host G by groups of strongly connected neighbours. `labels` (host, G.rows) get group numbers in
+ * the order of the lowest node of each group, the same for any number of threads. `how` may be NULL: two-hop. O(nnz)
+ * a round, few rounds. */
+sp_status contraction_coarsen(sp_context *context, const sp_csr *g, const contraction_coarsening *how, int32_t *labels,
+                              int64_t *groups);
+
+/* Takes nodes out of groups until there are `least` groups, those with the lightest edges to their group first; each
+ * becomes a group of its own. `labels` (host, 0 to *groups - 1) are numbered as by contraction_coarsen, unless nothing
+ * is to be done. */
+sp_status contraction_loosen(sp_context *context, const sp_csr *g, int32_t *labels, int64_t *groups, int64_t least);
 
 /* A function that labels one level of a hierarchy: fills `labels` (G.rows entries) and *groups. */
 typedef sp_status (*contraction_labeller)(sp_context *context, void *user, const sp_csr *g, int32_t *labels,

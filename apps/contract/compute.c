@@ -1,11 +1,10 @@
-/* Chooses the device; makes the quotient graph of a labelling, or a hierarchy of quotient graphs. */
+/* Chooses the device; makes the quotient graph of a labelling. */
 #include <math.h>
 #include <string.h>
 
 #include "base/search.h"
 #include "common/device.h"
 #include "job.h"
-#include "mcl.h"
 
 /* ---- devices ------------------------------------------------------------------------------------------- */
 
@@ -32,7 +31,8 @@ static bool is_large(const contract_job *job)
 }
 
 /* METIS graphs have no loops. Loops that a labelling makes are found before the work; the writer finds the others. */
-static sp_status refuse_loops(const contract_job *job, sp_context *context, const sp_csr *g, const int32_t *labels)
+sp_status contract_refuse_loops(const contract_job *job, sp_context *context, const sp_csr *g,
+                                const int32_t *labels)
 {
     const contract_options *o = job->options;
     if (o->to != IO_METIS || o->loops == SP_LOOPS_DROP) return SP_OK;
@@ -91,106 +91,6 @@ done:
     return status;
 }
 
-/* ---- hierarchies ---------------------------------------------------------------------------------------- */
-
-static sp_status match_level(sp_context *context, void *user, const sp_csr *g, int32_t *labels, int64_t *groups)
-{
-    const contract_job *job = user;
-    const sp_status status = contraction_match(context, g, (uint64_t)job->options->seed, labels, groups);
-    return status == SP_OK ? refuse_loops(job, context, g, labels) : status;
-}
-
-static sp_status cluster_level(sp_context *context, void *user, const sp_csr *g, int32_t *labels, int64_t *groups)
-{
-    contract_job *job = user;
-    mcl_options options;
-    mcl_options_default(&options);
-    options.inflation = job->options->inflation;
-    show_line(&job->line, "clustering %lld nodes", (long long)g->rows);
-    const sp_status status = mcl_label(context, g, &options, labels, groups);
-    if (status == SP_ERROR_NOT_FINITE) {
-        char why[256];
-        snprintf(why, sizeof why, "%s", sp_last_error(context));
-        return sp_fail(context, status, "%s: %s", job->options->graph, why);
-    }
-    return status == SP_OK ? refuse_loops(job, context, g, labels) : status;
-}
-
-/* --loops and --half-loops, for the last graph only: on the way edges within groups are kept and whole, so that the
- * levels compose to the direct contraction. */
-static void settle_loops(const contract_options *o, bool sums, sp_csr *c)
-{
-    const size_t size = c->value_type == SP_F32 ? sizeof(float) : sizeof(double);
-    int64_t kept = 0;
-    for (int64_t i = 0, e = 0; i < c->rows; i++) {
-        for (const int64_t end = c->row_offsets[i + 1]; e < end; e++) {
-            const bool loop = c->col_indices[e] == i;
-            if (o->loops != SP_LOOPS_KEEP && loop != (o->loops == SP_LOOPS_ONLY)) continue;
-            if (c->values)
-                memmove((char *)c->values + (size_t)kept * size, (char *)c->values + (size_t)e * size, size);
-            if (loop && o->half_loops && sums && c->value_type == SP_F32) ((float *)c->values)[kept] /= 2;
-            if (loop && o->half_loops && sums && c->value_type == SP_F64) ((double *)c->values)[kept] /= 2;
-            c->col_indices[kept++] = c->col_indices[e];
-        }
-        c->row_offsets[i + 1] = kept;
-    }
-    c->nnz = kept;
-}
-
-/* The group of every node of the input, through all levels. */
-static sp_status compose_maps(contract_job *job)
-{
-    const contraction_hierarchy *h = &job->hierarchy;
-    int32_t *labels;
-    sp_status status = sp_alloc(job->host, job->g.rows, sizeof *labels, (void **)&labels);
-    if (status != SP_OK) return status;
-    job->groups = h->count ? h->level[h->count - 1].groups : job->g.rows;
-    for (int64_t i = 0; i < job->g.rows; i++) {
-        labels[i] = (int32_t)i;
-        for (int k = 0; k < h->count; k++) labels[i] = h->level[k].map[labels[i]];
-    }
-    job->labelling.labels = labels;
-    return SP_OK;
-}
-
-static sp_status give_values(contract_job *job)
-{
-    sp_csr *g = &job->g;
-    if (g->values) return SP_OK;
-    sp_status status = sp_alloc(job->host, g->nnz, sizeof(double), &g->values);
-    if (status != SP_OK) return status;
-    g->value_type = SP_F64;
-    for (int64_t e = 0; e < g->nnz; e++) ((double *)g->values)[e] = 1;
-    return SP_OK;
-}
-
-/* Levels are kept in host memory of the context that makes them: on a device's context that is malloc's as well. */
-static sp_status repeat_on(contract_job *job, sp_context *context)
-{
-    const contract_options *o = job->options;
-    const bool sums = job->combine == SP_COMBINE_SUM || job->combine == SP_COMBINE_COUNT;
-    const contraction_options how = {.engine = o->engine,
-                                     .undirected = job->undirected,
-                                     .how.combine = job->combine == SP_COMBINE_COUNT ? SP_COMBINE_SUM : job->combine};
-    contraction_hierarchy *h = &job->hierarchy;
-    const double began = wall_seconds();
-    sp_status status;
-    TRY(give_values(job)); /* the last graph may be this one */
-    status = contraction_repeat(context, &job->g, (int)o->levels,
-                                o->repeat == REPEAT_CLUSTER ? cluster_level : match_level, job, &how, h);
-    if (status != SP_OK) {
-        if (context != job->host) sp_fail(job->host, status, "%s", sp_last_error(context));
-        return status;
-    }
-    snprintf(job->device_name, sizeof job->device_name, "%s", sp_context_device(context));
-    TRY(sp_csr_copy(job->host, h->count ? &h->level[h->count - 1].c : &job->g, SP_HOST, &job->c));
-    settle_loops(o, sums, &job->c);
-    TRY(compose_maps(job));
-    job->info = (contraction_info){.engine = o->engine, .nnz = job->c.nnz, .seconds = wall_seconds() - began};
-done:
-    return status;
-}
-
 /* ---- all ------------------------------------------------------------------------------------------------ */
 
 /* Sums may leave the range of their type. */
@@ -224,7 +124,7 @@ void contract_average_edges(contract_job *job)
 
 static sp_status compute_on(contract_job *job, sp_context *context)
 {
-    return job->options->repeat == REPEAT_NEVER ? contract_on(job, context) : repeat_on(job, context);
+    return job->options->repeat == REPEAT_NEVER ? contract_on(job, context) : contract_repeat_on(job, context);
 }
 
 sp_status contract_compute(contract_job *job)
@@ -232,7 +132,7 @@ sp_status contract_compute(contract_job *job)
     const device_choice choice = choice_of(job->options);
     const double began = wall_seconds();
     sp_status status;
-    if (job->labelling.labels) TRY(refuse_loops(job, job->host, &job->g, job->labelling.labels));
+    if (job->labelling.labels) TRY(contract_refuse_loops(job, job->host, &job->g, job->labelling.labels));
     TRY(device_choose(&choice, is_large(job), &interrupt_signal, job->host, &job->line, &job->device));
     show_line(&job->line, "contracting");
     status = compute_on(job, job->device ? job->device : job->host);

@@ -12,7 +12,8 @@ enum { MAX_PATH = 4096, MAX_LEVELS = 32 };
 
 typedef enum contract_unlabelled { UNLABELLED_ERROR, UNLABELLED_DROP, UNLABELLED_KEEP } contract_unlabelled;
 typedef enum contract_unknown { UNKNOWN_ERROR, UNKNOWN_DROP } contract_unknown;
-typedef enum contract_repeat { REPEAT_NEVER, REPEAT_CLUSTER, REPEAT_MATCHING } contract_repeat;
+typedef enum contract_repeat { REPEAT_NEVER, REPEAT_CLUSTER, REPEAT_MATCHING, REPEAT_TWO_HOP, REPEAT_HEC,
+               REPEAT_LP } contract_repeat;
 
 typedef enum contract_judge_form { JUDGE_NOT, JUDGE_LINE, JUDGE_TSV, JUDGE_JSON } contract_judge_form;
 
@@ -30,7 +31,8 @@ typedef struct contract_options {
     contract_unknown unknown;
     contract_repeat repeat;
     contract_judge_form judge;
-    double inflation;
+    double inflation, max_weight; /* max_weight: 0 by to_nodes, or none */
+    int64_t to_nodes;             /* 0: not given */
     const char *device;
 } contract_options;
 
@@ -76,6 +78,9 @@ typedef struct contract_job {
     int constraints;                /* METIS: weights a group */
     int64_t *group_weights, *group_sizes; /* METIS: sums over nodes; NULL: none */
     contraction_hierarchy hierarchy;
+    double *loads;                  /* with repeat: weights of the nodes of the level at hand */
+    double max_weight;              /* of a group; 0: none */
+    double shrunk;                  /* part of the nodes that the last level left */
 
     sp_csr c;                       /* host */
     bool c_undirected;
@@ -118,6 +123,10 @@ sp_status contract_compute(contract_job *job);
 sp_status contract_quotient(contract_job *job, sp_context *context, const sp_csr *g, const sp_csr *s,
                             const contraction_options *how, sp_csr *c);
 
+/* METIS graphs have no loops: refuses labels that make some. */
+sp_status contract_refuse_loops(const contract_job *job, sp_context *context, const sp_csr *g, const int32_t *labels);
+/* hierarchy.c: contracts repeatedly. */
+sp_status contract_repeat_on(contract_job *job, sp_context *context);
 /* The values of g where repeated edges are averaged: their means in place of their sums. */
 void contract_average_edges(contract_job *job);
 

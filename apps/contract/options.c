@@ -15,7 +15,7 @@ static const char *const unlabelled_words[] = {"error", "drop", "keep", NULL};
 static const char *const unknown_words[] = {"error", "drop", NULL};
 static const char *const value_words[] = {"f32", "f64", NULL};
 static const char *const judge_words[] = {"line", "tsv", "json", NULL};
-static const char *const repeats[] = {"never", "cluster", "matching", NULL};
+static const char *const repeats[] = {"never", "cluster", "matching", "two-hop", "hec", "lp", NULL};
 
 const char *format_word(io_format format) { return formats[format]; }
 const char *label_format_word(io_label_format format) { return label_formats[format]; }
@@ -92,12 +92,17 @@ static const option_row rows[] = {
     {"--compact", NULL, "leave out groups without nodes", OPTION_FLAG, AT(compact)},
     {"--names", NULL, "call a group by the name of its first node", OPTION_FLAG, AT(names)},
     {"", .kind = OPTION_HEADING},
-    {"--repeat", "HOW", "contract repeatedly: cluster (by Markov clustering) or matching (heavy edges);\n"
-     "OUT.level1.map, OUT.level2.map ... say where nodes went", OPTION_WORD, AT(repeat), .words = repeats + 1,
-     .low = REPEAT_CLUSTER},
-    {"--levels", "N", "at most N levels [10]", OPTION_COUNT, AT(levels), OPTION_RANGE(1, MAX_LEVELS)},
+    {"--repeat", "HOW", "contract repeatedly, by: cluster (Markov clustering), matching (heavy edges), two-hop\n"
+     "(also of nodes with a common neighbour), hec (groups along heavy edges), lp (label\n"
+     "propagation); OUT.total.map, OUT.level1.map ... say where nodes went", OPTION_WORD, AT(repeat),
+     .words = repeats + 1, .low = REPEAT_CLUSTER},
+    {"--to-nodes", "N", "until N nodes are left", OPTION_COUNT, AT(to_nodes), OPTION_FROM(1)},
+    {"--max-weight", "F", "greatest weight of a group [with --to-nodes twice the mean]", OPTION_NUMBER, AT(max_weight),
+     OPTION_ABOVE(0), .beside = true},
+    {"--levels", "N", "at most N levels [10, with --to-nodes 32]", OPTION_COUNT, AT(levels),
+     OPTION_RANGE(1, MAX_LEVELS)},
     {"--inflation", "F", "of clusters [2]", OPTION_NUMBER, AT(inflation), OPTION_ABOVE_TO(0, 30), .beside = true},
-    {"--seed", "N", "of matchings [1]", OPTION_COUNT, AT(seed), OPTION_FROM(0), .beside = true},
+    {"--seed", "N", "of choices [1]", OPTION_COUNT, AT(seed), OPTION_FROM(0), .beside = true},
     {"", .kind = OPTION_HEADING},
     {"--node-output", "FILE", "size, internal weight, cut and conductance of each group", OPTION_TEXT, AT(node_output)},
     {"--judge", "FORM", "edge cut, modularity, conductance ... of the labels on stdout: line tsv json; without -o\n"
@@ -122,7 +127,7 @@ void contract_usage(FILE *stream)
 {
     fputs("usage: contract GRAPH LABELS -o OUT [options]        the graph whose nodes are the labels of another's\n"
           "       contract GRAPH LABELS --judge line|tsv|json          how good the labels are\n"
-          "       contract GRAPH -o OUT --repeat cluster|matching [--levels N] [options]\n"
+          "       contract GRAPH -o OUT --repeat HOW [--to-nodes N] [options]       a hierarchy\n"
           "\n"
           "  mcl-gpu g.abc --abc -o c && contract g.abc c -o q.mtx\n"
           "\n", stream);
@@ -151,8 +156,12 @@ static bool check_repeat(contract_options *o)
 {
     if (o->levels && o->repeat == REPEAT_NEVER) return mistake("--levels goes with --repeat");
     if (o->inflation > 0 && o->repeat != REPEAT_CLUSTER) return mistake("--inflation goes with --repeat cluster");
-    if (o->seed >= 0 && o->repeat != REPEAT_MATCHING) return mistake("--seed goes with --repeat matching");
-    if (o->levels == 0) o->levels = 10;
+    if (o->seed >= 0 && o->repeat < REPEAT_MATCHING)
+        return mistake("--seed goes with --repeat matching, two-hop, hec and lp");
+    if (o->to_nodes && o->repeat == REPEAT_NEVER) return mistake("--to-nodes goes with --repeat");
+    if (o->max_weight > 0 && o->repeat < REPEAT_MATCHING)
+        return mistake("--max-weight goes with --repeat matching, two-hop, hec and lp");
+    if (o->levels == 0) o->levels = o->to_nodes ? MAX_LEVELS : 10;
     if (o->inflation <= 0) o->inflation = 2;
     if (o->seed < 0) o->seed = 1;
     return true;

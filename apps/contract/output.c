@@ -6,7 +6,7 @@
 
 #include "job.h"
 
-enum { MAX_OUTPUTS = MAX_LEVELS + 6 };
+enum { MAX_OUTPUTS = MAX_LEVELS + 7 };
 
 /* ---- where ---------------------------------------------------------------------------------------------- */
 
@@ -47,6 +47,10 @@ sp_status contract_check_outputs(contract_job *job)
     if (o->report) TRY(check_output(job, &all, o->report));
     if (needs_tab(o)) {
         TRY(beside(job, ".tab", path));
+        TRY(check_output(job, &all, path));
+    }
+    if (o->repeat != REPEAT_NEVER) {
+        TRY(beside(job, ".total.map", path));
         TRY(check_output(job, &all, path));
     }
     for (int k = 0; o->repeat != REPEAT_NEVER && k < o->levels; k++) {
@@ -202,20 +206,19 @@ static void put_tab(const contract_job *job, io_output *out)
 }
 
 /* NODE<TAB>GROUP a line; the groups of a level are the nodes of the next, numbered. */
-static void put_map(const contract_job *job, io_output *out, int level)
+static void put_map(const contract_job *job, io_output *out, const int32_t *map, int64_t nodes, bool named)
 {
-    const contraction_level *at = &job->hierarchy.level[level];
     char buffer[32];
     size_t length;
-    for (int64_t i = 0; i < at->nodes; i++) {
-        if (level == 0) {
+    for (int64_t i = 0; i < nodes; i++) {
+        if (named) {
             const char *name = contract_node_name(job, i, buffer, &length);
             io_output_bytes(out, name, length);
         } else {
             io_output_int(out, job->options->base + i);
         }
         io_output_string(out, "\t");
-        io_output_int(out, job->options->base + at->map[i]);
+        io_output_int(out, job->options->base + map[i]);
         io_output_string(out, "\n");
     }
 }
@@ -302,10 +305,15 @@ static sp_status write_all(contract_job *job, output_set *all)
         TRY(open_next(job, all, path, &out));
         put_tab(job, out);
     }
+    if (o->repeat != REPEAT_NEVER) {
+        TRY(beside(job, ".total.map", path));
+        TRY(open_next(job, all, path, &out));
+        put_map(job, out, job->labelling.labels, job->g.rows, true);
+    }
     for (int k = 0; k < job->hierarchy.count; k++) {
         TRY(map_path(job, k, path));
         TRY(open_next(job, all, path, &out));
-        put_map(job, out, k);
+        put_map(job, out, job->hierarchy.level[k].map, job->hierarchy.level[k].nodes, k == 0);
     }
     if (o->node_output) {
         TRY(open_next(job, all, o->node_output, &out));

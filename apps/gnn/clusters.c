@@ -14,8 +14,8 @@ enum { CLUSTER_NODES = 100, MOST_LEVELS = 32 };
 static sp_status match(sp_context *context, void *user, const sp_csr *g, int32_t *labels, int64_t *groups)
 {
     const gnn_job *job = user;
-    if (g->rows > job->data.graph.rows / CLUSTER_NODES)
-        return contraction_match(context, g, (uint64_t)job->settings->seed, labels, groups);
+    const contraction_coarsening how = {.method = CONTRACTION_MATCHING, .seed = (uint64_t)job->settings->seed};
+    if (g->rows > job->data.graph.rows / CLUSTER_NODES) return contraction_coarsen(context, g, &how, labels, groups);
     *groups = g->rows;
     for (int64_t i = 0; i < g->rows; i++) labels[i] = (int32_t)i;
     return SP_OK;

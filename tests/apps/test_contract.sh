@@ -431,7 +431,7 @@ ok 'maps of matchings compose' maps matching
 levels() {
     rm -f h.*
     status 0 "$in/p2000.abc" -o h.abc --repeat matching --levels 2 &&
-        [ "$(ls h.* | tr '\n' ' ')" = 'h.abc h.abc.level1.map h.abc.level2.map ' ]
+        [ "$(ls h.* | tr '\n' ' ')" = 'h.abc h.abc.level1.map h.abc.level2.map h.abc.total.map ' ]
 }
 ok '--levels' levels
 halved() { # the weights of all edges, those within groups counted once

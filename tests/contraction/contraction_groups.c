@@ -82,110 +82,18 @@ HOST_TEST(compact_labels_leave_no_group_empty, 1)
     ck_assert_int_eq(groups, 0);
 }
 
-/* ---- matching ------------------------------------------------------------------------------------------ */
-
-static double edge_weight(const sp_csr *g, int64_t i, int64_t j, bool *there)
-{
-    *there = false;
-    for (int64_t k = g->row_offsets[i]; k < g->row_offsets[i + 1]; k++) {
-        if (g->col_indices[k] != j) continue;
-        *there = true;
-        return test_value(g, k);
-    }
-    return 0;
-}
-
-/* Groups are numbered as their lowest nodes come, and hold one node or two neighbours; of two neighbours one is in a
- * pair; and as a pair was made when one of the two was visited, that node then had no heavier free neighbour: one of
- * each pair at least has no heavier neighbour among the nodes that stayed alone. */
-HOST_TEST(matchings_are_maximal_and_heavy, 1)
-{
-    for (uint64_t seed = 1; seed <= 60; seed++) {
-        test_random random = test_seed(seed);
-        sp_csr g = test_communities(host, &random, 1 + test_below(&random, 8), 1 + test_below(&random, 9), 0.6, 0.1);
-        const int64_t n = g.rows;
-        int32_t labels[100], again[100], mate[100];
-        int64_t groups, other, next = 0;
-        bool there;
-        ck_ok(host, contraction_match(host, &g, seed, labels, &groups));
-        ck_ok(host, contraction_match(host, &g, seed, again, &other));
-        test_expect(groups == other && memcmp(labels, again, (size_t)n * sizeof *labels) == 0,
-                    "seed %d: not repeatable", (int)seed);
-        for (int64_t i = 0; i < n; i++) {
-            mate[i] = -1;
-            test_expect(labels[i] >= 0 && labels[i] <= next, "seed %d: node %d has label %d", (int)seed, (int)i,
-                        labels[i]);
-            next += labels[i] == next;
-            for (int64_t j = 0; j < i; j++) {
-                if (labels[j] != labels[i]) continue;
-                edge_weight(&g, i, j, &there);
-                test_expect(mate[i] < 0 && mate[j] < 0 && there, "seed %d: nodes %d and %d", (int)seed, (int)i,
-                            (int)j);
-                mate[i] = (int32_t)j;
-                mate[j] = (int32_t)i;
-            }
-        }
-        ck_assert_int_eq(next, groups);
-        for (int64_t i = 0; i < n; i++) {
-            if (mate[i] > i) {
-                const double weight = edge_weight(&g, i, mate[i], &there);
-                int heavier = 0;
-                for (int end = 0; end < 2; end++) {
-                    bool more = false;
-                    for (int64_t j = 0; j < n; j++)
-                        more |= mate[j] < 0 && edge_weight(&g, end ? mate[i] : i, j, &there) > weight;
-                    heavier += more;
-                }
-                test_expect(heavier < 2, "seed %d: nodes %d and %d had heavier neighbours", (int)seed, (int)i,
-                            mate[i]);
-            }
-            for (int64_t j = 0; j < n && mate[i] < 0; j++) {
-                edge_weight(&g, i, j, &there);
-                test_expect(j == i || !there || mate[j] >= 0, "seed %d: %d and %d stay alone", (int)seed, (int)i,
-                            (int)j);
-            }
-        }
-        sp_csr_free(host, &g);
-    }
-}
-
-/* A path whose middle edge is the heaviest, but for loops, which match nobody: if an inner node comes first the
- * middle is taken, else both ends. A star of equal edges around node 2: if it comes first it takes node 0. */
-HOST_TEST(the_heaviest_neighbour_is_taken_and_the_lowest_of_equals, 1)
-{
-    const double heavy[] = {9, 1, 0, 0,  1, 0, 5, 0,  0, 5, 0, 1,  0, 0, 1, 9};
-    const double equal[] = {0, 0, 2, 0,  0, 0, 2, 0,  2, 2, 0, 2,  0, 0, 2, 0};
-    sp_csr path = test_from_dense(host, 4, 4, heavy, SP_F64), star = test_from_dense(host, 4, 4, equal, SP_F32);
-    int middle = 0, ends = 0, lowest = 0;
-    for (uint64_t seed = 0; seed < 64; seed++) {
-        int32_t labels[4];
-        int64_t groups;
-        ck_ok(host, contraction_match(host, &path, seed, labels, &groups));
-        middle += groups == 3 && labels[1] == labels[2];
-        ends += groups == 2 && labels[0] == labels[1] && labels[2] == labels[3];
-        ck_ok(host, contraction_match(host, &star, seed, labels, &groups));
-        ck_assert_int_eq(groups, 3);
-        lowest += labels[0] == labels[2];
-    }
-    ck_assert_int_eq(middle + ends, 64); /* either the middle pair or both outer ones */
-    test_expect(middle >= 16 && ends >= 16, "%d times the middle, %d times the ends", middle, ends);
-    /* Node 0 wins when it or the centre comes first: half of all orders. */
-    test_expect(lowest >= 20 && lowest <= 44, "%d times the lowest", lowest);
-    test_free(host, &path, &star);
-}
-
 /* ---- hierarchies --------------------------------------------------------------------------------------- */
 
 static sp_status match_labeller(sp_context *context, void *user, const sp_csr *g, int32_t *labels, int64_t *groups)
 {
-    return contraction_match(context, g, *(uint64_t *)user, labels, groups);
+    return contraction_coarsen(context, g, &(contraction_coarsening){.seed = *(uint64_t *)user}, labels, groups);
 }
 
 static sp_status failing_labeller(sp_context *context, void *user, const sp_csr *g, int32_t *labels, int64_t *groups)
 {
     int *left = user;
     if (--*left < 0) return sp_fail(context, SP_ERROR_ARGUMENT, "enough");
-    return contraction_match(context, g, 1, labels, groups);
+    return contraction_coarsen(context, g, NULL, labels, groups);
 }
 
 static void check_hierarchy(sp_context *context, sp_context *host, const sp_csr *g, contraction_engine engine,
@@ -343,8 +251,6 @@ const test_entry groups_tests[] = {
     ONCE(statistics_of_groups_agree_with_the_quotient),
     ONCE(conductance_of_two_triangles_is_a_seventh),
     ONCE(compact_labels_leave_no_group_empty),
-    ONCE(matchings_are_maximal_and_heavy),
-    ONCE(the_heaviest_neighbour_is_taken_and_the_lowest_of_equals),
     ON_DEVICES(maps_of_a_hierarchy_compose_to_the_direct_contraction),
     ON_DEVICES(mirrored_quotients_of_undirected_graphs_are_symmetric),
     ONCE(what_has_no_mirror_image_stays),

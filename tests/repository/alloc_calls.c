@@ -278,16 +278,37 @@ static sp_status call_compact(sp_context *context, subject *s, void *out)
 CALL(product, contraction_product(context, &s->square, &s->square,
      &(contraction_options){.how = {.combine = SP_COMBINE_COUNT, .half_loops = true}}, out, NULL))
 
-static sp_status call_match(sp_context *context, subject *s, void *out)
+/* 59 groups of 60 nodes: nodes are taken out of groups. */
+static sp_status coarsen(sp_context *context, subject *s, contraction_method method, void *out)
 {
+    const contraction_coarsening how = {.method = method, .seed = 1, .least = 59};
     int64_t groups;
-    return contraction_match(context, &s->graph, 1, out, &groups);
+    return contraction_coarsen(context, &s->graph, &how, out, &groups);
+}
+
+CALL(matching, coarsen(context, s, CONTRACTION_MATCHING, out))
+CALL(heavy_edges, coarsen(context, s, CONTRACTION_HEAVY_EDGES, out))
+CALL(propagation, coarsen(context, s, CONTRACTION_PROPAGATION, out))
+
+/* Leaves of a hub, which two-hop matching pairs. */
+static sp_status call_two_hop(sp_context *context, subject *s, void *out)
+{
+    int64_t offsets[61], groups;
+    int32_t columns[118];
+    (void)s;
+    for (int i = 0; i < 59; i++) columns[i] = i + 1;
+    for (int i = 0; i < 59; i++) columns[59 + i] = 0;
+    offsets[0] = 0;
+    for (int i = 1; i <= 60; i++) offsets[i] = 58 + i;
+    const sp_csr star = {.rows = 60, .cols = 60, .nnz = 118, .row_offsets = offsets, .col_indices = columns,
+                         .value_type = SP_F32};
+    return contraction_coarsen(context, &star, NULL, out, &groups);
 }
 
 static sp_status match_labeller(sp_context *context, void *user, const sp_csr *g, int32_t *labels, int64_t *groups)
 {
     (void)user;
-    return contraction_match(context, g, 1, labels, groups);
+    return contraction_coarsen(context, g, NULL, labels, groups);
 }
 
 CALL(repeat, contraction_repeat(context, &s->graph, 3, match_labeller, NULL, NULL, out))
@@ -527,7 +548,10 @@ const trial trials[] = {
     {"contraction_groups", call_groups, release_nothing, 6 * sizeof(contraction_group)},
     {"contraction_judge", call_judge, release_nothing, sizeof(contraction_judgement)},
     {"contraction_product", call_product, release_csr, sizeof(sp_csr)},
-    {"contraction_match", call_match, release_nothing, 60 * sizeof(int32_t)},
+    {"contraction_coarsen, matching", call_matching, release_nothing, 60 * sizeof(int32_t)},
+    {"contraction_coarsen, two-hop", call_two_hop, release_nothing, 60 * sizeof(int32_t)},
+    {"contraction_coarsen, heavy edges", call_heavy_edges, release_nothing, 60 * sizeof(int32_t)},
+    {"contraction_coarsen, propagation", call_propagation, release_nothing, 60 * sizeof(int32_t)},
     {"contraction_compact", call_compact, release_block, sizeof(void *)},
     {"contraction_repeat", call_repeat, release_hierarchy, sizeof(contraction_hierarchy)},
     {"sp_csr_permute", call_permute, release_csr, sizeof(sp_csr)},

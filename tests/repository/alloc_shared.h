@@ -22,7 +22,7 @@ typedef struct trial {
     size_t size;
 } trial;
 
-enum { TRIALS = 75 };
+enum { TRIALS = 78 };
 extern const trial trials[TRIALS];
 
 bool is_trial(const trial *t, const char *name);

@@ -1,0 +1,143 @@
+/* Labels that make a graph smaller: chooses the way, bounds the number of groups, numbers them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "coarsen.h"
+
+/* Two-hop matching begins where other ways leave more than a tenth of the nodes alone, as METIS has it. */
+static bool is_stalled(const coarsening *c)
+{
+    int64_t alone = 0;
+    for (int64_t i = 0; i < c->g->rows; i++) alone += c->leader[i] < 0;
+    return alone * 10 > c->g->rows;
+}
+
+static sp_status make_groups(coarsening *c)
+{
+    sp_status status = SP_OK;
+    switch (c->how->method) {
+    case CONTRACTION_MATCHING: return coarsen_match(c);
+    case CONTRACTION_TWO_HOP: status = coarsen_match(c); break;
+    case CONTRACTION_HEAVY_EDGES: status = coarsen_heavy_edges(c); break;
+    case CONTRACTION_PROPAGATION: status = coarsen_propagate(c); break;
+    }
+    return status == SP_OK && is_stalled(c) ? coarsen_two_hop(c) : status;
+}
+
+/* Group numbers in the order of the lowest node of each group. `number` has an element a leader. */
+static int64_t number_groups(int64_t nodes, const int32_t *leader, int32_t *number, int32_t *labels)
+{
+    int64_t count = 0;
+    memset(number, 0xff, (size_t)nodes * sizeof *number);
+    for (int64_t i = 0; i < nodes; i++) {
+        const int32_t of = leader[i] < 0 ? (int32_t)i : leader[i];
+        if (number[of] < 0) number[of] = (int32_t)count++;
+        labels[i] = number[of];
+    }
+    return count;
+}
+
+static sp_status start(coarsening *c)
+{
+    const int64_t n = c->g->rows;
+    sp_status status = sp_alloc(c->context, n, sizeof *c->leader, (void **)&c->leader);
+    if (status == SP_OK) status = sp_alloc(c->context, n, sizeof *c->load, (void **)&c->load);
+    if (status == SP_OK) status = sp_alloc(c->context, n, sizeof *c->heavy, (void **)&c->heavy);
+    for (int64_t i = 0; i < n && status == SP_OK; i++) {
+        c->leader[i] = -1;
+        c->load[i] = c->how->weights ? c->how->weights[i] : 1;
+    }
+    return status;
+}
+
+sp_status contraction_coarsen(sp_context *context, const sp_csr *g, const contraction_coarsening *how, int32_t *labels,
+                              int64_t *groups)
+{
+    static const contraction_coarsening usual = {.method = CONTRACTION_TWO_HOP, .seed = 1};
+    coarsening c = {.context = context, .g = g, .how = how ? how : &usual};
+    int32_t *number = NULL, *made = NULL;
+    int64_t count;
+    sp_status status;
+    TRY(contraction_require(context, __func__, g, labels));
+    TRY(sp_require(context, __func__, "groups", groups));
+    TRY(contraction_check_graph(context, g));
+    if ((unsigned)c.how->method > CONTRACTION_PROPAGATION || !(c.how->max_weight >= 0) || c.how->least < 0)
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: way %d, greatest weight %g, at least %lld groups", __func__,
+                    (int)c.how->method, c.how->max_weight, (long long)c.how->least));
+    c.threads = sp_context_threads(context);
+    c.cap = c.how->max_weight > 0 ? c.how->max_weight : INFINITY;
+    TRY(start(&c));
+    if (c.how->method != CONTRACTION_MATCHING) TRY(coarsen_distances(&c));
+    TRY(make_groups(&c));
+    TRY(sp_alloc(context, g->rows, sizeof *number, (void **)&number));
+    TRY(sp_alloc(context, g->rows, sizeof *made, (void **)&made));
+    count = number_groups(g->rows, c.leader, number, made);
+    if (count < c.how->least) TRY(contraction_loosen(context, g, made, &count, c.how->least));
+    if (g->rows > 0) memcpy(labels, made, (size_t)g->rows * sizeof *labels);
+    *groups = count;
+done:
+    sp_free(context, made);
+    sp_free(context, number);
+    sp_free(context, c.leader);
+    sp_free(context, c.load);
+    sp_free(context, c.heavy);
+    sp_free(context, c.place);
+    return status;
+}
+
+/* ---- fewer nodes in groups ------------------------------------------------------------------------------- */
+
+typedef struct member {
+    double bond; /* weight of the edges to its group */
+    int32_t node;
+} member;
+
+static int loosest(const void *a, const void *b)
+{
+    const member *x = a, *y = b;
+    if (x->bond != y->bond) return x->bond < y->bond ? -1 : 1;
+    return (x->node > y->node) - (x->node < y->node);
+}
+
+static double bond(const sp_csr *g, const int32_t *labels, int64_t node)
+{
+    double sum = 0;
+    for (int64_t k = g->row_offsets[node]; k < g->row_offsets[node + 1]; k++)
+        if (g->col_indices[k] != node && labels[g->col_indices[k]] == labels[node]) sum += entry_value(g, k);
+    return sum;
+}
+
+sp_status contraction_loosen(sp_context *context, const sp_csr *g, int32_t *labels, int64_t *groups, int64_t least)
+{
+    const int64_t n = g ? g->rows : 0, missing = (least < n ? least : n) - (groups ? *groups : 0);
+    member *members = NULL;
+    int32_t *first = NULL, *number = NULL, *leader = NULL;
+    int64_t count = 0;
+    sp_status status;
+    TRY(contraction_require(context, __func__, g, labels));
+    TRY(sp_require(context, __func__, "groups", groups));
+    TRY(contraction_check_graph(context, g));
+    TRY(contraction_check_labels(context, labels, n, *groups));
+    if (missing <= 0) goto done;
+    TRY(sp_alloc(context, n, sizeof *members, (void **)&members));
+    TRY(sp_alloc(context, *groups, sizeof *first, (void **)&first));
+    TRY(sp_alloc(context, n, sizeof *number, (void **)&number));
+    TRY(sp_alloc(context, n, sizeof *leader, (void **)&leader));
+    memset(first, 0xff, (size_t)*groups * sizeof *first);
+    for (int64_t i = 0; i < n; i++) {
+        if (first[labels[i]] < 0) first[labels[i]] = (int32_t)i;
+        leader[i] = first[labels[i]];
+        if (leader[i] != i) members[count++].node = (int32_t)i;
+    }
+#pragma omp parallel for schedule(dynamic, 512) num_threads(sp_context_threads(context)) if (count > 10000)
+    for (int64_t i = 0; i < count; i++) members[i].bond = bond(g, labels, members[i].node);
+    qsort(members, (size_t)count, sizeof *members, loosest);
+    for (int64_t i = 0; i < missing && i < count; i++) leader[members[i].node] = members[i].node;
+    *groups = number_groups(n, leader, number, labels);
+done:
+    sp_free(context, members);
+    sp_free(context, first);
+    sp_free(context, number);
+    sp_free(context, leader);
+    return status;
+}

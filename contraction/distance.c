@@ -1,0 +1,48 @@
+/* Algebraic distances (Safro, Sanders and Schulz, "Advanced coarsening schemes for graph partitioning", 2012): random
+ * numbers at the nodes are smoothed along the edges, x ← x/2 + (W·x)/2 with rows of W that sum to 1. Nodes whose numbers
+ * agree after some sweeps are joined by many short ways, also where all edges weigh the same. Rating edges by weight over
+ * distance keeps the borders between communities, where a partitioner will cut: METIS on coarse graphs of a quarter of
+ * the nodes cuts 5.0 % more than on the graphs themselves after two-hop matching, 10.5 % after a matching by weights
+ * alone (17 graphs, 8 and 32 parts; bench/partition.py). O(nnz) a sweep. */
+#include "coarsen.h"
+
+enum { SWEEPS = 20 };
+
+static void smooth(const sp_csr *g, int64_t node, const float *from, float *to)
+{
+    const float *own = from + node * DISTANCE_VECTORS;
+    double sum[DISTANCE_VECTORS] = {0}, all = 0;
+    for (int64_t k = g->row_offsets[node]; k < g->row_offsets[node + 1]; k++) {
+        const double weight = entry_value(g, k);
+        const float *there = from + (int64_t)g->col_indices[k] * DISTANCE_VECTORS;
+        if (g->col_indices[k] == node || !(weight > 0)) continue;
+        all += weight;
+        for (int v = 0; v < DISTANCE_VECTORS; v++) sum[v] += weight * (double)there[v];
+    }
+    for (int v = 0; v < DISTANCE_VECTORS; v++)
+        to[node * DISTANCE_VECTORS + v] = all > 0 ? (float)(0.5 * (double)own[v] + 0.5 * sum[v] / all) : own[v];
+}
+
+sp_status coarsen_distances(coarsening *c)
+{
+    const int64_t n = c->g->rows;
+    float *now = NULL, *next = NULL;
+    sp_status status;
+    TRY(sp_alloc(c->context, n * DISTANCE_VECTORS, sizeof *now, (void **)&now));
+    TRY(sp_alloc(c->context, n * DISTANCE_VECTORS, sizeof *next, (void **)&next));
+    for (int64_t i = 0; i < n * DISTANCE_VECTORS; i++)
+        now[i] = (float)unit64(mix64((uint64_t)i + c->how->seed * RANDOM_STEP));
+    for (int sweep = 0; sweep < SWEEPS; sweep++) {
+#pragma omp parallel for schedule(dynamic, 512) num_threads(c->threads) if (n > 1000)
+        for (int64_t i = 0; i < n; i++) smooth(c->g, i, now, next);
+        float *const swap = now;
+        now = next;
+        next = swap;
+    }
+    c->place = now;
+    now = NULL;
+done:
+    sp_free(c->context, now);
+    sp_free(c->context, next);
+    return status;
+}
