@@ -143,7 +143,8 @@ sp_status contract_compute(contract_job *job)
     if (status == SP_OK) status = contract_check_sums(job);
     if (status == SP_OK && job->options->combine == SP_COMBINE_MEAN)
         status = contract_convert(job->host, &job->c, job->options->values);
-    if (status == SP_OK && job->undirected && job->options->combine != SP_COMBINE_FIRST)
+    if (job->options->repeat != REPEAT_NEVER) job->c_undirected = job->undirected; /* each level was mirrored */
+    else if (status == SP_OK && job->undirected && job->options->combine != SP_COMBINE_FIRST)
         status = contraction_mirror(job->host, &job->c, &job->c_undirected);
     if (status == SP_OK) status = refuse_infinite(job);
     if (status == SP_OK && (job->options->node_output || job->options->judge)) contract_average_edges(job);
