@@ -145,6 +145,25 @@ done:
     return status;
 }
 
+/* The expansion of an iterand. O(entries). */
+static expansion foresee(const monitor_state *m, const sp_csr *iterand)
+{
+    const job *j = m->job;
+    const int threads = sp_context_threads(m->context);
+    const int64_t *offsets = iterand->row_offsets;
+    double products = 0, entries = 0;
+    if (iterand->space != SP_HOST || (j->log.quiet && !j->log.plain)) return (expansion){.threads = threads};
+#pragma omp parallel for schedule(dynamic, 1024) reduction(+ : products, entries) num_threads(threads)
+    for (int64_t row = 0; row < iterand->rows; row++) {
+        int64_t row_products = 0;
+        for (int64_t e = offsets[row]; e < offsets[row + 1]; e++)
+            row_products += offsets[iterand->col_indices[e] + 1] - offsets[iterand->col_indices[e]];
+        products += (double)row_products;
+        entries += (double)(row_products < iterand->cols ? row_products : iterand->cols);
+    }
+    return (expansion){products, entries, threads};
+}
+
 static bool on_iteration(void *user, const mcl_iteration *iteration, const sp_csr *iterand)
 {
     monitor_state *m = user;
@@ -157,10 +176,13 @@ static bool on_iteration(void *user, const mcl_iteration *iteration, const sp_cs
     }
     if (!m->keep_start && iterand != &j->start) sp_csr_free(j->host, &j->start);
     if (iteration->number == 0) {
+        j->log.ahead = foresee(m, iterand);
         m->status = dump(m, iteration, iterand);
         return m->status == SP_OK;
     }
+    const expansion ahead = foresee(m, iterand);
     log_iteration(&j->log, iteration);
+    log_progress(&j->log, iteration, &ahead);
     if (iteration->bumped)
         log_line(&j->log, "[mclProcess] ====== Inflation bumped to %.4f ======", iteration->next_inflation);
     if (initial > 0 && iteration->number == initial)

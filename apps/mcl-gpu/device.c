@@ -90,6 +90,38 @@ static double row_products(const sp_csr *matrix, int64_t row)
     return products;
 }
 
+/* A multiplication of a later expansion, where many products meet in few entries (measured on networks of hubs). */
+static const double SECONDS_A_MULTIPLICATION = 1.5e-9;
+
+/* Says which node makes expansions large. Steps through it lead from each of its neighbours to all others, so the first
+ * expansion gives the columns of its neighbours as many entries as it has. Pruning leaves up to max(S, R) of them,
+ * which the second expansion multiplies with each other. */
+static void note_wide(job *j, double products)
+{
+    enum { SECONDS = 10 };
+    const sp_csr *m = &j->start;
+    const int64_t keep = j->mcl.select > j->mcl.recover ? j->mcl.select : j->mcl.recover;
+    const double most = (double)(keep < m->rows ? keep : m->rows);
+    char name[256], degree[COUNT_TEXT];
+    int64_t hub = 0;
+    double through = 0, kept = 0;
+    for (int64_t row = 0; row < m->rows; row++) {
+        const int64_t length = m->row_offsets[row + 1] - m->row_offsets[row];
+        if (length > m->row_offsets[hub + 1] - m->row_offsets[hub]) hub = row;
+        if (length > keep) through += (double)length * (double)length;
+        kept += fmin(row_products(m, row), most);
+    }
+    if (m->rows == 0) return;
+    const double second = kept * kept / (double)m->rows;
+    const double seconds = second * SECONDS_A_MULTIPLICATION / sp_context_threads(j->host);
+    if (j->device || seconds < SECONDS || 2 * through < products) return;
+    log_line(&j->log, "mcl-gpu: %s has %s neighbours: %.0f %% of the first expansion goes through nodes like it, and the "
+             "second may take %.0f s on %d threads; -R 0 recovers no small entries, -tf '#knn(500)' keeps the strongest "
+             "edges of each node, or leave it out",
+             job_node_name(j, hub, name, sizeof name), show_count(m->row_offsets[hub + 1] - m->row_offsets[hub], degree),
+             100 * fmin(1, through / products), seconds, sp_context_threads(j->host));
+}
+
 /* Says which node will hold the others up: its column is the work of one thread, and longer than a thread's share. */
 static void note_hub(job *j, double products)
 {
@@ -132,6 +164,7 @@ sp_status job_choose_device(job *j, opening *o)
     else sp_context_destroy(o->context);
     o->context = NULL;
     note_hub(j, products);
+    note_wide(j, products);
     note_cost(j, products);
     if (j->device || !device_is_cuda(s->device)) return SP_OK;
     return device_missing(j->host, s->device, o->status, o->why);

@@ -105,14 +105,6 @@ void log_header(run_log *log, int64_t nodes)
 /* Entries of one matrix per entry of another, as mcl divides: it adds one to the divisor. */
 static double ratio(int64_t entries, int64_t per) { return (double)entries / ((double)per + 1); }
 
-static void show_progress(run_log *log, const mcl_iteration *iteration)
-{
-    if (!log->terminal) return;
-    fprintf(stderr, "\r\033[Kiteration %lld: chaos %.4f, %lld entries, %.1f s", (long long)iteration->number,
-            iteration->chaos, (long long)iteration->nnz_after, wall_seconds() - log->began);
-    log->progress = true;
-}
-
 void log_iteration(run_log *log, const mcl_iteration *iteration)
 {
     char dots[DOTS_MAX + 1] = "";
@@ -125,7 +117,75 @@ void log_iteration(run_log *log, const mcl_iteration *iteration)
              iteration->homogeneity_high, ratio(expanded, iteration->nnz_before),
              ratio(iteration->nnz_after, iteration->nnz_before), ratio(iteration->nnz_after, iteration->nnz_input),
              dense);
-    show_progress(log, iteration);
+}
+
+/* Towards the end chaos falls by about the same factor in each iteration, or faster. */
+int64_t log_iterations_left(const run_log *log)
+{
+    const double limit = 1e-4, slow = 0.97;
+    const double now = log->chaos[0], before = log->chaos[CHAOS_SEEN - 1];
+    if (!(before > 0) || !(now > 0)) return -1;
+    const double factor = pow(now / before, 1.0 / (CHAOS_SEEN - 1));
+    if (factor > slow || log->chaos[0] > log->chaos[1]) return -1;
+    return now < limit ? 0 : (int64_t)ceil(log10(limit / now) / log10(factor));
+}
+
+static void duration(double seconds, char text[32])
+{
+    if (seconds < 99.5) snprintf(text, 32, "%.0f s", seconds);
+    else if (seconds < 99.5 * 60) snprintf(text, 32, "%.0f minutes", seconds / 60);
+    else snprintf(text, 32, "%.0f hours", seconds / 3600);
+}
+
+/* "; next about 3 s; about 5 more, at most about 15 s", as far as is known. Iterations are taken to become cheaper as
+ * they do now; in fact most become so faster. */
+static void foresee(const run_log *log, double last, double next, char text[128])
+{
+    const double cheaper = fmin(next / fmax(last, 1e-9), 0.999);
+    const int64_t left = log_iterations_left(log);
+    char one[32], all[32];
+    duration(next, one);
+    duration(next * (1 - pow(cheaper, (double)left)) / (1 - cheaper), all);
+    if (left < 0) snprintf(text, 128, "; next about %s; no estimate of the end while chaos does not fall", one);
+    else snprintf(text, 128, "; next about %s; about %lld more, at most about %s", one, (long long)left, all);
+}
+
+/* Seconds of the next expansion, by those of the last one: a part for each multiplication, whose cost varies little, and
+ * the rest for each entry of the product, whose number is foreseen as well, or badly, as the last time. */
+static double next_seconds(const run_log *log, const mcl_iteration *i, const expansion *next)
+{
+    const double each = 1.5e-9; /* seconds of one thread */
+    if (!(next->products > 0) || !(log->ahead.entries > 0)) return i->seconds;
+    const double last = fmin(i->seconds, each / next->threads * (double)i->products);
+    return each / next->threads * next->products + (i->seconds - last) * next->entries / log->ahead.entries;
+}
+
+void log_progress(run_log *log, const mcl_iteration *i, const expansion *ahead_of)
+{
+    enum { PLAIN_SECONDS = 10, LONG_SECONDS = 60 };
+    const double now = wall_seconds();
+    const double next = next_seconds(log, i, ahead_of);
+    char ahead[128] = "", line[256], one[32];
+    memmove(log->chaos + 1, log->chaos, (CHAOS_SEEN - 1) * sizeof *log->chaos);
+    if (i->number == 1) memset(log->chaos, 0, sizeof log->chaos);
+    log->chaos[0] = i->chaos;
+    log->ahead = *ahead_of;
+    if (!i->converged) foresee(log, i->seconds, next, ahead);
+    snprintf(line, sizeof line, "iteration %lld: chaos %.4f, %lld entries, %.1f s%s", (long long)i->number, i->chaos,
+             (long long)i->nnz_after, now - log->began, ahead);
+    if (log->plain) {
+        if (i->number > 1 && now - log->shown < PLAIN_SECONDS && next < PLAIN_SECONDS && !i->converged) return;
+        log_warning(log, "mcl-gpu: %s", line);
+        log->shown = now;
+    } else if (log->terminal) {
+        fprintf(stderr, "\r\033[K%s", line);
+        log->progress = true;
+    } else if (!i->converged && next >= LONG_SECONDS && !log->long_said) {
+        duration(next, one);
+        log_line(log, "mcl-gpu: the next expansion makes %.2g multiplications, about %s; --progress plain shows more",
+                 ahead_of->products, one);
+        log->long_said = true;
+    }
 }
 
 jury_report jury_of(const mcl_run *run)

@@ -371,6 +371,8 @@ static int run(const settings *s)
     job j = {.settings = s, .finish = &stop_asked};
     int code = EXIT_FAILED;
     log_open(&j.log, s->quiet, s->threads == 0);
+    j.log.plain = s->progress == PROGRESS_PLAIN;
+    if (s->progress != PROGRESS_AUTO) j.log.terminal = false;
     sp_status status = job_open_host(&j);
     if (status == SP_OK) {
         status = parse_transforms(&j);

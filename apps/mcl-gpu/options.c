@@ -191,6 +191,19 @@ static bool use_verbosity(void *into, const char *value)
     return true;
 }
 
+/* -progress N of old scripts has no effect. */
+static bool use_progress(void *into, const char *value)
+{
+    static const char *const words[] = {"auto", "plain", "none", NULL};
+    settings *s = into;
+    double number;
+    if (read_number(value, &number)) return true;
+    const int place = find_word(value, words);
+    if (place < 0) return mistake("--progress takes auto, plain or none (got \"%.40s\")", value);
+    s->progress = place;
+    return true;
+}
+
 static bool be_quiet(void *into, const char *value)
 {
     settings *s = into;
@@ -338,6 +351,8 @@ static const option_row options[] = {
     {"Log", .kind = OPTION_HEADING},
     {"-V", "all", "silence the log (warnings remain)", OPTION_OWN, .then = use_verbosity, .main = true},
     {"-q", "x", "the same", OPTION_OWN, .then = be_quiet},
+    {"--progress", "HOW", "plain: lines of progress with an estimate of what is left; auto: on\na terminal [auto]; none",
+     OPTION_OWN, .then = use_progress},
     {"--report", "FILE", "what was done and the clusters: a page if FILE ends in .html, else JSON",
      OPTION_TEXT, AT(report), .then = refuse_stdout, .main = true},
 
@@ -373,7 +388,6 @@ static const option_row options[] = {
     {"-set", .argument = "KEY=VALUE", .kind = OPTION_IGNORED},
     {"-devel", .argument = "N", .kind = OPTION_IGNORED},
     {"--silent", .kind = OPTION_IGNORED},
-    {"-progress", .argument = "N", .kind = OPTION_IGNORED},
     {"-nj", .argument = "N", .kind = OPTION_IGNORED},
     {"--stream-mirror", .kind = OPTION_IGNORED},
 

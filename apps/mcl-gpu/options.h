@@ -66,6 +66,7 @@ typedef struct settings {
     bool exact, fast;
     int64_t threads; /* 0: all */
     int64_t memory;  /* bytes; 0: what is free */
+    enum { PROGRESS_AUTO, PROGRESS_PLAIN, PROGRESS_NONE } progress;
     const char *report, *table, *graphml;
     bool quality; /* print it, also of a single clustering */
     bool quiet;

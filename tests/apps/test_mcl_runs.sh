@@ -167,6 +167,33 @@ for wrong in '--checkpoint F -I 2,4' '--resume c.ckpt --start-from whole.cls' '-
     ok "wrong: $wrong" refused 2 '.*' "$network" --abc -o w $wrong
 done
 
+# ---- hubs and progress -------------------------------------------------------------------------------------
+
+lines() { [ "$(grep -cE -- "$1" run.err)" -ge "$2" ] || { cat run.err; return 1; }; }
+plain() { status 0 "$network" --abc --device cpu -o x -V all --progress plain && lines '^mcl-gpu: iteration 1: chaos [0-9.]+, [0-9]+ entries, .*; next about [0-9]+ s; ' 1; }
+ok '--progress plain prints progress without a terminal' plain
+ok 'up to the last iteration' lines '^mcl-gpu: iteration [0-9]+: chaos 0.0000, ' 1
+ok 'and nothing else with -V all' eval '[ "$(grep -c "^mcl-gpu: iteration" run.err)" -eq "$(wc -l <run.err)" ]'
+ok 'the clusters do not change' cmp x whole.cls
+ok 'a number, as in old scripts' eval 'status 0 "$network" --abc -o x -V all -progress 3 && [ ! -s run.err ]'
+ok 'another word' refused 2 '--progress takes auto, plain or none' "$network" --abc -o x --progress bar
+terminal() { python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' "$tool" "$network" --abc --device cpu -o x "$@" | tr '\r' '\n'; }
+ok 'on a terminal the line tells what is left' eval 'terminal | grep -qE "iteration [0-9]+: chaos .* about [0-9]+ more, at most about [0-9]+ s"'
+ok 'no line with none' eval '! terminal --progress none | grep -q "iteration 1:"'
+# A star has columns of all its leaves; five hubs of a network make most of it.
+awk 'BEGIN { srand(1); for (i = 0; i < 12000; i++) print "hub", "s" i, rand() }' >star.abc
+awk 'BEGIN { srand(2); for (i = 0; i < 12000; i++) { for (h = 0; h < 5; h++) if (rand() < .4) print "h" h, "m" i, rand()
+    for (k = 0; k < 4; k++) print "m" i, "m" int(12000 * rand()), rand() } }' >hubs.abc
+announced() { # announced FILE NAME ARGUMENTS...: one line names the hub before the first iteration ends
+    timeout 20 "$tool" "$1" --abc --device cpu -te 2 -L 0 -o x "${@:3}" 2>run.err >/dev/null
+    lines "^mcl-gpu: $2 has [0-9,]+ neighbours: [0-9]+ % of the first expansion .* may take [0-9]+ s on [0-9]+ threads; -R 0 .*#knn\(500\)" 1
+}
+ok 'a star is announced' announced star.abc hub
+ok 'so are hubs' announced hubs.abc 'h[0-4]'
+unannounced() { ! announced "$@"; }
+ok 'not without recovery' unannounced star.abc hub -R 0 -S 100
+ok 'not what has no hubs' unannounced "$network" '.*'
+
 ok 'nothing half written' no_leftovers
 
 echo "$passed passed, $failed failed, $skipped skipped"
