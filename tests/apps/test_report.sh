@@ -162,9 +162,40 @@ if command -v "$browser" >/dev/null; then
             [ "$(grep -o '<svg' dom | wc -l)" -eq 2 ] && ! grep -q 'NaN\|undefined' dom
     }
     ok 'a browser draws the page' drawn
+    cat >first_pixel.py <<'END'
+import struct, sys, zlib
+data, at, packed = open(sys.argv[1], "rb").read(), 8, b""
+while at < len(data):
+    length, kind = struct.unpack(">I4s", data[at:at + 8])
+    if kind == b"IHDR": size = struct.unpack(">II", data[at + 8:at + 16])
+    if kind == b"IDAT": packed += data[at + 8:at + 8 + length]
+    at += 12 + length
+pixels = zlib.decompress(packed) # in the corner every filter leaves a byte as it is
+assert size == (900, 1200) and len(set(pixels)) > 50, "an empty picture"
+print("#%02x%02x%02x" % tuple(pixels[1:4]))
+END
+    pictured() { # pictured PAGE SCHEME COLOUR: a picture on that ground; no message of the console, no request
+        # to the network but the browser's own
+        rm -f shot.png
+        timeout 60 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$work/profile" \
+            --disable-background-networking --host-resolver-rules='MAP * ~NOTFOUND' --enable-logging=stderr \
+            --blink-settings=preferredColorScheme="$2" --window-size=900,1200 --virtual-time-budget=3000 \
+            --screenshot="$work/shot.png" --log-net-log="$work/net.log" "file://$work/$1" 2>console >/dev/null
+        grep -oE '"url":"(https?|wss?|ftp)://[^"]*"' net.log | grep -vE '://[^/]*\.(google|googleapis|gvt1)\.com/' >requests
+        ! grep CONSOLE console && [ -s net.log ] && [ ! -s requests ] && [ "$(python3 first_pixel.py shot.png)" = "$3" ] || { python3 first_pixel.py shot.png; return 1; }
+    }
+    ok 'a picture of the page in dark colours, without a message' pictured r.html 0 '#14181d'
+    ok 'and in light ones' pictured r.html 1 '#fbfbfa'
+    spoilt() { # spoilt SCRIPT FILE PATTERN: a page with this script is noticed, by what the file says
+        sed "s|</style>|</style>$1|" r.html >l.html && ! pictured l.html 1 '#fbfbfa' && [ -s "$2" ] && grep -q "$3" "$2"
+    }
+    ok 'a page that loads something is noticed' spoilt '<script src="http://elsewhere.example/x.js"></script>' requests elsewhere
+    ok 'and one with an error' spoilt '<script>missing()</script>' console 'CONSOLE.*missing is not defined'
     ok 'and an empty one' eval 'draw z.html --dump-dom | grep -q "0 clusters"'
 else
-    skip "the page in a browser: $browser is not installed"
+    for what in 'the page' 'in dark colours' 'in light colours' 'a page that loads something' 'one with an error' 'an empty page'; do
+        skip "$what in a browser: $browser is not installed"
+    done
 fi
 
 echo "$passed passed, $failed failed, $skipped skipped"
