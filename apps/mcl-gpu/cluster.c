@@ -387,6 +387,9 @@ static sp_status put_clusters(job *j, const report_run *run, const io_clusters *
     if (j->settings->analyze) {
         put_measures(output, j, run, measures);
         log_line(&j->log, "[mcl parlour] included performance measures in cluster output");
+        if (is_labelled(&j->input))
+            log_line(&j->log, "mcl-gpu: these are two lines behind the clusters, not clusters; --quality prints figures "
+                     "instead");
     }
     return SP_OK;
 }

@@ -370,6 +370,28 @@ if command -v python3 >/dev/null; then
     ok 'no progress line with -V all' eval 'on_terminal -V all && [ ! -s run.out ]'
 else skip 'no python3: progress line'; skip 'no python3: no progress line with -V all'; fi
 
+# ---- first uses ------------------------------------------------------------------------------------------
+
+noted() { # noted PATTERN ARGUMENTS...: a line of the log, or a warning, tells it
+    local pattern=$1
+    shift
+    status 0 "$@" && grep -qE -- "$pattern" run.err || { cat run.err; return 1; }
+}
+if "$tool" --doctor | grep -q '^GPUs *none'; then
+    ok '--device cuda without a GPU fails before the input is read' \
+        fails 1 '.*(CUDA|GPU)' nofile --abc --device cuda -o X -V all
+else skip 'there is a GPU: --device cuda without one'; fi
+ok 'figures of -analyze are told from clusters' noted 'two lines behind the clusters, not clusters; --quality' \
+    "$in/cathat.abc" --abc -analyze y -o F
+ok 'an empty network' noted 'empty.abc: no edges; there is nothing to cluster' "$in/empty.abc" --abc -o F -V all
+printf '%%%%MatrixMarket matrix coordinate real general\n3 3 2\n2 1 1\n3 1 2\n' >directed.mtx
+ok 'a directed matrix' noted "directed.mtx: a directed graph, clustered as it is; -tf '#max\(\)'" directed.mtx -o F
+ok 'not a symmetric one' eval '! noted "directed graph" m.mtx -o F'
+printf '1 2\n2 3\n' >two.abc
+ok 'the ending .abc is enough' noted 'read two.abc as label pairs, 3 nodes, 2 edges; wrote 1 cluster to F' two.abc -o F
+ok '-te 0 takes all processors' status 0 "$in/cathat.abc" --abc -te 0 -o F -V all
+ok 'whose help says so' eval 'status 0 --help && grep -qE "^  -te N .*0 for all" run.out'
+
 # ---- bad input and bad outputs -------------------------------------------------------------------------
 
 refused() { # refused PATTERN ARGUMENTS...: bad.txt fails and leaves no output
