@@ -134,6 +134,12 @@ def test_results_live_to_the_end_of_the_interpreter():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr == ""
 
 
+def test_the_environment_stays():
+    code = ("import os; before = dict(os.environ); import spgraph; assert dict(os.environ) == before; "
+            "import ctypes; print(ctypes.CDLL(None).getenv(b'OMP_WAIT_POLICY'))")
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "0\n"
+
+
 def test_statuses_are_exceptions():
     kinds = {_core._abi.SP_ERROR_HOST_MEMORY: MemoryError, _core._abi.SP_ERROR_UNSUPPORTED: NotImplementedError,
              _core._abi.SP_ERROR_INTERRUPTED: KeyboardInterrupt, _core._abi.SP_ERROR_DEVICE: RuntimeError}
