@@ -16,8 +16,15 @@ import spgraph
 from spgraph import _core, cluster
 
 
+def square(n, density, seed=1):
+    """A random matrix; functions of scipy that make one take a seed by different names in different versions."""
+    rng = np.random.default_rng(seed)
+    row, col = rng.integers(0, n, int(n * n * density)), rng.integers(0, n, int(n * n * density))
+    return ss.coo_array((rng.random(len(row)), (row, col)), shape=(n, n)).tocsr()
+
+
 def product_bits(seed):
-    a = ss.random_array((2000, 2000), density=0.01, format="csr", rng=np.random.default_rng(seed))
+    a = square(2000, 0.01, seed)
     return spgraph.matmul(a, a).data.tobytes()
 
 
@@ -50,7 +57,7 @@ def test_threads_run_side_by_side():
 
 
 def test_other_threads_run_during_a_call():
-    a = ss.random_array((3000, 3000), density=0.03, format="csr", rng=1)
+    a = square(3000, 0.03)
     ticks, ended = [], threading.Event()
 
     def tick():
@@ -112,7 +119,7 @@ def test_a_handler_of_the_user_is_left_alone():
 
 
 def test_memory_comes_back():
-    a = ss.random_array((1000, 1000), density=0.02, format="csr", rng=1)
+    a = square(1000, 0.02)
 
     def resident():
         with open("/proc/self/statm") as file:
