@@ -90,7 +90,7 @@ try:
     {call}
     print("ended")
 except KeyboardInterrupt as failure:
-    print("interrupted" if time.time() - begin < 30 else "late")
+    print("interrupted" if time.time() - begin < 100 else "late")
 assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 try:
     os.kill(os.getpid(), signal.SIGINT)
@@ -103,7 +103,7 @@ print(spgraph.matmul(a[:2, :2], a[:2, :2]).shape)
 
 @pytest.mark.parametrize("call", ["spgraph.matmul(a, a)", "cluster.mcl(abs(a), 1.2)", "spgraph.MatmulPlan(a, a)"])
 def test_ctrl_c_ends_a_long_call(call):
-    said = subprocess.run([sys.executable, "-c", LONG.format(call=call)], capture_output=True, text=True, timeout=120)
+    said = subprocess.run([sys.executable, "-c", LONG.format(call=call)], capture_output=True, text=True, timeout=240)
     assert said.stdout.split("\n")[:3] == ["interrupted", "and again", "(2, 2)"], said
 
 
