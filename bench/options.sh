@@ -27,3 +27,10 @@ else
     gpu_name=${gpu%%, *}
     name=${name:-$(tr '[:upper:] ' '[:lower:]-' <<<"${gpu_name#NVIDIA }")}
 fi
+# Libraries that bench/peers/install.sh has fetched, unless others are named.
+for library in "${build:-build}"/peers/lib/libmkl_rt.so.*; do
+    if [ -e "$library" ]; then export BENCH_MKL=${BENCH_MKL:-$PWD/$library}; fi
+done
+for library in "${build:-build}"/peers/lib/python*/site-packages/suitesparse_graphblas.libs/libgraphblas*; do
+    if [ -e "$library" ]; then export BENCH_GRAPHBLAS=${BENCH_GRAPHBLAS:-$PWD/$library}; fi
+done

@@ -17,7 +17,8 @@ usage: bench/survey.sh [options]      writes BUILD/survey/PART.json, prints a ta
   --peers LIST        as with sparse-bench: none, or some of those that fit the device [all]
   --before DIR        compares with the JSON files of an earlier run
   --out DIR           where the JSON files go [BUILD/survey]
-BUILD=DIR the build, BENCH_COMMIT the commit that is named in the results.
+BUILD=DIR the build, BENCH_COMMIT the commit that is named in the results. On the CPU the peers are MKL and GraphBLAS:
+the newest ones after bench/peers/install.sh, else those of the system; BENCH_MKL and BENCH_GRAPHBLAS name others.
 END_OF_USAGE
 }
 

@@ -27,7 +27,7 @@ typedef struct source {
 typedef enum bench_kind { BENCH_SPGEMM, BENCH_SPMM, BENCH_CONTRACT, BENCH_GNN } bench_kind;
 
 /* Bits, as the words of --peers; PEER_DEFAULT: those that fit the device. */
-enum { PEER_DEFAULT = 0, PEER_NONE = 1, PEER_CUSPARSE = 2, PEER_GRAPHBLAS = 4, PEER_CUB = 8 };
+enum { PEER_DEFAULT = 0, PEER_NONE = 1, PEER_CUSPARSE = 2, PEER_GRAPHBLAS = 4, PEER_MKL = 8, PEER_CUB = 16 };
 
 /* What all commands ask for. The options of each command begin with it. */
 typedef struct bench_options {
@@ -72,6 +72,7 @@ sp_context_options compute_options(const bench_options *options, const volatile 
 
 typedef struct machine {
     char cpu[96], gpu[96], driver[32], cuda[16], kernel[80]; /* "" if unknown */
+    char peers[128]; /* names and versions of other libraries */
     int cores;
     int64_t memory_bytes;
     double copy_bandwidth; /* of the device that computes: bytes read and written a second */
@@ -200,7 +201,7 @@ typedef struct candidate {
 /* A failure becomes a word and a sentence, unless the run was interrupted. */
 sp_status candidate_failed(sp_context *context, sp_status status, candidate *c);
 
-enum { MAX_PEERS = 8, AIA_MODES = 3 };
+enum { MAX_PEERS = 9, AIA_MODES = 3 };
 extern const sp_aia aia_modes[AIA_MODES];      /* of the hash algorithm's stage that gathers ranges */
 extern const char *const aia_names[AIA_MODES];
 
@@ -257,15 +258,20 @@ typedef struct peer {
     void (*close)(void *state);
     /* After follow: makes S and Sᵀ, the first and the last operand, again from the labels; NULL: not offered. */
     sp_status (*make)(void *state);
+    void (*version)(char *text, size_t size); /* its name and version, once it is open; NULL: not known */
 } peer;
 
-extern const peer peer_cusparse, peer_graphblas, peer_cub;
+extern const peer peer_cusparse, peer_graphblas, peer_mkl, peer_cub;
 
-/* The shared library, wherever it lies; NULL: not on this machine. */
+/* The shared libraries, wherever they lie; NULL: not on this machine (peers/libraries.c). */
 void *graphblas_library(void);
+void *mkl_library(void);
+/* False: the library does not take the number of threads. */
+bool graphblas_use_threads(void *library, int threads);
+void graphblas_version(char *text, size_t size);
 
 /* The peers of a run. Each is opened once: some libraries can be started only once in a process. */
-enum { PEER_LIBRARIES = 3 };
+enum { PEER_LIBRARIES = 4 };
 typedef struct peer_set {
     int count;
     struct opened_peer {
@@ -279,6 +285,8 @@ typedef struct peer_set {
 /* Those that were asked for, by default those that compute where we do. */
 void peers_open(sp_context *context, const bench_options *options, bool cuda, peer_set *set);
 void peers_close(peer_set *set);
+/* Names and versions of the open ones. */
+void peers_versions(const peer_set *set, char *text, size_t size);
 /* Times and compares them; if none could be compared with, the reference is. */
 sp_status peers_measure(bench_case *c, const peer_set *set);
 

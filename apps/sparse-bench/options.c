@@ -15,8 +15,9 @@ static const char *const reductions[] = {"sum", "mean", "max", "min", NULL};
 static const char *const memories[] = {"pageable", "pinned", NULL};                /* from HOST_PAGEABLE */
 static const char *const ablations[] = {"warps", "partitions", "sizes", NULL};     /* by ABLATE_ */
 static const char *const label_kinds[] = {"random", "blocks", "power", NULL};      /* by LABELS_ */
-static const char *const peer_names[] = {"none", "cusparse", "graphblas", "cub", NULL}; /* by PEER_ */
-static const char *const product_peers[] = {"none", "cusparse", "graphblas", NULL};
+static const char *const peer_names[] = {"none", "cusparse", "graphblas", "mkl", "cub", NULL}; /* by PEER_ */
+static const char *const product_peers[] = {"none", "cusparse", "graphblas", "mkl", NULL};
+static const char *const dense_peers[] = {"none", "cusparse", "graphblas", NULL};
 static const char *const orders[] = {"auto", "keep", "community", NULL};           /* by gnn_order */
 static const char *const models[] = {"gcn", "sage", "sage-max", "gin", "gat", "none", NULL}; /* by gnn_layer */
 static const char *const types[] = {"f32", "f64", "f16", "bf16", NULL};            /* by sp_dense_type */
@@ -217,19 +218,21 @@ static const option_row measurement_rows[] = {
     {"--help", .kind = OPTION_HELP, .beside = true},
 };
 
-#define PEERS_ROW(list) "--peers", "LIST", "cusparse, graphblas, cub (of contract), none [those that fit the device]", \
+#define PEERS_ROW(list) "--peers", "LIST", "cusparse, graphblas, mkl (not of spmm), cub (of contract), none\n" \
+                        "[those that fit the device]", \
                         OPTION_WORDS, AT(peers), .words = list
 static const option_row product_peer_rows[] = {{PEERS_ROW(product_peers)}};
+static const option_row dense_peer_rows[] = {{PEERS_ROW(dense_peers)}};
 static const option_row peer_rows[] = {{PEERS_ROW(peer_names)}};
 
 static command_line command_of(bench_kind kind)
 {
     static const option_list own[] = {OPTION_LIST(spgemm_rows), OPTION_LIST(spmm_rows), OPTION_LIST(contract_rows),
                                       OPTION_LIST(gnn_rows)};
-    static const option_list contract_peers = OPTION_LIST(peer_rows), others = OPTION_LIST(product_peer_rows);
+    static const option_list peers[] = {OPTION_LIST(product_peer_rows), OPTION_LIST(dense_peer_rows),
+                                        OPTION_LIST(peer_rows), OPTION_LIST(dense_peer_rows)};
     return (command_line){"sparse-bench", {OPTION_LIST(source_rows), own[kind], OPTION_LIST(measurement_rows),
-                                           kind == BENCH_CONTRACT ? contract_peers : others}, take_file,
-                          .mcl_syntax = false};
+                                           peers[kind]}, take_file, .mcl_syntax = false};
 }
 
 /* ---- help ------------------------------------------------------------------------------------------------- */

@@ -58,6 +58,7 @@ static void put_machine(json *j, const machine *m)
     put_text(j, "driver", *m->gpu ? (*m->driver ? m->driver : driver) : NULL);
     put_text(j, "cuda", m->cuda);
     put_text(j, "kernel", m->kernel);
+    put_text(j, "peers", m->peers);
     json_count(j, "cache_bytes", m->cache_bytes);
     json_seconds(j, "copy_bandwidth", m->copy_bandwidth);
     json_end(j, '}');

@@ -269,7 +269,7 @@ ok "a folder that is not there" fails 1 'nowhere' gnn $quick nowhere
 # ---- a peer --------------------------------------------------------------------------------------------------------
 
 if ldconfig -p 2>/dev/null | grep -q libgraphblas; then
-    quick="--device cpu --repeat 1"
+    quick="--device cpu --repeat 1 --peers graphblas"
     compared='m["checked"]["with"].startswith("GraphBLAS") and m["peers"][0]["median_seconds"] > 0'
     ok "equal to GraphBLAS" square "$compared" --generate small
     ok "equal to GraphBLAS, fp32" square "$compared" --generate small --fp32
@@ -283,6 +283,20 @@ if ldconfig -p 2>/dev/null | grep -q libgraphblas; then
     ok "quotients equal to GraphBLAS, fp64" quotient "$same" --generate small --fp64
     ok "quotients of files equal to GraphBLAS" quotient "$same" a.mtx edges.txt --groups 2
 else skip "GraphBLAS is not installed"; fi
+if [ -e "$BENCH_MKL" ]; then
+    quick="--device cpu --repeat 1 --peers mkl"
+    compared='m["checked"]["with"] == "MKL" and [p["sorted"] for p in m["peers"]][0] and "oneMKL 20" in
+        d["machine"]["peers"]'
+    ok "equal to MKL" square "$compared" --generate small
+    ok "equal to MKL, fp32" square "$compared" --generate small --fp32
+    ok "equal to MKL, A times another" square "$compared" --generate uniform:40,3,70 --times-generated uniform:70,2,9
+    ok "quotients equal to MKL" quotient 'all(p["error"] < 1e-5 for p in m["peers"]) and len(m["peers"]) == 2' \
+        --generate small --labels random
+else skip "BENCH_MKL names no library"; fi
+absent='all(p["failed"] == "absent" for p in m["peers"]) and len(m["peers"]) == 4 and not d["machine"]["peers"]'
+quick="--device cpu --repeat 1"
+named_wrongly() { BENCH_MKL=none.so BENCH_GRAPHBLAS=none.so square "$absent" --generate rmat:6,4; }
+ok "peers that the environment names wrongly" named_wrongly
 ok "absent peers of quotients are words" bash -c '"$0" contract --generate rmat:6,4 --device cpu --repeat 1 \
     --peers cusparse,cub --json p.json && python3 -c "import json; m = json.load(open(\"p.json\"))[\"matrices\"][0]
 assert m[\"checked\"][\"good\"] and len(m[\"peers\"]) == 4

@@ -15,9 +15,8 @@ typedef int grb_pack(grb_matrix, uint64_t **offsets, uint64_t **cols, void **val
                      uint64_t cols_size, uint64_t values_size, bool iso, bool jumbled, void *desc);
 typedef int grb_unpack(grb_matrix, uint64_t **offsets, uint64_t **cols, void **values, uint64_t *offsets_size,
                        uint64_t *cols_size, uint64_t *values_size, bool *iso, bool *jumbled, void *desc);
-typedef int grb_set(int field, int32_t value);
 
-enum { GRB_SUCCESS = 0, GRB_OUT_OF_MEMORY = -102, GRB_MATERIALIZE = 1, GRB_NONBLOCKING = 0, GXB_NTHREADS = 5 };
+enum { GRB_SUCCESS = 0, GRB_OUT_OF_MEMORY = -102, GRB_MATERIALIZE = 1, GRB_NONBLOCKING = 0 };
 
 typedef struct graphblas {
     sp_context *context;
@@ -49,7 +48,6 @@ static bool bind(graphblas *g)
     const bool wide = g->options->type == SP_F64;
     void **type = dlsym(g->library, wide ? "GrB_FP64" : "GrB_FP32");
     void **semiring = dlsym(g->library, semirings[wide][g->options->semiring]);
-    grb_set *set;
     int (*init)(int);
     *(void **)&g->matrix_new = dlsym(g->library, "GrB_Matrix_new");
     *(void **)&g->matrix_free = dlsym(g->library, "GrB_Matrix_free");
@@ -59,11 +57,10 @@ static bool bind(graphblas *g)
     *(void **)&g->unpack = dlsym(g->library, "GxB_Matrix_unpack_CSR");
     *(void **)&g->finalize = dlsym(g->library, "GrB_finalize");
     *(void **)&init = dlsym(g->library, "GrB_init");
-    *(void **)&set = dlsym(g->library, "GxB_Global_Option_set_INT32");
     if (!type || !semiring || !g->matrix_new || !g->matrix_free || !g->wait || !g->mxm || !g->pack || !g->unpack ||
-        !g->finalize || !init || !set || init(GRB_NONBLOCKING) != GRB_SUCCESS)
+        !g->finalize || !init || init(GRB_NONBLOCKING) != GRB_SUCCESS ||
+        !graphblas_use_threads(g->library, sp_context_threads(g->context)))
         return false;
-    set(GXB_NTHREADS, sp_context_threads(g->context));
     g->type = *type;
     g->semiring = *semiring;
     return true;
@@ -74,16 +71,6 @@ static void graphblas_close(void *state)
     graphblas *g = state;
     g->finalize();
     sp_free(g->context, g); /* the library itself stays: its threads may */
-}
-
-void *graphblas_library(void)
-{
-    static const char *const names[] = {"libgraphblas.so.7", "libgraphblas.so", "libgraphblas.so.9",
-                                        "libgraphblas.so.10", "libgraphblas.so.8"};
-    void *library = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
-        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    return library;
 }
 
 static sp_status graphblas_open(sp_context *context, const bench_options *options, void **state)
@@ -219,4 +206,4 @@ static int64_t graphblas_peak(void *state)
 
 const peer peer_graphblas = {"graphblas", algorithms, graphblas_open, graphblas_load, graphblas_follow,
                              graphblas_run, graphblas_drop, graphblas_view, graphblas_peak, NULL, NULL,
-                             graphblas_unload, graphblas_close, NULL};
+                             graphblas_unload, graphblas_close, NULL, graphblas_version};

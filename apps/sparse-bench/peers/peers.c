@@ -125,10 +125,11 @@ void peers_open(sp_context *context, const bench_options *options, bool cuda, pe
 {
     const unsigned wanted = options->peers != PEER_DEFAULT ? options->peers
                             : cuda                         ? PEER_CUSPARSE | PEER_CUB
-                                                           : PEER_GRAPHBLAS;
+                                                           : PEER_GRAPHBLAS | PEER_MKL;
     set->count = 0;
     if (wanted & PEER_CUSPARSE) open_peer(context, options, &peer_cusparse, set);
     if (wanted & PEER_GRAPHBLAS) open_peer(context, options, &peer_graphblas, set);
+    if (wanted & PEER_MKL) open_peer(context, options, &peer_mkl, set);
     if (options->kind == BENCH_CONTRACT && wanted & PEER_CUB) open_peer(context, options, &peer_cub, set);
 }
 
@@ -137,4 +138,16 @@ void peers_close(peer_set *set)
     for (int i = 0; i < set->count; i++)
         if (set->peers[i].status == SP_OK) set->peers[i].peer->close(set->peers[i].state);
     set->count = 0;
+}
+
+void peers_versions(const peer_set *set, char *text, size_t size)
+{
+    text[0] = '\0';
+    for (int i = 0; i < set->count; i++) {
+        const struct opened_peer *opened = &set->peers[i];
+        const size_t used = strlen(text);
+        if (opened->status != SP_OK || !opened->peer->version || used + 3 > size) continue;
+        if (used) strcpy(text + used, ", ");
+        opened->peer->version(text + used + (used ? 2 : 0), size - used - (used ? 2 : 0));
+    }
 }

@@ -9,7 +9,7 @@
 
 typedef void *grb_matrix;
 
-enum { GRB_SUCCESS = 0, GRB_OUT_OF_MEMORY = -102, GRB_MATERIALIZE = 1, GRB_NONBLOCKING = 0, GXB_NTHREADS = 5 };
+enum { GRB_SUCCESS = 0, GRB_OUT_OF_MEMORY = -102, GRB_MATERIALIZE = 1, GRB_NONBLOCKING = 0 };
 enum { NEW, ACCUMULATED };
 static const char *const algorithms[] = {"GraphBLAS", "GraphBLAS accumulated", NULL};
 
@@ -53,13 +53,13 @@ static bool bind(graphblas *g, void *library)
     void **type = dlsym(library, g->size == 4 ? "GrB_FP32" : "GrB_FP64");
     void **plus = dlsym(library, g->size == 4 ? "GrB_PLUS_FP32" : "GrB_PLUS_FP64");
     void **semiring = dlsym(library, g->size == 4 ? "GrB_PLUS_TIMES_SEMIRING_FP32" : "GrB_PLUS_TIMES_SEMIRING_FP64");
-    int (*init)(int), (*set)(int, int32_t);
+    int (*init)(int);
     *(void **)&init = dlsym(library, "GrB_init");
-    *(void **)&set = dlsym(library, "GxB_Global_Option_set_INT32");
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (!(*functions[i].pointer = dlsym(library, functions[i].name))) return false;
-    if (!type || !plus || !semiring || !init || !set || init(GRB_NONBLOCKING) != GRB_SUCCESS) return false;
-    set(GXB_NTHREADS, sp_context_threads(g->context));
+    if (!type || !plus || !semiring || !init || init(GRB_NONBLOCKING) != GRB_SUCCESS ||
+        !graphblas_use_threads(library, sp_context_threads(g->context)))
+        return false;
     g->type = *type;
     g->plus = *plus;
     g->semiring = *semiring;

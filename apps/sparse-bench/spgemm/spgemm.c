@@ -85,6 +85,7 @@ static sp_status look_around(sp_context *host, const spgemm_options *o, machine 
     const sp_status status = machine_look_around(host, &o->common, m, &cuda);
     if (status != SP_OK) return status;
     peers_open(host, &o->common, cuda, peers);
+    peers_versions(peers, m->peers, sizeof m->peers);
     print_machine(m, &o->common, semiring_name(o->common.semiring));
     return SP_OK;
 }
