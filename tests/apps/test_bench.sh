@@ -318,7 +318,7 @@ for bad in rmat rmat:3 rmat:x,y rmat:40,1 nothing:5 torus: uniform:5,6,7,8 grid:
     ok "bad specification $bad" fails 2 "\"$bad\"" spgemm $quick --generate $bad
 done
 ok "bad counts" fails 2 'whole number from 1 to' spgemm --repeat 0 a.mtx
-ok "bad peers" fails 2 '--peers takes' spgemm --peers mkl a.mtx
+ok "bad peers" fails 2 '--peers takes' spgemm --peers blas a.mtx
 ok "bad semirings" fails 2 '--semiring is' spgemm --semiring times a.mtx
 ok "bad algorithms" fails 2 '--algorithm is' spgemm --algorithm best a.mtx
 ok "bad devices" fails 2 '--device is' spgemm --device tpu a.mtx
