@@ -60,6 +60,7 @@ SP_SELECT_ABS_GE = 10
 MCL_OVERLAP_CUT = 0
 MCL_OVERLAP_KEEP = 1
 MCL_OVERLAP_SPLIT = 2
+MCL_SYSTEM_UNKNOWN = -2
 IO_AUTO = 0
 IO_ABC = 1
 IO_SIF = 2
@@ -156,6 +157,7 @@ class sp_markov_epilogue(Structure):
         ("inflation", c_double),
         ("dense_factor", c_int64),
         ("order", c_void_p),
+        ("fast", c_bool),
     ]
 
 
@@ -247,6 +249,7 @@ class mcl_options(Structure):
         ("recover", c_int64),
         ("recover_percent", c_double),
         ("dense_factor", c_int64),
+        ("fast", c_bool),
         ("overlap", c_int),
         ("force_connected", c_bool),
         ("weak_attraction", c_bool),
@@ -276,6 +279,9 @@ class mcl_iteration(Structure):
         ("cpu_seconds", c_double),
         ("product", sp_spgemm_info),
         ("order", c_void_p),
+        ("marks", c_double * 3),
+        ("converged", c_bool),
+        ("interrupted", c_bool),
     ]
 
 
@@ -286,6 +292,17 @@ class mcl_run(Structure):
         ("stopped", c_bool),
         ("marks", c_double * 3),
         ("synopsis", c_double),
+    ]
+
+
+class mcl_state(Structure):
+    _fields_ = [
+        ("iterations", c_int64),
+        ("nnz_input", c_int64),
+        ("inflation", c_double),
+        ("marks", c_double * 3),
+        ("order", c_void_p),
+        ("iterand", POINTER(sp_csr)),
     ]
 
 
@@ -300,6 +317,39 @@ class mcl_clustering(Structure):
         ("overlap", c_int64),
         ("overlap_nodes", c_int64),
         ("garbage", c_int64),
+    ]
+
+
+class mcl_former(Structure):
+    _fields_ = [
+        ("clustering", mcl_clustering),
+        ("incomplete", c_void_p),
+        ("start", POINTER(sp_csr)),
+        ("place", c_void_p),
+    ]
+
+
+class mcl_update(Structure):
+    _fields_ = [
+        ("components", c_int64),
+        ("components_touched", c_int64),
+        ("nodes_touched", c_int64),
+        ("new_nodes", c_int64),
+        ("touched", c_void_p),
+    ]
+
+
+class mcl_changes(Structure):
+    _fields_ = [
+        ("kept", c_int64),
+        ("same", c_int64),
+        ("grown", c_int64),
+        ("shrunk", c_int64),
+        ("merged", c_int64),
+        ("pieces", c_int64),
+        ("made", c_int64),
+        ("split", c_int64),
+        ("gone", c_int64),
     ]
 
 
@@ -369,6 +419,40 @@ class contraction_group(Structure):
     ]
 
 
+class contraction_judgement(Structure):
+    _fields_ = [
+        ("nodes", c_int64),
+        ("left_out", c_int64),
+        ("groups", c_int64),
+        ("empty", c_int64),
+        ("edges", c_int64),
+        ("cut_edges", c_int64),
+        ("weight", c_double),
+        ("cut", c_double),
+        ("coverage", c_double),
+        ("modularity", c_double),
+        ("mean_conductance", c_double),
+        ("worst_conductance", c_double),
+        ("worst", c_int64),
+        ("balance", c_double),
+        ("smallest", c_int64),
+        ("largest", c_int64),
+        ("alone", c_int64),
+        ("median", c_double),
+        ("mean", c_double),
+    ]
+
+
+class contraction_coarsening(Structure):
+    _fields_ = [
+        ("method", c_int),
+        ("seed", c_uint64),
+        ("least", c_int64),
+        ("max_weight", c_double),
+        ("weights", c_void_p),
+    ]
+
+
 class contraction_level(Structure):
     _fields_ = [
         ("nodes", c_int64),
@@ -426,6 +510,7 @@ class io_graph(Structure):
         ("values", c_int),
         ("symmetric", c_bool),
         ("undirected", c_bool),
+        ("skew", c_bool),
         ("matrix", sp_csr),
         ("constraints", c_int),
         ("node_weights", c_void_p),
@@ -525,9 +610,15 @@ FUNCTIONS = {
     "mcl_renumber": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, POINTER(sp_csr)]),
     "mcl_restore": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, POINTER(sp_csr)]),
     "mcl_iterate": (c_int, [c_void_p, POINTER(sp_csr), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
+    "mcl_continue": (c_int, [c_void_p, POINTER(mcl_state), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
     "mcl_interpret": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(mcl_options), POINTER(mcl_clustering)]),
     "mcl_clustering_free": (None, [c_void_p, POINTER(mcl_clustering)]),
     "mcl_clustering_labels": (None, [POINTER(mcl_clustering), c_void_p]),
+    "mcl_find_touched": (c_int, [c_void_p, POINTER(sp_csr), POINTER(mcl_former), POINTER(mcl_update)]),
+    "mcl_update_free": (None, [c_void_p, POINTER(mcl_update)]),
+    "mcl_touched_part": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, POINTER(sp_csr)]),
+    "mcl_join_clusterings": (c_int, [c_void_p, POINTER(mcl_former), c_void_p, POINTER(mcl_clustering), c_int, POINTER(mcl_clustering)]),
+    "mcl_find_changes": (c_int, [c_void_p, POINTER(mcl_former), c_void_p, POINTER(mcl_clustering), POINTER(mcl_changes)]),
     "mcl_label": (c_int, [c_void_p, POINTER(sp_csr), POINTER(mcl_options), c_void_p, c_void_p]),
     "mcl_measure": (c_int, [c_void_p, POINTER(sp_csr), POINTER(mcl_clustering), POINTER(mcl_measures)]),
     "mcl_profile_clusters": (c_int, [c_void_p, POINTER(sp_csr), POINTER(mcl_clustering), POINTER(mcl_profile), c_void_p, c_void_p]),
@@ -536,8 +627,10 @@ FUNCTIONS = {
     "contraction_product": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(contraction_options), POINTER(sp_csr), POINTER(contraction_info)]),
     "contraction_mirror": (c_int, [c_void_p, POINTER(sp_csr), c_void_p]),
     "contraction_groups": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_int64, POINTER(contraction_group)]),
+    "contraction_judge": (c_int, [c_void_p, POINTER(sp_csr), c_bool, c_void_p, c_int64, c_void_p, c_int, POINTER(contraction_judgement)]),
     "contraction_compact": (c_int, [c_void_p, c_int64, c_void_p, c_void_p, c_void_p]),
-    "contraction_match": (c_int, [c_void_p, POINTER(sp_csr), c_uint64, c_void_p, c_void_p]),
+    "contraction_coarsen": (c_int, [c_void_p, POINTER(sp_csr), POINTER(contraction_coarsening), c_void_p, c_void_p]),
+    "contraction_loosen": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_void_p, c_int64]),
     "contraction_repeat": (c_int, [c_void_p, POINTER(sp_csr), c_int, contraction_labeller, c_void_p, POINTER(contraction_options), POINTER(contraction_hierarchy)]),
     "contraction_hierarchy_free": (None, [c_void_p, POINTER(contraction_hierarchy)]),
     "io_read_graph": (c_int, [c_void_p, c_char_p, POINTER(io_read_options), POINTER(io_graph)]),

@@ -112,6 +112,8 @@ class Reader:
             return self.constants[node.name]
         if isinstance(node, c_ast.BinaryOp) and node.op == "<<":
             return self.number(node.left) << self.number(node.right)
+        if isinstance(node, c_ast.UnaryOp) and node.op == "-":
+            return -self.number(node.expr)
         raise TypeError(f"an expression that is not expected here: {node}")
 
     def signature(self, node):
