@@ -53,7 +53,7 @@ int main(void)
     mcl_options_default(&options);
     if (sp_context_create(&(sp_context_options){.device = "cpu"}, &context) != SP_OK) return 1;
     if (mcl_label(context, &graph, &options, labels, &clusters) != SP_OK) return 1;
-    if (contraction_match(context, &graph, 0, matched, &groups) != SP_OK) return 1;
+    if (contraction_coarsen(context, &graph, NULL, matched, &groups) != SP_OK) return 1;
     sp_context_destroy(context);
     printf("%d%d%d%d %d%d%d%d\n", labels[0], labels[1], labels[2], labels[3], matched[0], matched[1], matched[2], matched[3]);
     return sp_abi() != SP_ABI;
