@@ -60,6 +60,32 @@ static inline double rate(const coarsening *c, double weight, int64_t a, double 
     return c->place ? weight / (heavy_a * heavy_b * (distance(c, a, b) + nearest)) : weight;
 }
 
+static inline bool is_free(const coarsening *c, int32_t node) { return c->leader[node] < 0; }
+
+/* The best of the neighbours, only free ones or also members of groups, whose group is not too heavy for the node. */
+static inline candidate best_neighbour(const coarsening *c, int32_t node, bool only_free)
+{
+    const sp_csr *g = c->g;
+    candidate best = {0, -1};
+    for (int64_t k = g->row_offsets[node]; k < g->row_offsets[node + 1]; k++) {
+        const int32_t other = g->col_indices[k];
+        if (other == node || (only_free && !is_free(c, other))) continue;
+        const double there = is_free(c, other) ? c->load[other] : c->heavy[c->leader[other]];
+        if (c->load[node] + there > c->cap) continue;
+        const double rating = rate(c, entry_value(g, k), node, c->load[node], other, there);
+        if (is_better(c, node, rating, other, best)) best = (candidate){rating, other};
+    }
+    return best;
+}
+
+/* Makes a group of two free nodes. */
+static inline void begin_group(coarsening *c, int32_t a, int32_t b)
+{
+    const int32_t first = a < b ? a : b;
+    c->leader[a] = c->leader[b] = first;
+    c->heavy[first] = c->load[a] + c->load[b];
+}
+
 sp_status coarsen_distances(coarsening *c);
 /* The ways of coarsening fill c->leader. */
 sp_status coarsen_match(coarsening *c);

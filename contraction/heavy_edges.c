@@ -6,32 +6,6 @@
 
 enum { ROUNDS = 12 };
 
-static double weight_of_group(const coarsening *c, int32_t node)
-{
-    return c->leader[node] < 0 ? c->load[node] : c->heavy[c->leader[node]];
-}
-
-static candidate best_neighbour(const coarsening *c, int32_t node)
-{
-    const sp_csr *g = c->g;
-    candidate best = {0, -1};
-    for (int64_t k = g->row_offsets[node]; k < g->row_offsets[node + 1]; k++) {
-        const int32_t other = g->col_indices[k];
-        const double there = weight_of_group(c, other);
-        if (other == node || c->load[node] + there > c->cap) continue;
-        const double rating = rate(c, entry_value(g, k), node, c->load[node], other, there);
-        if (is_better(c, node, rating, other, best)) best = (candidate){rating, other};
-    }
-    return best;
-}
-
-static void begin(coarsening *c, int32_t a, int32_t b)
-{
-    const int32_t first = a < b ? a : b;
-    c->leader[a] = c->leader[b] = first;
-    c->heavy[first] = c->load[a] + c->load[b];
-}
-
 static bool enter(coarsening *c, int32_t node, int32_t leader)
 {
     if (c->heavy[leader] + c->load[node] > c->cap) return false;
@@ -46,8 +20,8 @@ static int64_t answer(coarsening *c, const int32_t *wish, const int32_t *open, i
     int64_t joined = 0;
     for (int64_t i = 0; i < count; i++) {
         const int32_t node = open[i], other = wish[node];
-        if (other >= 0 && c->leader[other] >= 0 && c->leader[node] < 0) joined += enter(c, node, c->leader[other]);
-        else if (other > node && c->leader[other] < 0 && wish[other] == node) begin(c, node, other), joined++;
+        if (other >= 0 && !is_free(c, other) && is_free(c, node)) joined += enter(c, node, c->leader[other]);
+        else if (other > node && is_free(c, other) && wish[other] == node) begin_group(c, node, other), joined++;
     }
     return joined;
 }
@@ -63,17 +37,17 @@ sp_status coarsen_heavy_edges(coarsening *c)
     for (int round = 0; round < ROUNDS && joined > 0; round++) {
         int64_t kept = 0;
 #pragma omp parallel for schedule(dynamic, 512) num_threads(c->threads) if (count > 10000)
-        for (int64_t i = 0; i < count; i++) wish[open[i]] = best_neighbour(c, open[i]).node;
+        for (int64_t i = 0; i < count; i++) wish[open[i]] = best_neighbour(c, open[i], false).node;
         joined = answer(c, wish, open, count);
         for (int64_t i = 0; i < count; i++)
             if (c->leader[open[i]] < 0 && wish[open[i]] >= 0) open[kept++] = open[i];
         count = kept;
     }
     for (int64_t i = 0; i < count; i++) { /* directed graphs, and the rest of long chains */
-        const int32_t node = open[i], other = c->leader[node] < 0 ? best_neighbour(c, node).node : -1;
+        const int32_t node = open[i], other = is_free(c, node) ? best_neighbour(c, node, false).node : -1;
         if (other < 0) continue;
-        if (c->leader[other] >= 0) enter(c, node, c->leader[other]);
-        else begin(c, node, other);
+        if (!is_free(c, other)) enter(c, node, c->leader[other]);
+        else begin_group(c, node, other);
     }
 done:
     sp_free(c->context, open);

@@ -14,28 +14,6 @@
 
 enum { ROUNDS = 24 }; /* a path of rising weights would take a round for each edge */
 
-static bool is_free(const coarsening *c, int32_t node) { return c->leader[node] < 0; }
-
-static candidate best_free(const coarsening *c, int32_t node)
-{
-    const sp_csr *g = c->g;
-    candidate best = {0, -1};
-    for (int64_t k = g->row_offsets[node]; k < g->row_offsets[node + 1]; k++) {
-        const int32_t other = g->col_indices[k];
-        if (!is_free(c, other) || other == node || c->load[node] + c->load[other] > c->cap) continue;
-        const double rating = rate(c, entry_value(g, k), node, c->load[node], other, c->load[other]);
-        if (is_better(c, node, rating, other, best)) best = (candidate){rating, other};
-    }
-    return best;
-}
-
-static void join(coarsening *c, int32_t a, int32_t b)
-{
-    const int32_t first = a < b ? a : b;
-    c->leader[a] = c->leader[b] = first;
-    c->heavy[first] = c->load[a] + c->load[b];
-}
-
 /* Free nodes with a proposal; returns their number. */
 static int64_t keep_open(const coarsening *c, const int32_t *wish, int32_t *open, int64_t count)
 {
@@ -51,12 +29,12 @@ static bool propose(coarsening *c, int32_t *wish, const int32_t *open, int64_t c
     bool paired = false;
 #pragma omp parallel for schedule(dynamic, 512) num_threads(c->threads) if (count > 10000)
     for (int64_t i = 0; i < count; i++)
-        if (first || !is_free(c, wish[open[i]])) wish[open[i]] = best_free(c, open[i]).node;
+        if (first || !is_free(c, wish[open[i]])) wish[open[i]] = best_neighbour(c, open[i], true).node;
 #pragma omp parallel for schedule(static) reduction(|| : paired) num_threads(c->threads) if (count > 10000)
     for (int64_t i = 0; i < count; i++) {
         const int32_t node = open[i], other = wish[node];
         if (other < node || wish[other] != node) continue;
-        join(c, node, other);
+        begin_group(c, node, other);
         paired = true;
     }
     return paired;
@@ -76,8 +54,8 @@ sp_status coarsen_match(coarsening *c)
         if (!paired) break;
     }
     for (int64_t i = 0; i < count; i++) { /* directed graphs, and the rest of long chains */
-        const int32_t other = is_free(c, open[i]) ? best_free(c, open[i]).node : -1;
-        if (other >= 0) join(c, open[i], other);
+        const int32_t other = is_free(c, open[i]) ? best_neighbour(c, open[i], true).node : -1;
+        if (other >= 0) begin_group(c, open[i], other);
     }
 done:
     sp_free(c->context, open);
@@ -135,7 +113,7 @@ sp_status coarsen_two_hop(coarsening *c)
         if (list[i].hub < 0) continue;
         if (last >= 0 && list[last].hub == list[i].hub &&
             c->load[list[last].node] + c->load[list[i].node] <= c->cap) {
-            join(c, list[last].node, list[i].node);
+            begin_group(c, list[last].node, list[i].node);
             last = -1;
         } else {
             last = i;
