@@ -478,11 +478,11 @@ static sp_status make_index(sp_context *context, markov *job, int64_t products, 
     TRY(sp_line_index_count(context, b, &job->index));
     const int64_t *lines = job->index.offsets;
     if (!lines) return SP_OK;
+    const bool f32_products = largest >= b->cols / DENSE_SHARE && multiplies_in_f32(job, products / (a->rows + 1));
     int64_t line_products = 0;
-    for (int64_t k = 0; k < a->nnz; k++) line_products += lines[a->col_indices[k] + 1] - lines[a->col_indices[k]];
+    for (int64_t k = 0; f32_products && k < a->nnz; k++)
+        line_products += lines[a->col_indices[k] + 1] - lines[a->col_indices[k]];
     job->block_rows = sp_panel_block_rows(a, b, sp_threads_for(context, products));
-    const bool f32_products =
-        largest >= b->cols / DENSE_SHARE && multiplies_in_f32(job, products / (a->rows + 1));
     if (f32_products && sp_panels_pay(a, b, line_products, fast) && !left_out("markov-panels"))
         TRY(sp_panel_index_create(context, b, job->epilogue->order, &job->panels));
     if (!job->panels.offsets && (double)b->nnz >= LINES_FILL * (double)lines[b->rows])
@@ -518,8 +518,8 @@ sp_status sp_cpu_spgemm_markov(sp_context *context, const sp_csr *a, const sp_cs
     info->analysis_seconds = wall_seconds() - start;
     const int64_t most = epilogue->select > epilogue->recover ? epilogue->select : epilogue->recover;
     const row_method method = {.row = markov_row, .rows = job.panels.offsets ? markov_block : NULL,
-                               .chunk_rows = job.panels.offsets ? job.block_rows : 0, .workers = workers, .worker_size = sizeof *workers,
-                               .threads = threads, .row_entries = most};
+                               .chunk_rows = job.panels.offsets ? job.block_rows : 0, .workers = workers,
+                               .worker_size = sizeof *workers, .threads = threads, .row_entries = most};
     TRY(sp_row_run(context, a->rows, b->cols, &products, info->products, &method, SP_F32, c));
     for (int t = 0; t < threads; t++) {
         info->product_nnz += workers[t].expanded;
