@@ -44,7 +44,8 @@ io_inflated io_inflate_some(io_inflate *from, const char *in, size_t *taken, cha
     state->avail_out = room;
     const int result = isal_inflate(state);
     *taken = given - state->avail_in;
-    *written = room - state->avail_out;
+    /* It copies from before the text and checks afterwards: what it wrote may be old memory. */
+    *written = result < 0 ? 0 : room - state->avail_out;
     if (result < 0) return IO_INFLATE_DAMAGED;
     if (state->block_state == ISAL_BLOCK_FINISH) return IO_INFLATE_ENDS;
     return *taken || *written ? IO_INFLATED : IO_INFLATE_STARVES;

@@ -93,6 +93,34 @@ TEST(what_comes_before_damage_is_read_whatever_the_block_size)
     check_damage(zstd);
 }
 
+static void *allocate_lines(void *user, size_t bytes)
+{
+    (void)user;
+    char *block = malloc(bytes);
+    for (size_t i = 0; block && i < bytes; i++) block[i] = i % 2 ? '\n' : 'x';
+    return block;
+}
+
+static void release_lines(void *user, void *block)
+{
+    (void)user;
+    free(block);
+}
+
+/* A copy of 39 bytes from 19 before the text, where only the allocator has written: lines of one field. */
+TEST(a_copy_from_before_the_text_is_damage)
+{
+    const char packed[] = "\x1f\x8b\x08\0\0\0\0\0\0\x03"
+                          "\x23\x52\x28\x59\x21\x45\xc1\x90\x2b\x59\x21\x55\xc1\x90\x2b\x59\x21\x45\xc1\x90\x2b"
+                          "\x59\x21\x4d\xc1\x90\x0b\0" "12345678";
+    const sp_allocator allocator = {.allocate = allocate_lines, .release = release_lines};
+    sp_context *context = test_context_with(0, (sp_context_options){.threads = 1, .allocator = &allocator});
+    io_graph graph;
+    ck_assert_int_ne(io_read_memory(context, "in", packed, sizeof packed - 1, &automatic, 0, &graph), SP_OK);
+    test_expect(strncmp(sp_last_error(context), "in: the gzip data are damaged", 29) == 0, "%s", sp_last_error(context));
+    sp_context_destroy(context);
+}
+
 CONTEXT_TEST(gzip_padding_is_skipped_and_garbage_refused, 0, 1)
 {
     char packed[200] = {0};
@@ -157,6 +185,7 @@ const test_entry compressed_tests[] = {
     ONCE(gzip_members_are_read_whole_or_refused),
     ONCE(zstd_frames_are_read_whole_or_refused),
     ONCE(what_comes_before_damage_is_read_whatever_the_block_size),
+    ONCE(a_copy_from_before_the_text_is_damage),
     ONCE(gzip_padding_is_skipped_and_garbage_refused),
     ONCE(errors_inside_compressed_data_have_the_line_of_the_text),
     CASE_WITH("files", 120, make_folder, remove_folder),
