@@ -98,7 +98,12 @@ sp_status sp_accumulate_rows(void *worker, int64_t first, int64_t end, int64_t *
     const row_product *job = w->job;
     const int64_t cols = job->b->cols;
     for (int64_t row = first; row < end;) {
-        const int64_t products = counts[row], most = most_entries(job, row, products);
+        const int64_t products = counts[row];
+        if (products == 0) { /* most rows of a hypersparse matrix: its count is right */
+            row++;
+            continue;
+        }
+        const int64_t most = most_entries(job, row, products);
         const int method = choose_method(job, row, products, most);
         const bool block = job->blocks && (method == ROW_DENSE || method == ROW_HASH);
         const bool tries = block && !job->pattern && sp_worth_block(job, row, products, most);
