@@ -1,6 +1,5 @@
-/* Rows of C that share a warp: small ones, in packs sorted in registers (pack.cuh), and merged ones, a lane each
- * (merge.cuh). What they add to C lies side by side, and leaves so. */
-#include "spgemm/cuda/merge.cuh"
+/* Rows of C that share a warp (pack.cuh): small ones, in packs sorted in registers, and merged ones, a lane each. What
+ * they add to C lies side by side, and leaves so. */
 #include "spgemm/cuda/classes.cuh"
 
 /* A warp takes `each` <= 32 rows, a lane each. */
