@@ -1,7 +1,6 @@
 /* Which class a row of C belongs to (classes.cuh), first by its products, then by its entries, and a list of the
  * rows of each class. A's columns and B's offsets are read once, with as many lanes a row as suit A's rows, and a
  * byte a row is noted. Rows of A with the columns of the row before are found by comparing neighbours. */
-#include "spgemm/cuda/merge.cuh"
 #include "spgemm/cuda/classes.cuh"
 
 static __device__ __forceinline__ int hashed_class(int64_t entries)
@@ -51,22 +50,30 @@ static __device__ __forceinline__ bool have_same_columns(const int64_t *offsets,
     return same;
 }
 
-/* Which rows have the columns of the row before, 8 lanes a row. */
+/* Which rows have the columns of the row before, 8 lanes a row; rows of more than `most` are not compared. */
 static __global__ void __launch_bounds__(256) find_repeats(int64_t rows, const int64_t *offsets, const int32_t *cols,
-                                                           uint8_t *repeats)
+                                                           int64_t most, uint8_t *repeats)
 {
     const int64_t groups = (int64_t)gridDim.x * blockDim.x / 8;
     for (int64_t base = (int64_t)first_warp() * 4; base < rows; base += groups) {
         const int64_t row = base + threadIdx.x % 32 / 8;
-        const bool same = have_same_columns<8>(offsets, cols, row, row - 1, row > 0 && row < rows);
+        const bool compared = row > 0 && row < rows && offsets[row + 1] - offsets[row] <= most;
+        const bool same = have_same_columns<8>(offsets, cols, row, row - 1, compared);
         if (row < rows && threadIdx.x % 8 == 0) repeats[row] = same;
     }
 }
 
+/* Whether the row's products are not to be counted here. */
+static __device__ __forceinline__ bool has_many_elements(int64_t elements, bool splits)
+{
+    return splits && elements > GIANT_ELEMENTS;
+}
+
 /* What to note of a row to be counted; `span`: between its smallest and largest column, where it may be narrow. */
 static __device__ __forceinline__ int note_products(int64_t products, int64_t elements, int32_t span, int sorts,
-                                                 int dense)
+                                                    int dense, bool splits)
 {
+    if (has_many_elements(elements, splits) || (splits && products > GIANT_PRODUCTS)) return note_of(CLASS_GIANT);
     if (products <= MOST_SMALL && (elements <= 32 || products == 0)) return (int)products;
     if (dense && products > dense) return note_of(products > NARROW_PRODUCTS ? CLASS_NARROW : CLASS_NARROWER);
     if (products <= MOST_COUNTED) return note_of(hashed_class(products));
@@ -121,12 +128,32 @@ static __device__ __forceinline__ products_before pass_products(int64_t first, i
     return passed;
 }
 
+/* The products of the lane's row, whose elements lie in [begin, end), by the whole warp, a row after the other. */
+static __device__ __noinline__ int64_t count_apart(int64_t begin, int64_t end, const int32_t *a_cols,
+                                                   const int64_t *b_offsets)
+{
+    const int lane = threadIdx.x & 31;
+    int64_t products = 0;
+    for (int of = 0; of < 32; of++) {
+        const int64_t first = __shfl_sync(FULL_WARP, (long long)begin, of);
+        const int64_t last = __shfl_sync(FULL_WARP, (long long)end, of);
+        long long own = 0;
+        for (int64_t at = first + lane; at < last; at += 32) {
+            const int32_t k = __ldg(a_cols + at);
+            own += __ldg(b_offsets + k + 1) - __ldg(b_offsets + k);
+        }
+        own = group_sum<32>(own);
+        if (lane == of) products = own;
+    }
+    return products;
+}
+
 /* Classes by products where rows of A are short: a warp takes 32 rows, whose elements it reads side by side, 128 at
  * once, so that a hub does not leave other lanes waiting. With `merges` it counts the entries of those that are to be
  * merged, whose columns it has begun to read. */
 static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
     classify_short(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols, const int64_t *b_offsets,
-                   const int32_t *b_cols, int sorts, int dense, bool merges, uint8_t *notes,
+                   const int32_t *b_cols, int sorts, int dense, bool splits, bool merges, uint8_t *notes,
                    int32_t *lengths, warp_totals *totals)
 {
     __shared__ unsigned histogram[ROW_CLASSES];
@@ -140,9 +167,16 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
         const int64_t row = base + lane, begin = a_offsets[min(row, rows)], end = a_offsets[min(row + 1, rows)];
         const int64_t first = __shfl_sync(FULL_WARP, (long long)begin, 0);
         const int64_t last = __shfl_sync(FULL_WARP, (long long)end, 31);
-        const products_before passed = pass_products(first, last, begin, a_cols, b_offsets, base, merges);
-        const long long next = __shfl_down_sync(FULL_WARP, passed.before, 1);
-        const int64_t products = (lane == 31 ? passed.all : next) - passed.before;
+        const bool many = has_many_elements(end - begin, splits);
+        products_before passed = {};
+        int64_t products;
+        if (__any_sync(FULL_WARP, many)) {
+            products = count_apart(begin, many ? begin : end, a_cols, b_offsets);
+        } else {
+            passed = pass_products(first, last, begin, a_cols, b_offsets, base, merges);
+            const long long next = __shfl_down_sync(FULL_WARP, passed.before, 1);
+            products = (lane == 31 ? passed.all : next) - passed.before;
+        }
         int32_t span = INT32_MAX;
         const bool may = may_be_narrow(products) && products > sorts && !dense;
         for (unsigned narrow = __ballot_sync(FULL_WARP, may); narrow; narrow &= narrow - 1) {
@@ -155,7 +189,8 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
         const bool fits = end - begin <= MERGED_ELEMENTS && products <= MERGED_PRODUCTS;
         const bool merged = merges && __all_sync(FULL_WARP, fits && 2 * passed.near >= last - first);
         if (row >= rows) continue;
-        const int note = merged ? note_of(CLASS_MERGED) : note_products(products, end - begin, span, sorts, dense);
+        const int note =
+            merged ? note_of(CLASS_MERGED) : note_products(products, end - begin, span, sorts, dense, splits);
         if (merged) {
             row_merge merge = {b_cols};
             merge.open(begin, end, a_cols, b_offsets);
@@ -163,7 +198,7 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
             lengths[row] = length;
             entries += (unsigned)length;
         }
-        all += (unsigned long long)products;
+        if (class_of(note) != CLASS_GIANT) all += (unsigned long long)products;
         notes[row] = (uint8_t)note;
         if (products == 0) lengths[row] = 0;
         atomicAdd(&histogram[class_of(note)], 1u);
@@ -180,7 +215,7 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
 template <int LANES>
 static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
     classify_long(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols, const int64_t *b_offsets,
-                  const int32_t *b_cols, int sorts, int dense, const uint8_t *repeats, uint8_t *notes,
+                  const int32_t *b_cols, int sorts, int dense, bool splits, const uint8_t *repeats, uint8_t *notes,
                   int32_t *lengths, warp_totals *totals)
 {
     __shared__ unsigned histogram[ROW_CLASSES];
@@ -195,8 +230,9 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
          base += groups) {
         const int64_t row = base + threadIdx.x % 32 / LANES;
         const int64_t first = a_offsets[min(row, rows)], last = a_offsets[min(row + 1, rows)];
+        const int64_t counted = has_many_elements(last - first, splits) ? first : last;
         int64_t products = 0;
-        for (int64_t at = first + lane; at < last; at += LANES) {
+        for (int64_t at = first + lane; at < counted; at += LANES) {
             const int32_t k = a_cols[at];
             products += b_offsets[k + 1] - b_offsets[k];
         }
@@ -212,9 +248,10 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
         if (row >= rows || lane != 0) continue;
         const bool twin = repeats && (row | 1) < rows && repeats[row | 1];
         const bool follows = twin && row % 32 != 0 && repeats[row];
-        int note = note_products(products, last - first, span, sorts, dense);
-        all += (unsigned long long)products;
-        if (twin && note > MOST_SMALL) note = TWIN | (row % 2 || follows ? 0 : note);
+        int note = note_products(products, last - first, span, sorts, dense, splits);
+        const bool giant = class_of(note) == CLASS_GIANT;
+        if (!giant) all += (unsigned long long)products;
+        if (twin && note > MOST_SMALL && !giant) note = TWIN | (row % 2 || follows ? 0 : note);
         notes[row] = (uint8_t)note;
         if (products == 0) lengths[row] = 0;
         atomicAdd(&histogram[class_of(note)], 1u);
@@ -246,7 +283,7 @@ static __device__ __forceinline__ int class_to_sum(int c, int entries, int sorts
     return twin ? twins_class(entries) : summed_class(entries);
 }
 
-/* Classes by entries of C; small and idle rows stay what they are. A row whose columns in A are those of the row
+/* Classes by entries of C; small, idle and giant rows stay what they are. A row whose columns in A are those of the row
  * before has its number of entries and its class; 32 rows at most follow one. */
 static __global__ void classify_lengths(int64_t rows, const uint8_t *counted, int sorts, bool dense,
                                         int32_t *lengths, uint8_t *notes, warp_totals *totals)
@@ -265,7 +302,7 @@ static __global__ void classify_lengths(int64_t rows, const uint8_t *counted, in
         const int entries = lengths[of];
         int c = class_of(note);
         if (of != row) lengths[row] = entries;
-        if (twin || c >= CLASS_HASHED) {
+        if (c != CLASS_GIANT && (twin || c >= CLASS_HASHED)) {
             c = class_to_sum(c, entries, sorts, dense, twin);
             if (c >= CLASS_TWINS && row % 2) c = CLASS_IDLE;
             if (c == CLASS_WIDE) wide += (unsigned long long)entries;
@@ -348,23 +385,25 @@ template <typename V> sp_status classify_rows(warp_run<V> *run)
     if (a->nnz <= 4 * a->rows && !left_out("spgemm-classify-short"))
         return launch_strided(context, classify_short, (a->rows + 255) / 256, stream_of(context), a->rows,
                               a->row_offsets, a->col_indices, b->row_offsets, b->col_indices, run->sorts, run->dense,
-                              run->merges, run->notes, run->lengths, run->job.totals);
+                              run->splits, run->merges, run->notes, run->lengths, run->job.totals);
     const int lanes = a->nnz <= 24 * a->rows ? 8 : 32;
+    const int64_t compared = run->splits ? (int64_t)GIANT_ELEMENTS : INT64_MAX;
     const bool square = a->row_offsets == b->row_offsets && a->col_indices == b->col_indices;
     if (run->twins) {
         CHECK(run->a_repeats.allocate(context, a->rows));
         CHECK(launch_strided(context, find_repeats, (a->rows * 8 + 255) / 256, stream_of(context), a->rows,
-                             a->row_offsets, a->col_indices, run->a_repeats.data));
+                             a->row_offsets, a->col_indices, compared, run->a_repeats.data));
         if (!square && !left_out("spgemm-b-repeats")) {
             CHECK(run->b_repeats.allocate(context, b->rows));
             CHECK(launch_strided(context, find_repeats, (b->rows * 8 + 255) / 256, stream_of(context), b->rows,
-                                 b->row_offsets, b->col_indices, run->b_repeats.data));
+                                 b->row_offsets, b->col_indices, compared, run->b_repeats.data));
         }
         run->job.product.repeats = square ? run->a_repeats.data : run->b_repeats.data;
     }
     return launch_strided(context, lanes == 8 ? classify_long<8> : classify_long<32>, (a->rows * lanes + 255) / 256,
                           stream_of(context), a->rows, a->row_offsets, a->col_indices, b->row_offsets, b->col_indices,
-                          run->sorts, run->dense, run->a_repeats.data, run->notes, run->lengths, run->job.totals);
+                          run->sorts, run->dense, run->splits, run->a_repeats.data, run->notes, run->lengths,
+                          run->job.totals);
 }
 
 template <typename V> sp_status reclassify_rows(warp_run<V> *run)

@@ -45,11 +45,16 @@ enum {
     CLASS_RANKED = CLASS_SORTED + SORTED_CLASSES,
     CLASS_TWINS = CLASS_RANKED + RANKED_CLASSES,         /* two hashed rows of equal columns in A at once */
     CLASS_RANKED_TWINS = CLASS_TWINS + SUMMED_CLASSES,   /* two ranked rows */
-    ROW_CLASSES = CLASS_RANKED_TWINS + RANKED_CLASSES
+    CLASS_GIANT = CLASS_RANKED_TWINS + RANKED_CLASSES,   /* plain rows that are split over blocks (giant.cu) */
+    ROW_CLASSES
 };
 enum { LONG_BLOCKS = 8 };
 static_assert(LEAST_SORTED << (CLASS_BLOCK_COUNTED - CLASS_SORTED) == 2 * MOST_COUNTED, "what tables do not count");
 static_assert(CLASS_LONG + 1 == CLASS_RANKED, "the last class");
+
+/* Giant rows have more elements of A, or more products: all else would wait for the warp that reads the elements of
+ * one, or for the block that takes its products, for longer than for the dozen launches and three waits of sorting. */
+enum { GIANT_ELEMENTS = 1 << 15, GIANT_PRODUCTS = 1 << 19 };
 
 /* Slots of the table that counts rows of class CLASS_HASHED + i. For up to 256 products it is a quarter full at most:
  * twice the slots take no warp from a multiprocessor, and cost less to clear than the probes that they save. */
@@ -195,6 +200,15 @@ struct side_work {
     }
 };
 
+/* The entries of C in giant rows, until C has its arrays. */
+template <typename V> struct giant_rows {
+    int64_t count, products, entries; /* rows; of all of them */
+    device_array<int32_t> rows;
+    device_array<int64_t> firsts; /* entries before each row, and all */
+    device_array<int32_t> cols;
+    device_array<V> values;
+};
+
 /* Everything that one call holds on the device. */
 template <typename V> struct warp_run {
     sp_context *context;
@@ -204,6 +218,7 @@ template <typename V> struct warp_run {
     int sorts; /* the most products of a row that is sorted */
     int dense; /* rows of more products have a sum for each of B's few columns; 0: none */
     bool twins, merges;
+    bool splits; /* giant rows are split over blocks */
     bool far;    /* wide rows take more than FEW_WINDOWS windows */
     bool chains; /* can launches be chained */
     int chain;   /* the stream of the phase's chain */
@@ -220,6 +235,7 @@ template <typename V> struct warp_run {
     device_array<row_part> parts;
     device_array<uint32_t> index;
     device_array<uint8_t> a_repeats, b_repeats;
+    giant_rows<V> giants;
     side_work taken;
 };
 
@@ -356,6 +372,10 @@ sp_status sum_dense_rows(sp_context *context, const warp_job<V> &job, const row_
 
 /* ranked.cu */
 template <typename V> sp_status launch_ranked(warp_run<V> *run);
+
+/* giant.cu: lengths and entries of the listed giant rows, unless there is no room to sort them; their way into C */
+template <typename V> sp_status form_giants(warp_run<V> *run, bool *formed);
+template <typename V> sp_status write_giants(warp_run<V> *run);
 
 /* wide.cu: wide rows, to count also those of class CLASS_LONG; narrow rows to count; values of a known pattern */
 template <typename V, bool PLAIN> sp_status launch_wide_counts(warp_run<V> *run);

@@ -4,12 +4,13 @@
  *   small.cu, small_rows.cuh    matrices whose time is latency: four launches, a warp's packs or a block a row
  *   warp.cu                     all others: two phases, a launch a class of rows
  *     classes.cuh, classes.cu   the classes, what each is for, and which class takes a row; launches
- *     short.cu, pack.cuh, merge.cuh   rows of few products: packs sorted in registers, merged rows
+ *     short.cu, pack.cuh        rows of few products: packs sorted in registers, merged rows
  *     tables.cu                 a warp's hash table
  *     sorted.cu                 products sorted by a block: rows of nearly distinct columns
  *     ranked.cu, rank.cuh       sums at the rank of the column: rows whose columns lie close together
  *     dense.cu                  a sum a column: B of few columns
  *     wide.cu                   bits by a block, sums by parts: all other rows; the index of B
+ *     giant.cu                  products sorted by the whole device: rows that others would wait for
  *     walk.cuh, semiring.cuh    the products of a row, in A's order; what they are made of and how they are added
  *   terms.cu, terms_make.cu     plans: sums of products whose places are listed, and the list
  *   hash.cu, hash_rows.cuh, numeric.cuh   the paper's hash product in two phases, PWPR and TBPR; Markov's kernels

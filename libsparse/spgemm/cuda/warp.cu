@@ -9,7 +9,7 @@
  * B; C written once; 10 a row for lengths, classes and lists. The host waits three times: for the rows of each class,
  * while small rows are counted, for nnz(C) and the classes that sum, for the end; what has no rows is not launched.
  * Merged rows are counted when they are classified, so that the second wait and much else drops out where there are
- * no others.
+ * no others. Giant rows are formed as soon as they are known, before others are counted (giant.cu).
  */
 #include <algorithm>
 #include <stdio.h>
@@ -196,7 +196,8 @@ template <typename V> static sp_status set_result(warp_run<V> *run, const sp_csr
     return SP_OK;
 }
 
-/* No more than SP_SPGEMM_GROUPS: twins are looked for in long rows of A only, merged rows are short. */
+/* Giant rows come first, as only beside them there may be more than SP_SPGEMM_GROUPS kinds, of which the last is left
+ * out: twins are looked for in long rows of A only, merged rows are short. */
 static void name_groups(const warp_totals *totals, sp_spgemm_info *info)
 {
     static const char *const names[CLASS_TWINS] = {"", "small", "merged", "hash 128", "hash 256", "hash 512",
@@ -204,16 +205,17 @@ static void name_groups(const warp_totals *totals, sp_spgemm_info *info)
                                              "sort 1024", "sort 1024", "sort 4096", "sort 4096", "sort 8192",
                                              "ranked", "ranked", "ranked", "ranked"};
     unsigned twins = 0;
-    for (int c = CLASS_TWINS; c < ROW_CLASSES; c++) twins += totals->members[c];
+    for (int c = CLASS_TWINS; c < CLASS_GIANT; c++) twins += totals->members[c];
     info->groups = 0;
-    for (int c = CLASS_IDLE + 1; c <= CLASS_TWINS; c++) {
-        const unsigned count = c == CLASS_TWINS ? twins : totals->members[c];
+    for (int c = CLASS_IDLE; c <= CLASS_TWINS; c++) {
+        const unsigned count = c == CLASS_TWINS ? twins : totals->members[c == CLASS_IDLE ? CLASS_GIANT : c];
         if (count == 0) continue;
-        const char *name = c == CLASS_TWINS ? "twins" : names[c];
+        const char *name = c == CLASS_TWINS ? "twins" : c == CLASS_IDLE ? "giant" : names[c];
         if (info->groups > 0 && strcmp(info->group[info->groups - 1].name, name) == 0) {
             info->group[info->groups - 1].count += count;
             continue;
         }
+        if (info->groups == SP_SPGEMM_GROUPS) return;
         sp_spgemm_group *group = &info->group[info->groups++];
         snprintf(group->name, sizeof group->name, "%s", name);
         group->count = count;
@@ -235,6 +237,31 @@ static sp_status allocate_entries(sp_context *context, bool pattern, sp_csr *c)
     return cuda_allocate(context, (size_t)c->nnz * sp_value_size(c->value_type), &c->values);
 }
 
+/* Classes by products, and what can be counted meanwhile. */
+template <typename V, bool PLAIN> static sp_status begin_product(warp_run<V> *run, warp_totals *totals)
+{
+    const size_t bytes = (size_t)run->a->rows * sizeof(int32_t);
+    sp_context *context = run->context;
+    /* Offsets are tried before rows that do not merge are counted. */
+    if (run->merges) CUDA_CHECK(cudaMemsetAsync(run->lengths, 0, bytes, stream_of(context)));
+    CHECK(classify_rows(run));
+    return wait_for_totals(run, begin_counting<V, PLAIN>, totals);
+}
+
+/* Where there is no room for giant rows, all rows are classified once more, and these as any other. */
+template <typename V, bool PLAIN> static sp_status split_giants(warp_run<V> *run, warp_totals *totals)
+{
+    bool formed;
+    if (totals->members[CLASS_GIANT] == 0) return SP_OK;
+    CHECK(form_giants(run, &formed));
+    if (formed) return SP_OK;
+    CHECK(join(run));
+    CHECK(run->room.fill(0, 2 * (int64_t)sizeof(warp_totals)));
+    run->splits = run->small_counted = false;
+    run->known = NULL;
+    return begin_product<V, PLAIN>(run, totals);
+}
+
 /* `c` has its shape and type; it gets its arrays one after another, and is the caller's to free. */
 template <typename V, bool PLAIN>
 static sp_status form_product(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
@@ -254,12 +281,11 @@ static sp_status form_product(sp_context *context, const sp_csr *a, const sp_csr
     run.far = run.sorts >= LEAST_SORTED << (CLASS_LONG - CLASS_SORTED) && windows_of(b) > FEW_WINDOWS &&
               !left_out("spgemm-far");
     run.merges = PLAIN && a->nnz <= 4 * a->rows && !left_out("spgemm-merged") && !left_out("spgemm-classify-short");
+    run.splits = PLAIN && !left_out("spgemm-giant");
     run.c = c;
-    /* Offsets are tried before rows that do not merge are counted. */
-    if (run.merges) CUDA_CHECK(cudaMemsetAsync(run.lengths, 0, (size_t)a->rows * sizeof(int32_t), stream_of(context)));
-    CHECK(classify_rows(&run));
-    CHECK(wait_for_totals(&run, begin_counting<V, PLAIN>, &totals));
-    info->products = (int64_t)totals.products;
+    CHECK((begin_product<V, PLAIN>(&run, &totals)));
+    if constexpr (PLAIN) CHECK((split_giants<V, PLAIN>(&run, &totals)));
+    info->products = (int64_t)totals.products + run.giants.products;
     if (!run.merges || !all_merged(&totals)) {
         CHECK((count_rows<V, PLAIN>(&run)));
         CHECK(wait_for_totals(&run, offset_rows<V>, &totals));
@@ -269,6 +295,7 @@ static sp_status form_product(sp_context *context, const sp_csr *a, const sp_csr
     const double counted = wall_seconds();
     CHECK(allocate_entries(context, options->semiring == SP_OR_AND, c));
     CHECK(set_result(&run, c));
+    if constexpr (PLAIN) CHECK(write_giants(&run));
     CHECK((sum_rows<V, PLAIN>(&run)));
     CHECK(cuda_finish(context));
     name_groups(&totals, info);

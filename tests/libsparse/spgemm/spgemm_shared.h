@@ -6,6 +6,6 @@
 #include "product.h"
 
 /* The tables of the parts. */
-extern const test_entry shapes_tests[], large_tests[];
+extern const test_entry shapes_tests[], giant_tests[], large_tests[];
 
 #endif

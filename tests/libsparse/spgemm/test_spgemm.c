@@ -354,4 +354,4 @@ static const test_entry tests[] = {
     {0},
 };
 
-int main(void) { return test_run("spgemm", tests, shapes_tests, large_tests); }
+int main(void) { return test_run("spgemm", tests, shapes_tests, giant_tests, large_tests); }

@@ -1,0 +1,99 @@
+/* The sum of numbers in order, with the bits of adding one after another, by a warp whose lanes add beside each other.
+ * Header-only, as check.cuh.
+ *
+ * Between two powers of two all sums are multiples of one unit, and by how much a number changes a sum, rounding
+ * included, depends on nothing but whether that multiple is even or odd. So each lane adds its numbers to the sum so far
+ * and to that sum's neighbour of the other parity; a scan says from these where each lane begins; and each adds its
+ * numbers once more from there. What a lane ends with is right if that before it is right and ends, bit for bit, where
+ * the lane began: nothing rests on the guess but time. Behind the first lane that is wrong, as where sums pass a power
+ * of two, all is done again from the last that is right. A round of 512 numbers waits for twice 16 additions and a scan
+ * of five steps; one thread would wait for 512 additions.
+ */
+#ifndef DEVICE_ORDERED_SUM_CUH
+#define DEVICE_ORDERED_SUM_CUH
+
+#include "device/keys.cuh"
+#include "device/sums.cuh"
+
+/* What a lane adds at once, and a warp. */
+enum { SUM_EACH = 16, SUM_STEP = 32 * SUM_EACH };
+
+/* By how much numbers change a sum that is an even or odd multiple of its unit as `sum` is, and one that is not. */
+struct growth {
+    double same, other;
+};
+static __device__ __forceinline__ growth join_growths(const growth &first, const growth &second, double sum)
+{
+    const bool turned = (bits_of(__dadd_rn(sum, first.same)) ^ bits_of(sum)) & 1;
+    const bool turned_too = (bits_of(__dadd_rn(sum, first.other)) ^ bits_of(sum)) & 1;
+    return {__dadd_rn(first.same, turned ? second.other : second.same),
+            __dadd_rn(first.other, turned_too ? second.same : second.other)};
+}
+
+/* The sum and then own[0..] of one lane after the other. */
+static __device__ double add_lanes(const double (&own)[SUM_EACH], double sum)
+{
+    const int lane = threadIdx.x & 31;
+    for (int first = 0; first < 32;) { /* lanes before it are in the sum */
+        const double neighbour = __longlong_as_double((long long)(bits_of(sum) ^ 1));
+        double same = sum, other = neighbour;
+#pragma unroll
+        for (int i = 0; i < SUM_EACH; i++) {
+            same = __dadd_rn(same, own[i]);
+            other = __dadd_rn(other, own[i]);
+        }
+        growth until = {0, 0};
+        if (lane >= first) until = {__dadd_rn(same, -sum), __dadd_rn(other, -neighbour)};
+#pragma unroll
+        for (int step = 1; step < 32; step *= 2) {
+            const growth before = {__shfl_up_sync(FULL_WARP, until.same, step),
+                                   __shfl_up_sync(FULL_WARP, until.other, step)};
+            const growth both = join_growths(before, until, sum);
+            if (lane >= step) until = both;
+        }
+        /* Sums that stay infinite, or -0, are only right as they are. */
+        const double more = __shfl_up_sync(FULL_WARP, until.same, 1);
+        const bool moves = lane > first && (more < 0 || more > 0);
+        const double begin = moves ? __dadd_rn(sum, more) : sum;
+        double end = begin;
+#pragma unroll
+        for (int i = 0; i < SUM_EACH; i++) end = __dadd_rn(end, own[i]);
+        const double end_before = __shfl_up_sync(FULL_WARP, end, 1);
+        const bool wrong = lane > first && bits_of(end_before) != bits_of(begin);
+        const unsigned wrongs = __ballot_sync(FULL_WARP, wrong);
+        first = wrongs ? __ffs((int)wrongs) - 1 : 32;
+        sum = __shfl_sync(FULL_WARP, end, first - 1);
+    }
+    return sum;
+}
+
+/* The sum by a warp, -0 of none. The numbers, which come from memory side by side, go through `tile` to the lanes that
+ * add them; a place in 17 is empty, so that lanes use different banks. Behind the last there is -0, which changes
+ * nothing. */
+enum { SUM_PLACES = SUM_STEP + SUM_STEP / SUM_EACH }; /* of the tile */
+template <typename V> static __device__ double ordered_sum(const V *numbers, int64_t count, double *tile)
+{
+    const int lane = threadIdx.x & 31;
+    double next[SUM_EACH], own[SUM_EACH], sum = -0.0;
+    const auto load = [&](int64_t base) {
+#pragma unroll
+        for (int i = 0; i < SUM_EACH; i++) {
+            const int64_t at = base + 32 * i + lane;
+            next[i] = at < count ? (double)numbers[at] : -0.0;
+        }
+    };
+    load(0);
+    for (int64_t base = 0; base < count; base += SUM_STEP) {
+#pragma unroll
+        for (int i = 0; i < SUM_EACH; i++) tile[32 * i + lane + (32 * i + lane) / SUM_EACH] = next[i];
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < SUM_EACH; i++) own[i] = tile[lane * (SUM_EACH + 1) + i];
+        __syncwarp();
+        if (base + SUM_STEP < count) load(base + SUM_STEP);
+        sum = add_lanes(own, sum);
+    }
+    return sum;
+}
+
+#endif
