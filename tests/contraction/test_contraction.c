@@ -142,7 +142,7 @@ DEVICE_TEST(shapes_give_what_the_definition_says, _i / SHAPES, 3)
     }
 }
 
-/* ---- sums of f32 --------------------------------------------------------------------------------------- */
+/* ---- sums in order ------------------------------------------------------------------------------------ */
 
 /* Rows of some 800, 1500, 3000, 6000 and 20000 entries, in few columns and in so many that bits for all take too
  * long; rows of 12 to 500 in which columns come more than twice, of nodes that several blocks count. */
@@ -157,31 +157,34 @@ enum { SUMMED_SHAPES = COUNT(summed_shapes) };
 
 typedef enum number_kind { REALS, SIGNED, FAR_APART, CANCELLING, ODD, NUMBER_KINDS } number_kind;
 
-/* Numbers that are exact as integers; of both signs; too far apart for that, in one row of four; such that the order
- * of additions changes most sums of three and more; zeros, zeros below zero and huge ones among them. */
+/* Numbers that are exact as integers; of both signs, of f64 with all its bits; too far apart for that, in one row of
+ * four; such that the order of additions changes most sums of three and more; zeros, zeros below zero and huge ones
+ * among them. */
 static void draw_numbers(test_random *random, number_kind kind, sp_csr *g)
 {
-    float *values = g->values;
     for (int64_t i = 0; i < g->rows; i++)
         for (int64_t k = g->row_offsets[i]; k < g->row_offsets[i + 1]; k++) {
             const double u = test_unit(random);
-            values[k] = (float)u;
-            if (kind == SIGNED && u < 0.5) values[k] = -values[k];
-            if (kind == FAR_APART && i % 4 == 1) values[k] = ldexpf((float)u, (int)test_below(random, 80) - 40);
-            if (kind == CANCELLING) values[k] = u < 0.3 ? 0x1p60f : u < 0.6 ? -0x1p60f : (float)(int)(10 * u);
-            if (kind == ODD && u < 0.2) values[k] = u < 0.1 ? 0 : -0.0f;
-            if (kind == ODD && u > 0.99999) values[k] = 0x1p100f;
+            double value = (float)u;
+            if (kind == SIGNED) value = u < 0.5 ? -u : u;
+            if (kind == FAR_APART && i % 4 == 1) value = ldexp((float)u, (int)test_below(random, 80) - 40);
+            if (kind == CANCELLING) value = u < 0.3 ? 0x1p60 : u < 0.6 ? -0x1p60 : (int)(10 * u);
+            if (kind == ODD && u < 0.2) value = u < 0.1 ? 0 : -0.0;
+            if (kind == ODD && u > 0.99999) value = 0x1p100;
+            if (g->value_type == SP_F32) ((float *)g->values)[k] = (float)value;
+            else ((double *)g->values)[k] = value;
         }
 }
 
-DEVICE_TEST(sums_of_f32_have_the_bits_of_sums_in_order, _i / SUMMED_SHAPES, 2)
+DEVICE_TEST(sums_have_the_bits_of_sums_in_order, _i / SUMMED_SHAPES, 2)
 {
     const struct shape *shape = &summed_shapes[_i % SUMMED_SHAPES];
-    for (int kind = REALS; kind < NUMBER_KINDS; kind++) {
+    for (int turn = 0; turn < 2 * NUMBER_KINDS; turn++) {
+        const int kind = turn / 2;
         if (is_left_out(kind, _i % NUMBER_KINDS)) continue;
         test_random random = test_seed((uint64_t)(_i % SUMMED_SHAPES + 1));
-        subject s = make_subject(host, &random, shape->nodes, shape->degree, shape->groups, shape->kind, SP_F32,
-                                 TEST_POSITIVE);
+        subject s = make_subject(host, &random, shape->nodes, shape->degree, shape->groups, shape->kind,
+                                 turn % 2 ? SP_F64 : SP_F32, TEST_POSITIVE);
         const size_t used = strlen(s.name);
         draw_numbers(&random, (number_kind)kind, &s.g);
         snprintf(s.name + used, sizeof s.name - used, ", numbers %d", kind);
@@ -564,7 +567,7 @@ static const test_entry tests[] = {
     CASE("shapes", 120),
     TURNS_ON_DEVICES(shapes_give_what_the_definition_says, SHAPES),
     CASE("sums", 120),
-    TURNS_ON_DEVICES(sums_of_f32_have_the_bits_of_sums_in_order, SUMMED_SHAPES),
+    TURNS_ON_DEVICES(sums_have_the_bits_of_sums_in_order, SUMMED_SHAPES),
     CASE("engines", 120),
     ON_DEVICES(values_do_not_depend_on_threads),
     ON_DEVICES(a_small_graph_gives_what_it_does_by_hand),

@@ -22,6 +22,7 @@ static __device__ __forceinline__ void list_wide(const contract_job<V> &job, int
                                       : (int)atomicAdd(&totals->wide_short, 1u);
     const unsigned parts = parts_of(job, entries);
     const unsigned long long first = atomicAdd(&totals->parts, (unsigned long long)parts);
+    atomicAdd(&totals->wide_stage, (unsigned long long)entries);
     job.list[job.lists[WIDE_ROWS] + to] = p;
     job.cells_of[to] = (int64_t)atomicAdd(&totals->wide_entries, (unsigned long long)cells_in(job, entries));
     for (unsigned part = 0; part < parts; part++) job.parts[first + part] = make_uint2((unsigned)to, part);
@@ -35,10 +36,10 @@ static __device__ __forceinline__ int class_of(const class_limits &limits, int64
            : entries <= 32            ? TO_32
            : entries <= LEAST_SORTED  ? TO_64
            : entries <= limits.sorted ? TO_64 + 26 - __clz((int)entries - 1)
-           : entries <= RANKED_THREADS * RANKED_ITEMS ? TO_2048
-           : entries <= limits.longer                 ? TO_4096
-           : entries <= limits.longest                ? TO_8192
-                                                      : WIDE_ROWS;
+           : entries <= limits.ranked  ? TO_2048
+           : entries <= limits.longer  ? TO_4096
+           : entries <= limits.longest ? TO_8192
+                                       : WIDE_ROWS;
 }
 
 /* Notes what of all comes before a group, and what it has; returns where its entries begin in the stage. */

@@ -16,8 +16,9 @@
  *     lie in registers and cells in shared memory. Sums of f32 are summed.cuh's, which writes columns that occur once
  *     without atomics, all else ranked.cuh's. A class for each size keeps several blocks on a multiprocessor;
  *   - WIDE_ROWS, which have more: sums of f32 are formed by a block in shared memory (near.cuh) or, where there are few
- *     columns or above 196,608 entries, by a block every 8,192 (parted.cuh), since one row may have most of G; all else
- *     by a block a row, whose cells lie in global memory (ranked.cuh).
+ *     columns or above 196,608 entries, by a block every 8,192 (parted.cuh), since one row may have most of G. All else
+ *     is sorted by radix (ordered.cu), or where memory is short formed by a block a row, whose cells lie in global
+ *     memory (ranked.cuh).
  * rows.cu says which of them there are and launches them; integers.cuh has numbers as integers; run.cuh what a call has
  * on the device; nodes.cu, classes.cu and result.cu are its other phases; patterns.cu makes products of patterns of the
  * same phases; tiles.cuh deals out entries to warps.
@@ -29,7 +30,8 @@
  * for later. In longer rows threads add in any order, as integers: f64 sums of numbers that are multiples of some 2^l
  * are exact, whatever the order, while they stay below 2^(l + 53). Cells that reach that are summed again in order, as
  * are rows whose numbers span too much, once the nodes have been ordered. The largest, the smallest, the first and the
- * number do not depend on the order. Values are therefore the CPU's.
+ * number do not depend on the order. Sorted entries are added as they follow each other. Values are therefore the
+ * CPU's.
  *
  * Bytes an entry of G, with f32 values: 8 of G and 4 of a label (from the second-level cache) read; the stage
  * written and read, C written, 8 each: 32 and the label, for wide rows 48 and the label. 56 a node to find its place,
@@ -76,12 +78,19 @@ template <typename V> void keep_counts(contract_run<V> *run, int64_t *peak)
     run->counts.data = NULL;
 }
 
+/* The longest row that is none of the wide ones. */
+static int64_t longest_of(const class_limits &limits)
+{
+    return max(max(limits.sorted, limits.ranked), max(limits.longer, limits.longest));
+}
+
 /* Where the rows of each class are listed: there is room for as many as there are, or as entries suffice for. */
 template <typename V> static int64_t place_lists(contract_run<V> *run)
 {
-    const int64_t ranked = RANKED_THREADS * RANKED_ITEMS, longer = max(ranked, (int64_t)run->limits.longer);
-    const int64_t above[ROW_CLASSES] = {0,   0,   8,   16,  32, 64, 128, 256, 512, run->limits.sorted, ranked,
-                                    longer, max(longer, (int64_t)run->limits.longest)};
+    const class_limits &limits = run->limits;
+    const int64_t ranked = max(limits.sorted, limits.ranked), longer = max(ranked, (int64_t)limits.longer);
+    const int64_t above[ROW_CLASSES] = {0,   0,   8,   16,  32, 64, 128, 256, 512, limits.sorted, ranked,
+                                    longer, longest_of(limits)};
     const auto most = [&](int64_t entries) { return min(run->job.groups, run->entries / (entries + 1)); };
     int64_t room = most(2 * PART);
     for (int c = WIDE_ROWS; c > NO_ENTRIES; c--) {
@@ -146,7 +155,7 @@ sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, 
     CHECK(arrays->add(context, listed, &job->inexact));
     CHECK(arrays->add(context, groups / LENGTHS + 1, &run->sums_of_lengths));
     CHECK(arrays->add(context, entries / CHUNK + 1, &run->rows_of_chunks));
-    CHECK(arrays->add(context, job->lists[WIDE_ROWS] + entries / (RANKED_THREADS * RANKED_ITEMS) + 1, &job->cells_of));
+    CHECK(arrays->add(context, job->lists[WIDE_ROWS] + entries / (longest_of(run->limits) + 1) + 1, &job->cells_of));
     CHECK(arrays->add(context, 2 * (entries / PART) + 1, &job->parts));
     CHECK(arrays->add(context, entries, &job->cols));
     CHECK(arrays->add(context, entries, &job->values));

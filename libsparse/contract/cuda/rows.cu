@@ -1,9 +1,10 @@
 /* The rows of a contraction by class: which kernel combines which rows, and how long they may be. The head of
  * contract.cu says which file has which. */
+#include "base/ablation.h"
 #include "base/search.h"
 #include "contract/cuda/near.cuh"
 #include "contract/cuda/sorted.cuh"
-#include "contract/cuda/tiles.cuh"
+#include "contract/cuda/wide.cuh"
 
 /* Where bits for all columns take more than FEW_WORDS, most of them would be cleared and counted for nothing: summed
  * rows have coarse ones then, and those of 1,024 entries are sorted. */
@@ -15,57 +16,7 @@ static_assert(LEAST_WORDS * 32 >= LONGER_THREADS * LONGEST_ITEMS, "bits where no
  * launches that wait for each other, have the last of the side streams, whose blocks come before others'. */
 enum { CLASS_STREAMS = 2, WIDE_ROW_STREAM = SIDE_STREAMS - 1 };
 
-/* ---- device: wide rows to the stage --------------------------------------------------------------------- */
-
-/* The entries of wide rows, columns replaced by labels, to the stage. Wide rows are longer than what a warp takes: it
- * begins or ends in one, if it sees any. */
-template <typename V>
-static __global__ void __launch_bounds__(GATHER_THREADS, 4) gather_wide(contract_job<V> job)
-{
-    __shared__ item_tile tiles[GATHER_THREADS / 32];
-    item_tile &tile = tiles[threadIdx.x / 32];
-    unsigned long long kept = 0;
-    int32_t p = 0;
-    const auto take = [&](int64_t k, int64_t *source) { *source = node_source(job, k, 0); };
-    const auto copy = [&](int64_t base, int64_t end) {
-        const int lane = threadIdx.x & 31;
-        int slot[TILE / 32];
-        int32_t col[TILE / 32];
-        V value[TILE / 32];
-        slots_of(tile, slot);
-#pragma unroll
-        for (int u = 0; u < TILE / 32; u++) {
-            const int at = 32 * u + lane;
-            col[u] = EMPTY;
-            if (base + at >= end) continue;
-            const int64_t source = tile.source[slot[u]] + at;
-            col[u] = __ldcs(job.g.cols + source);
-            if (job.g.values) value[u] = __ldcs(job.g.values + source);
-        }
-#pragma unroll
-        for (int u = 0; u < TILE / 32; u++)
-            if (col[u] != EMPTY) col[u] = column_of(job, p, col[u]);
-#pragma unroll
-        for (int u = 0; u < TILE / 32; u++) {
-            const int64_t at = base + 32 * u + lane;
-            if (at >= end) continue;
-            kept += col[u] != EMPTY;
-            job.cols[at] = col[u];
-            if (job.g.values) job.values[at] = value[u];
-        }
-    };
-    deal_entries(__ldg(job.starts + job.nodes), [&](int64_t begin, int64_t stop) {
-        const int64_t first = last_start(job.starts, job.nodes, begin);
-        const int32_t last_row = (int32_t)job.keys[last_start(job.starts, job.nodes, stop - 1)];
-        p = (int32_t)job.keys[first];
-        if (job.classes[p] == WIDE_ROWS)
-            copy_tiles(tile, job.starts, job.nodes, begin, min(stop, job.ranges[p].end), first, take, copy);
-        if (p == last_row || job.classes[last_row] != WIDE_ROWS) return;
-        p = last_row;
-        copy_tiles(tile, job.starts, job.nodes, job.ranges[p].begin, stop, job.firsts[p], take, copy);
-    });
-    add_entries(job.totals, kept);
-}
+/* ---- device -------------------------------------------------------------------------------------------- */
 
 /* The row of C of each node, where only their first nodes are known: the last that begins with it or before it. */
 template <typename V> static __global__ void key_sources(contract_job<V> job)
@@ -121,8 +72,13 @@ template <typename V> void size_tables(contract_run<V> *run)
     summed_words few;
     run->few_words = words <= FEW_WORDS && is_summed(run, MOST_SORTED_OF_MANY, &few);
     run->limits.sorted = words > MANY_WORDS || run->few_words ? MOST_SORTED_OF_MANY : MOST_SORTED;
+    run->limits.ranked = RANKED_THREADS * RANKED_ITEMS;
     run->limits.longer = ranked_bytes(run->longer_words, longer, mean) <= limit ? longer : 0;
     run->limits.longest = ranked_bytes(run->longer_words, longest, mean) <= limit ? longest : 0;
+    if (std::is_same_v<V, double> && left_out("contract-ranked")) {
+        run->few_words = false;
+        run->limits = {MOST_SORTED_OF_MANY, 0, 0, 0};
+    }
     if (run->job.columns > NEAR_COLUMNS && near_of(run).cells) run->job.near = ROW_ENTRIES;
 }
 
@@ -225,7 +181,8 @@ static sp_status launch_parts(contract_run<V> *run, const contract_totals *total
                   stream, run->parted);
 }
 
-/* Wide rows, in parts, or a block each; `again` those that were inexact, a block each. */
+/* Wide rows, in parts, or sorted, or where memory is short a block each; `again` those that were inexact, a block
+ * each. */
 template <typename V>
 static sp_status launch_wide(contract_run<V> *run, const contract_totals *totals, bool again, cudaStream_t stream)
 {
@@ -237,7 +194,8 @@ static sp_status launch_wide(contract_run<V> *run, const contract_totals *totals
         key_sources<<<blocks_of(run->job.nodes, 256), 256, 0, stream>>>(run->job);
         CUDA_CHECK(cudaGetLastError());
     }
-    CHECK(launch(run, gather_wide<V>, GATHER_THREADS, 0, work, stream));
+    if (run->ordered.fit && !again) return launch_ordered(run, stream);
+    CHECK(launch(run, gather_wide<V, stage_sink<V>>, GATHER_THREADS, 0, work, stream, stage_sink<V>()));
     const unsigned count = again ? totals->inexact[WIDE_ROWS] : totals->members[WIDE_ROWS];
     return launch_ranked<WIDE_ROW_THREADS, 0>(run, WIDE_ROWS, count, run->longer_words, again, stream);
 }
@@ -290,10 +248,12 @@ template <typename V> static sp_status open_wide(contract_run<V> *run, const con
     const unsigned rows = totals->members[WIDE_ROWS];
     const bool mean = job->operation.combine == SP_COMBINE_MEAN;
     int64_t words;
+    const bool near = job->near && totals->parts == 0, parted = !near && is_parted(run, rows, &words);
+    run->parts = near || parted;
+    if (!run->parts) CHECK(open_ordered(run, totals));
+    if (run->ordered.fit) return SP_OK;
     CHECK(cells->add(context, entries, &job->cells));
-    run->parts = job->near && totals->parts == 0;
-    if (!run->parts && is_parted(run, rows, &words)) {
-        run->parts = true;
+    if (parted) {
         run->parted.words = words;
         CHECK(cells->add(context, rows * words, &run->parted.bits));
         CHECK(cells->add(context, rows, &run->parted.spans));

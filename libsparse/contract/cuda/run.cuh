@@ -16,7 +16,7 @@ enum { LENGTHS = 1024, CHUNK = 512 }; /* of C's rows that a block adds up; cells
 
 /* Largest rows of the classes, by what the device's shared memory holds. */
 struct class_limits {
-    int sorted, longer, longest; /* 0: none */
+    int sorted, ranked, longer, longest; /* 0: none */
 };
 
 /* What the host waits for, in its memory: counts once rows have classes, and once they are combined. */
@@ -46,6 +46,20 @@ struct parted_rows {
     uint32_t *counts;         /* of entries, where sums may be late */
     struct parted_span *spans;
     int64_t words;
+};
+
+/* Wide rows whose entries are sorted by row and column (ordered.cu). */
+template <typename V> struct ordered_rows {
+    bool fit; /* there is the memory for it; else they are ranked_rows' */
+    int64_t entries;
+    int bits, key_bits;  /* of a column; of row and column */
+    char *keys[2];       /* before and after a pass of the sort */
+    V *values[2];
+    int64_t *before;     /* entries before each row, as listed */
+    uint32_t *number;    /* cells up to an entry */
+    uint32_t *first;     /* entry of each cell */
+    char *scratch;
+    size_t scratch_bytes;
 };
 
 /* Arrays that share one block of device memory: asking for a block takes the host a microsecond or two, and giving it
@@ -113,6 +127,7 @@ template <typename V> struct contract_run {
     double grouped;            /* when the host knew the classes */
     bool parts;                /* wide rows are near ones or parted */
     parted_rows parted;
+    ordered_rows<V> ordered; /* if not */
 };
 
 static inline cudaStream_t stream_of(sp_context *context) { return cuda_state_of(context)->stream; }
@@ -212,6 +227,10 @@ template <typename V> bool takes_any_order(const contract_run<V> *run, const con
 template <typename V>
 sp_status combine_rows(contract_run<V> *run, const contract_totals *totals, sp_csr *result);
 template <typename V> sp_status combine_again(contract_run<V> *run, const contract_totals *totals);
+
+/* Room to sort the entries of wide rows, if there is the memory; combines those rows (ordered.cu). */
+template <typename V> sp_status open_ordered(contract_run<V> *run, const contract_totals *totals);
+template <typename V> sp_status launch_ordered(contract_run<V> *run, cudaStream_t stream);
 
 /* Asks for C's arrays ahead; brings the rows from the stage to C (result.cu). */
 template <typename V> sp_status reserve_result(contract_run<V> *run, sp_csr *c);
