@@ -207,6 +207,9 @@ static inline size_t io_name_length(const io_names *names, int64_t i)
 typedef struct io_output io_output;
 
 sp_status io_output_open(sp_context *context, const char *path, io_output **output);
+/* Before the first byte is written: the output is compressed by gzip. The same content gives the same bytes. After a
+ * failure the output must be discarded. */
+sp_status io_output_compress(io_output *output);
 /* Write calls return no error. The first error is kept, and io_output_commit returns it. */
 void io_output_bytes(io_output *output, const void *bytes, size_t count);
 void io_output_string(io_output *output, const char *string);

@@ -70,7 +70,7 @@ static const option_row rows[] = {
     {"GRAPH", .help = "Matrix Market, label pairs, mcl matrix, STRING, METIS ...; .gz .zst; - is stdin",
      .kind = OPTION_OPERAND},
     {"LABELS", .help = "LABEL a line, or NODE LABEL a line, or clusters as mcl writes them", .kind = OPTION_OPERAND},
-    {"-o", "FILE", "where to write; - is stdout", OPTION_TEXT, AT(out)},
+    {"-o", "FILE", "where to write, compressed if the name ends in .gz; - is stdout", OPTION_TEXT, AT(out)},
     {"--from", "FORMAT", "abc sif etc mcl mtx string blast metis bin [by content or ending, else abc]", OPTION_OWN,
      .then = parse_from},
     {"--to", "FORMAT", "mtx abc tsv mcl metis bin [by the ending of OUT]", OPTION_OWN, .then = parse_to},
@@ -143,10 +143,14 @@ static bool find_output_format(contract_options *o)
         io_format format;
     } endings[] = {{".mtx", IO_MTX}, {".abc", IO_ABC}, {".tsv", IO_TSV}, {".mci", IO_NATIVE}, {".mcl", IO_NATIVE},
                    {".metis", IO_METIS}, {".graph", IO_METIS}, {".bin", IO_CSR}, {".csr", IO_CSR}};
-    for (size_t i = 0; o->to == IO_AUTO && i < sizeof endings / sizeof *endings; i++)
-        if (ends_with(o->out, endings[i].ending)) o->to = endings[i].format;
-    if (ends_with(o->out, ".gz") || ends_with(o->out, ".zst"))
-        return mistake("outputs are not compressed: pipe -o - to gzip or zstd (got \"%.40s\")", o->out);
+    char packed[16];
+    for (size_t i = 0; o->to == IO_AUTO && i < sizeof endings / sizeof *endings; i++) {
+        snprintf(packed, sizeof packed, "%s.gz", endings[i].ending);
+        if (ends_with(o->out, endings[i].ending) || ends_with(o->out, packed)) o->to = endings[i].format;
+    }
+    if (ends_with(o->out, ".zst"))
+        return mistake("outputs are compressed by gzip only: end the name in .gz, or pipe -o - to zstd (got "
+                       "\"%.40s\")", o->out);
     return o->to != IO_AUTO ||
            mistake("the name \"%.40s\" does not tell the format of the output: give --to", o->out);
 }

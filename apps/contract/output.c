@@ -10,10 +10,13 @@ enum { MAX_OUTPUTS = MAX_LEVELS + 7 };
 
 /* ---- where ---------------------------------------------------------------------------------------------- */
 
-/* Names beside the output. */
+/* Names beside the output. What belongs to a compressed graph is compressed, too: OUT.gz has OUT.tab.gz. */
 static sp_status beside(const contract_job *job, const char *ending, char path[MAX_PATH])
 {
-    if (snprintf(path, MAX_PATH, "%s%s", job->options->out, ending) < MAX_PATH) return SP_OK;
+    const char *out = job->options->out, *packed = ends_with(out, ".gz") ? ".gz" : "";
+    const int stem = (int)(strlen(out) - strlen(packed));
+    if (strlen(out) < MAX_PATH && snprintf(path, MAX_PATH, "%.*s%s%s", stem, out, ending, packed) < MAX_PATH)
+        return SP_OK;
     return sp_fail(job->host, SP_ERROR_ARGUMENT, "the name of an output is too long");
 }
 
@@ -279,8 +282,9 @@ typedef struct output_set {
 static sp_status open_next(contract_job *job, output_set *all, const char *path, io_output **out)
 {
     sp_status status = io_output_open(job->host, path, out);
-    if (status == SP_OK) all->open[all->count++] = *out;
-    return status;
+    if (status != SP_OK) return status;
+    all->open[all->count++] = *out;
+    return ends_with(path, ".gz") ? io_output_compress(*out) : SP_OK;
 }
 
 /* Writes everything but does not let it appear. */

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "io.h"
+#include "bytes/deflate.h"
 
 enum { BUFFER_BYTES = 1 << 16, MOST_OUTPUTS = 64, START_BYTES = 1 << 23 };
 enum { SUFFIX_BYTES = 16 }; /* room for .tmp.XXXXXXXX */
@@ -31,6 +31,7 @@ struct io_output {
     int slot;  /* in `temporaries`; -1: written directly */
     int error; /* errno of the first failure, or NAME_LOST */
     off_t written, started; /* bytes of the temporary file, and those that are on their way to the disk */
+    io_deflate *deflate; /* compresses what leaves the buffer; NULL: nothing does */
     size_t used;
     char shown[256];       /* what the user called it */
     char target[PATH_MAX]; /* symbolic links followed */
@@ -342,6 +343,7 @@ sp_status io_output_open(sp_context *context, const char *path, io_output **outp
     made->error = 0;
     made->settled = false;
     made->written = made->started = 0;
+    made->deflate = NULL;
     made->used = 0;
     snprintf(made->shown, sizeof made->shown, "%s", kind == TARGET_STANDARD ? "(standard output)" : path);
     if (kind == TARGET_STANDARD) {
@@ -359,6 +361,8 @@ sp_status io_output_open(sp_context *context, const char *path, io_output **outp
     *output = made;
     return SP_OK;
 }
+
+sp_status io_output_compress(io_output *output) { return io_deflate_open(output->context, &output->deflate); }
 
 /* ---- writing -------------------------------------------------------------------------------------------- */
 
@@ -391,18 +395,28 @@ static void write_all(io_output *output, const char *bytes, size_t count)
     start_disk(output);
 }
 
-static void flush(io_output *output)
+static void write_compressed(void *output, const char *bytes, size_t count) { write_all(output, bytes, count); }
+
+/* Bytes that leave the buffer, or do not go through it. */
+static void pass_on(io_output *output, const char *bytes, size_t count, bool last)
 {
-    write_all(output, output->buffer, output->used);
+    if (output->error) return;
+    if (output->deflate) io_deflate_bytes(output->deflate, bytes, count, last, write_compressed, output);
+    else write_all(output, bytes, count);
+}
+
+static void flush(io_output *output, bool last)
+{
+    pass_on(output, output->buffer, output->used, last);
     output->used = 0;
 }
 
 void io_output_bytes(io_output *output, const void *bytes, size_t count)
 {
     if (count == 0) return; /* `bytes` may be NULL */
-    if (count > BUFFER_BYTES - output->used) flush(output);
+    if (count > BUFFER_BYTES - output->used) flush(output, false);
     if (count > BUFFER_BYTES) {
-        write_all(output, bytes, count);
+        pass_on(output, bytes, count, false);
         return;
     }
     memcpy(output->buffer + output->used, bytes, count);
@@ -411,23 +425,37 @@ void io_output_bytes(io_output *output, const void *bytes, size_t count)
 
 void io_output_string(io_output *output, const char *string) { io_output_bytes(output, string, strlen(string)); }
 
+/* Text that is longer than the buffer. */
+static void put_long(io_output *output, size_t length, const char *format, va_list arguments)
+{
+    char *text;
+    if (sp_alloc(output->context, (int64_t)length + 1, 1, (void **)&text) != SP_OK) {
+        if (!output->error) output->error = ENOMEM;
+        return;
+    }
+    vsnprintf(text, length + 1, format, arguments);
+    io_output_bytes(output, text, length);
+    sp_free(output->context, text);
+}
+
 void io_output_format(io_output *output, const char *format, ...)
 {
     va_list arguments;
+    int length = 0;
     for (int attempt = 0; attempt < 2; attempt++) {
         size_t room = BUFFER_BYTES - output->used;
         va_start(arguments, format);
-        int length = vsnprintf(output->buffer + output->used, room, format, arguments);
+        length = vsnprintf(output->buffer + output->used, room, format, arguments);
         va_end(arguments);
         if (length >= 0 && (size_t)length < room) {
             output->used += (size_t)length;
             return;
         }
-        flush(output);
+        flush(output, false);
     }
-    /* Longer than the buffer: written through a stream of its own. */
     va_start(arguments, format);
-    if (!output->error && vdprintf(output->file, format, arguments) < 0) output->error = errno ? errno : EIO;
+    if (length >= 0) put_long(output, (size_t)length, format, arguments);
+    else if (!output->error) output->error = errno ? errno : EIO;
     va_end(arguments);
 }
 
@@ -477,7 +505,7 @@ static sp_status failure(const io_output *output, bool temporary)
 sp_status io_output_settle(io_output *output)
 {
     const bool temporary = output->slot >= 0;
-    flush(output);
+    if (!output->settled) flush(output, true);
     if (!output->error && temporary && !output->settled) output->error = sync_file(output->file);
     output->settled = true;
     return output->error ? failure(output, temporary) : SP_OK;
@@ -505,6 +533,12 @@ static int publish(io_output *output)
     return 0;
 }
 
+static void release(io_output *output)
+{
+    io_deflate_close(output->context, output->deflate);
+    sp_free(output->context, output);
+}
+
 sp_status io_output_commit(io_output *output)
 {
     const bool temporary = output->slot >= 0;
@@ -514,7 +548,7 @@ sp_status io_output_commit(io_output *output)
     if (output->close_file && close(output->file) != 0 && !temporary && !output->error) output->error = errno;
     if (output->error) status = failure(output, temporary);
     else if (!temporary && output->written > 0) atomic_fetch_sub(&begun, 1);
-    sp_free(output->context, output);
+    release(output);
     return status;
 }
 
@@ -536,7 +570,7 @@ void io_output_discard(io_output *output)
     if (!output) return;
     drop_temporary(output);
     if (output->close_file) close(output->file);
-    sp_free(output->context, output);
+    release(output);
 }
 
 void io_output_unlink_all(void)

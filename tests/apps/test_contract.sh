@@ -575,8 +575,7 @@ for wrong in '' '-o' '--foo' '--to xyz' '--to string' '--from xyz' '--combine me
     ok "usage error: $wrong" fails 2 '; see contract --help$' g.abc pairs ${wrong:+-o X --to abc} $wrong
 done
 ok 'no format' fails 2 'give --to' g.abc pairs -o X
-ok 'a compressed output' fails 2 'outputs are not compressed.*"X.mtx.gz"' g.abc pairs -o X.mtx.gz
-ok 'named as one' fails 2 'outputs are not compressed' g.abc pairs -o X.mtx.zst --to mtx
+ok 'an output named as one of zstd' fails 2 'compressed by gzip only.*"X.mtx.zst"' g.abc pairs -o X.mtx.zst --to mtx
 hits_as_pairs() {
     printf "a\\tb\\t$blast\\t50\\nc\\td\\t$blast\\t7\\n" >hits.m8
     status 0 hits.m8 pairs -o X.abc && grep -q 'hits.m8: a BLAST table, .*--from blast' run.err &&

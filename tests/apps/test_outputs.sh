@@ -268,6 +268,7 @@ if ${CC:-cc} -shared -fPIC -o fail_call.so "$root/tests/preload/fail_call.c" -ld
     use contract
     ok 'every call fails: contract' every_call 'q.mtx q.mtx.tab nodes r.json' \
         g.abc pairs --threads 1 -o t/q.mtx --names --node-output t/nodes --report t/r.json
+    ok 'every call fails: contract, compressed' every_call 'q.mtx.gz q.mtx.tab.gz' g.abc pairs -o t/q.mtx.gz --names
     ok 'every call fails: a hierarchy' every_call 'q.mtx q.mtx.level1.map' \
         g.abc --threads 1 --repeat matching --levels 1 -o t/q.mtx
     use gnn

@@ -66,6 +66,63 @@ CONTEXT_TEST(output_longer_than_its_buffer_is_complete, 0, 1)
     free(text);
 }
 
+/* Writes `count` bytes of text and a long format, compressed. */
+static void write_compressed(sp_context *context, const char *path, const char *text, size_t count)
+{
+    io_output *output = open_output(context, path);
+    ck_ok(context, io_output_compress(output));
+    io_output_bytes(output, text, count);
+    io_output_format(output, "%s", text);
+    ck_assert_int_eq(access(path, F_OK), -1);
+    ck_ok(context, io_output_settle(output));
+    ck_ok(context, io_output_commit(output));
+}
+
+static void expect_same_bytes(const char *one, const char *two)
+{
+    FILE *a = fopen(one, "rb"), *b = fopen(two, "rb");
+    int byte;
+    do ck_assert_int_eq(byte = fgetc(a), fgetc(b));
+    while (byte != EOF);
+    fclose(a);
+    fclose(b);
+}
+
+CONTEXT_TEST(compressed_output_is_complete_and_the_same_in_each_run, 0, 1)
+{
+    const size_t lengths[] = {0, 1, 70000, 3000000};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        const size_t length = lengths[i];
+        char *text = malloc(length + 1), *back = malloc(2 * length + 1);
+        uint32_t random = 1;
+        for (size_t k = 0; k < length; k++) text[k] = (char)('a' + ((random = random * 1664525 + 1013904223) >> 24) % 26);
+        text[length] = '\0';
+        write_compressed(context, path_of("one"), text, length);
+        sleep(length == 1); /* a time in the header would differ */
+        write_compressed(context, path_of("two"), text, length);
+        gzFile file = gzopen(path_of("one"), "rb");
+        ck_assert_int_eq(gzread(file, back, (unsigned)(2 * length + 1)), (int)(2 * length));
+        ck_assert_int_eq(gzdirect(file), 0);
+        gzclose(file);
+        ck_assert_int_eq(memcmp(back, text, length), 0);
+        ck_assert_int_eq(memcmp(back + length, text, length), 0);
+        expect_same_bytes(path_of("one"), path_of("two"));
+        ck_assert_int_eq(unlink(path_of("one")), 0);
+        ck_assert_int_eq(unlink(path_of("two")), 0);
+        free(text);
+        free(back);
+    }
+}
+
+CONTEXT_TEST(a_compressed_output_that_is_discarded_leaves_nothing, 0, 1)
+{
+    io_output *output = open_output(context, path_of("out"));
+    ck_ok(context, io_output_compress(output));
+    io_output_string(output, "never");
+    io_output_discard(output);
+    ck_assert_int_eq(files_in_folder(), 0);
+}
+
 CONTEXT_TEST(output_in_shared_memory_replaces_a_longer_file, 0, 1)
 {
     char path[64];
@@ -323,6 +380,8 @@ const test_entry output_tests[] = {
     CASE_WITH("files", 120, make_folder, remove_folder),
     ONCE(output_appears_at_commit_and_not_before),
     ONCE(output_longer_than_its_buffer_is_complete),
+    ONCE(compressed_output_is_complete_and_the_same_in_each_run),
+    ONCE(a_compressed_output_that_is_discarded_leaves_nothing),
     ONCE(output_in_shared_memory_replaces_a_longer_file),
     ONCE(outputs_that_cannot_be_are_refused_before_the_work),
     ONCE(write_errors_are_reported_at_commit),

@@ -1,0 +1,67 @@
+#!/bin/bash
+# What contract reads from other programs and writes for them: compressed outputs.
+#   CONTRACT  the tool [$BUILD/bin/contract]
+cd "$(dirname "$0")/../.." || exit 1
+tool=$(realpath "${CONTRACT:-${BUILD:-build}/bin/contract}") || exit 1
+. tests/support/cli.sh
+
+fails() { # fails STATUS PATTERN ARGUMENTS...: one line on stderr, nothing on stdout, no output X
+    local expected=$1 pattern=$2
+    shift 2
+    rm -f X
+    status "$expected" "$@" && [ ! -s run.out ] && [ ! -e X ] && no_leftovers && [ "$(wc -l <run.err)" -eq 1 ] &&
+        grep -qE -- "^contract: .*$pattern" run.err || { cat run.err; return 1; }
+}
+makes() { # makes LINES ARGUMENTS...: what is written, lines joined by bars, tabs replaced by blanks
+    local lines=$1
+    shift
+    status 0 "$@" -o - && [ "$(grep -v '^%%' run.out | tr '\n\t' '| ')" = "$lines" ] && [ "$(wc -l <run.err)" -eq 1 ] ||
+        { cat run.out run.err; return 1; }
+}
+
+# A square of two pairs.
+printf 'a b 1\nb c 2\nc d 4\nd a 8\n' >g.abc
+printf 'a x\nb y\nc y\nd z\n' >pairs
+
+# ---- compressed outputs ---------------------------------------------------------------------------------
+
+if command -v gzip >/dev/null; then
+    packed() { # the same files as without .gz, compressed
+        local file
+        status 0 g.abc pairs -o p.mtx --names --node-output p.tsv --report p.json &&
+            status 0 g.abc pairs -o p.mtx.gz --names --node-output p.tsv.gz --report p.json.gz &&
+            [ ! -e p.mtx.gz.tab ] && no_leftovers && gzip -t p.json.gz || return 1
+        for file in p.mtx p.mtx.tab p.tsv; do [ -s $file ] && gzip -dc $file.gz | cmp - $file || return 1; done
+    }
+    ok 'a name that ends in .gz compresses the graph, its names, figures and the report' packed
+    packed_hierarchy() {
+        local file
+        status 0 g.abc -o h.abc --repeat matching --levels 1 && status 0 g.abc -o h.abc.gz --repeat matching --levels 1 ||
+            return 1
+        for file in h.abc h.abc.total.map h.abc.level1.map; do gzip -dc $file.gz | cmp - $file || return 1; done
+    }
+    ok 'and the maps of a hierarchy' packed_hierarchy
+    read_back() {
+        status 0 g.abc pairs -o p.bin.gz && makes 'x y 1|x z 8|y y 4|y z 4|' p.bin.gz same --to abc
+    }
+    printf 'x x\ny y\nz z\n' >same
+    ok 'a compressed output is read back' read_back
+    same_bytes() {
+        cp p.mtx.gz first.gz && sleep 1 && status 0 g.abc pairs -o p.mtx.gz --names && cmp first.gz p.mtx.gz
+    }
+    ok 'a compressed output has the same bytes in each run' same_bytes
+    through_a_pipe() {
+        mkfifo pipe.gz && { gzip -dc <pipe.gz >piped & } && status 0 g.abc pairs -o pipe.gz --to mtx && wait $! &&
+            cmp piped p.mtx
+    }
+    ok 'a pipe whose name ends in .gz gets compressed bytes' through_a_pipe
+    ok 'an output that is the input is refused' fails 2 'is an input, too' p.mtx.gz pairs -o p.mtx.gz
+    ok 'an ending within .gz must tell the format' fails 2 'does not tell the format' g.abc pairs -o X.gz
+    if [ -e /dev/full ]; then
+        ln -s /dev/full full.gz
+        ok 'a full disk is reported' fails 1 'No space left' g.abc pairs -o full.gz --to mtx
+    else skip 'no /dev/full'; fi
+else skip 'no gzip'; fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
