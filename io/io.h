@@ -20,8 +20,8 @@
 
 typedef enum io_format {
     IO_AUTO = 0,  /* by content: native matrix, binary matrices, Matrix Market, STRING; METIS by the file's name
-                     (.graph, .metis), or if every line fits its header (unless the name is .abc, .tsv, .csv); anything
-                     else is label triples */
+                     (.graph, .metis), or if every line fits its header (unless the name is .abc, .tsv, .csv); a table by
+                     its heading, or by the name (.csv); anything else is label triples */
     IO_ABC,       /* LABEL LABEL [WEIGHT] a line (tab or blank separated), # comments */
     IO_SIF,       /* LABEL RELATION LABEL... (mcl --sif): arcs from the first label to each of the others */
     IO_ETC,       /* LABEL LABEL... (mcl --etc): arcs from the first label to each of the others */
@@ -32,7 +32,9 @@ typedef enum io_format {
     IO_METIS,     /* METIS graph: NODES EDGES [FORMAT [CONSTRAINTS]], then a line a node: its size, its weights and
                    * its neighbours */
     IO_CSR,       /* our own binary format for fast reloading: compressed rows with a checksum */
-    IO_TSV        /* for writing only: every entry of the matrix as a label triple */
+    IO_TSV,       /* for writing only: every entry of the matrix as a label triple */
+    IO_CSV        /* a table of edges: rows whose fields are separated by commas, semicolons, tabs or blanks, mostly
+                   * below a heading; written with commas */
 } io_format;
 
 /* The name of a format in sentences: "label pairs". */
@@ -255,10 +257,11 @@ bool io_output_account(char *text, size_t size);
 
 /* Options of writing a graph. */
 typedef struct io_write_options {
-    io_format format;      /* IO_MTX, IO_ABC, IO_TSV, IO_NATIVE, IO_METIS or IO_CSR */
-    bool undirected;       /* the matrix is symmetric: IO_MTX and IO_ABC get each edge once, IO_CSR a flag */
-    const io_names *names; /* names of nodes, for IO_ABC, IO_TSV and IO_CSR; NULL, or none: numbers */
-    int64_t first;         /* the number of node 0 in IO_ABC and IO_TSV */
+    io_format format;      /* IO_MTX, IO_ABC, IO_TSV, IO_NATIVE, IO_METIS, IO_CSR or IO_CSV */
+    bool undirected;       /* the matrix is symmetric: IO_MTX, IO_ABC and IO_CSV get each edge once, IO_CSR a
+                              flag */
+    const io_names *names; /* names of nodes, for IO_ABC, IO_TSV, IO_CSV and IO_CSR; NULL, or none: numbers */
+    int64_t first;         /* the number of node 0 in IO_ABC, IO_TSV and IO_CSV */
     int constraints;       /* IO_METIS: number of weights of a node */
     const int64_t *node_weights, *node_sizes; /* IO_METIS, as in io_graph; NULL: none */
     const char *comment;   /* IO_MTX, IO_METIS, IO_NATIVE ("# cline: "): a comment line; NULL: none */

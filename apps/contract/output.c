@@ -140,7 +140,7 @@ sp_status contract_name_groups(contract_job *job)
     find_first(job, first);
     for (int64_t p = 0; p < job->groups; p++) TRY(name_group(job, p, first, &by, &list));
     /* Where some groups have names, those called by numbers are empty: a list of edges does not show them. */
-    const bool edges_alone = (o->to == IO_ABC || o->to == IO_TSV) && !o->node_output;
+    const bool edges_alone = (o->to == IO_ABC || o->to == IO_TSV || o->to == IO_CSV) && !o->node_output;
     const int shown = edges_alone ? by & ~BY_NUMBER : by;
     if ((shown & (shown - 1)) || (shown == BY_NODE && l->s.row_offsets)) TRY(refuse_namesakes(job, &list.names, by));
     job->group_names = list.names;

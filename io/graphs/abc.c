@@ -8,6 +8,25 @@
 #include "graphs/formats.h"
 #include "text/words.h"
 
+/* A line with one field: that may be a table. Lenient reading skips the line. */
+static bool refuse_field(io_slice *slice, const char *line, const char *end, bool tab)
+{
+    if (slice->state->options->lenient) {
+        slice->odd = true;
+        return true;
+    }
+    if (!tab && memchr(line, ',', (size_t)(end - line)))
+        return io_slice_fail(slice, "commas between the fields, where tabs or blanks are expected", line, end,
+                             io_slice_remedy(slice, "give the file a name that ends in .csv (contract: --from csv)",
+                                             "give the file a name that ends in .csv, and no --abc"));
+    return io_slice_fail(slice,
+                         tab ? "one field where two tab-separated labels are expected"
+                             : "one field where two labels are expected, with a tab or blank between them",
+                         line, end,
+                         io_slice_remedy(slice, "write LABEL LABEL [WEIGHT]",
+                                         "write LABEL LABEL [WEIGHT] (--lenient skips such lines)"));
+}
+
 bool io_line_abc(io_slice *slice, char *line, char *line_end)
 {
     const bool lenient = slice->state->options->lenient;
@@ -27,17 +46,7 @@ bool io_line_abc(io_slice *slice, char *line, char *line_end)
         second = io_skip_blanks(first_end, end);
         second_end = io_skip_word(second, end);
     }
-    if (first == first_end || second == second_end) {
-        if (!lenient)
-            return io_slice_fail(slice,
-                                 tab ? "one field where two tab-separated labels are expected"
-                                     : "one field where two labels are expected, with a tab or blank between them",
-                                 line, end,
-                                 io_slice_remedy(slice, "write LABEL LABEL [WEIGHT]",
-                                                 "write LABEL LABEL [WEIGHT] (--lenient skips such lines)"));
-        slice->odd = true;
-        return true;
-    }
+    if (first == first_end || second == second_end) return refuse_field(slice, line, end, tab);
 
     const char *token = io_skip_blanks(second_end, end), *token_end = io_skip_word(token, end);
     double weight;

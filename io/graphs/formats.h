@@ -8,6 +8,7 @@
 
 bool io_line_abc(io_slice *slice, char *line, char *end);
 const char *io_scan_abc(io_slice *slice, const char *line);
+bool io_line_csv(io_slice *slice, char *line, char *end);
 bool io_line_sif(io_slice *slice, char *line, char *end);
 bool io_line_etc(io_slice *slice, char *line, char *end);
 /* Whether the first line of text..end that is not a comment is a hit of a BLAST table. */
@@ -15,7 +16,8 @@ bool io_begins_with_hit(const char *text, const char *end);
 bool io_line_blast(io_slice *slice, char *line, char *end);
 
 /* The format that io_read_graph assumes: the one that the first bytes identify; else IO_METIS if the name has its
- * ending, or if the content fits and the name does not have the ending of a list; else IO_ABC. */
+ * ending, or if the content fits and the name does not have the ending of a list; IO_CSV if its heading shows it, or
+ * the name and its first line; else IO_ABC. */
 sp_status io_detect_format(io_source *source, io_format *format);
 /* Refuses a header that claims too many nodes for a file of `bytes`. Nodes need no line of their own, so a million
  * nodes are always accepted, and eight for each byte. */
@@ -40,6 +42,8 @@ sp_status io_read_string(sp_context *context, io_source *source, const io_read_o
                          size_t reader_block, io_graph *graph);
 sp_status io_read_metis(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
                         io_graph *graph);
+sp_status io_read_csv(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
+                      io_graph *graph);
 enum { IO_CSR_COOKIE = 8 };
 extern const unsigned char io_csr_cookie[IO_CSR_COOKIE]; /* what our binary matrices begin with */
 sp_status io_read_csr(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph);

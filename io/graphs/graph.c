@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "graphs/csv.h"
 #include "graphs/formats.h"
 #include "graphs/metis.h"
 #include "text/words.h"
@@ -18,7 +19,8 @@ const char *io_format_name(io_format format)
                                         [IO_BLAST] = "BLAST hits",
                                         [IO_METIS] = "METIS",
                                         [IO_CSR] = "a binary matrix",
-                                        [IO_TSV] = "label pairs"};
+                                        [IO_TSV] = "label pairs",
+                                        [IO_CSV] = "a table of edges"};
     return names[format];
 }
 
@@ -77,6 +79,15 @@ static bool is_metis(const char *path, const char *bytes, size_t count, bool who
     return io_looks_like_metis(bytes, count, whole);
 }
 
+/* A table of edges by its heading; or by the name of its file, if the first line has a separator. */
+static bool is_table(const char *path, const char *bytes, size_t count)
+{
+    io_csv csv;
+    io_csv_find(bytes, count, &csv);
+    if (ends_with(path, ".csv")) return csv.heading_lines > 0 || csv.separator != ' ';
+    return csv.certain || (csv.heading_lines > 0 && ends_with(path, ".tsv"));
+}
+
 sp_status io_detect_format(io_source *source, io_format *format)
 {
     const char *bytes;
@@ -97,6 +108,8 @@ sp_status io_detect_format(io_source *source, io_format *format)
         *format = IO_NATIVE;
     else if (begins(bytes, end, "protein1 protein2 ") || begins(bytes, end, "protein1\tprotein2\t"))
         *format = IO_STRING;
+    else if (*format == IO_ABC && is_table(io_source_name(source), bytes, count))
+        *format = IO_CSV;
     return SP_OK;
 }
 
@@ -151,6 +164,7 @@ static sp_status read_format(sp_context *context, io_source *source, const io_re
     case IO_SIF: return io_read_lines(context, source, &lists, io_line_sif, reader_block, 0, NULL, graph);
     case IO_ETC: return io_read_lines(context, source, &lists, io_line_etc, reader_block, 0, NULL, graph);
     case IO_BLAST: return io_read_lines(context, source, &state, io_line_blast, reader_block, 0, NULL, graph);
+    case IO_CSV: return io_read_csv(context, source, options, reader_block, graph);
     case IO_STRING: return io_read_string(context, source, options, reader_block, graph);
     case IO_MTX: return io_read_mtx(context, source, options, reader_block, graph);
     case IO_NATIVE: return io_read_native(context, source, options, NULL, graph);

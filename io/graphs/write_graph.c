@@ -106,6 +106,52 @@ static void put_triples(const void *user, int64_t row, int64_t begin, int64_t en
     }
 }
 
+/* A field of a table; quoted where it would be read as something else. */
+static void put_field(io_text *text, const word *w)
+{
+    const char *end = w->bytes + w->length;
+    bool quoted = w->length == 0 || *w->bytes == '#' || *w->bytes == ' ' || end[-1] == ' ';
+    for (const char *at = w->bytes; !quoted && at < end; at++) quoted = memchr(",;\"\t\r", *at, 5) != NULL;
+    if (!quoted) {
+        io_text_bytes(text, w->bytes, w->length);
+        return;
+    }
+    io_text_bytes(text, "\"", 1);
+    for (const char *at = w->bytes; at < end; at++) {
+        if (*at == '"') io_text_bytes(text, "\"", 1);
+        io_text_bytes(text, at, 1);
+    }
+    io_text_bytes(text, "\"", 1);
+}
+
+static void put_table_rows(const void *user, int64_t row, int64_t begin, int64_t end, io_text *text)
+{
+    const graph_text *from = user;
+    const io_write_options *o = from->options;
+    word first, second;
+    name_node(o, row, &first);
+    for (int64_t e = begin; e < end; e++) {
+        const int64_t col = from->matrix->col_indices[e];
+        if (o->undirected && col < row) continue;
+        name_node(o, col, &second);
+        put_field(text, &first);
+        io_text_bytes(text, ",", 1);
+        put_field(text, &second);
+        io_text_bytes(text, ",", 1);
+        char *at = io_text_room(text, 2 * IO_NUMBER);
+        if (!at) return;
+        const size_t length = io_format_value(at, from->matrix, e);
+        at[length] = '\n';
+        text->used += length + 1;
+    }
+}
+
+static sp_status write_table(sp_context *context, io_output *output, graph_text *from)
+{
+    io_output_string(output, "source,target,weight\n");
+    return io_put_rows(context, output, from->matrix, false, put_table_rows, from);
+}
+
 /* Entries on or below the diagonal. */
 static int64_t count_lower(const sp_csr *m, int threads)
 {
@@ -244,6 +290,7 @@ sp_status io_put_graph(sp_context *context, io_output *output, const sp_csr *mat
     case IO_MTX: return write_mtx(context, output, &from);
     case IO_ABC:
     case IO_TSV: return io_put_rows(context, output, matrix, false, put_triples, &from);
+    case IO_CSV: return write_table(context, output, &from);
     case IO_METIS: return write_metis(context, output, &from);
     case IO_NATIVE: return io_put_native_matrix(context, output, matrix, NULL, NULL, 0, options->comment);
     case IO_CSR: io_put_csr(output, matrix, options->undirected, options->names); return SP_OK;

@@ -9,6 +9,7 @@
 #include "text/labels.h"
 #include "text/number.h"
 
+struct io_csv;                            /* see graphs/csv.h */
 typedef struct io_metis io_metis;         /* see graphs/metis.h */
 typedef struct io_triangles io_triangles; /* see graphs/mtx.c */
 
@@ -32,6 +33,7 @@ typedef struct io_format_state {
                          int64_t complete, int64_t before);
     int64_t rows, cols;   /* Matrix Market: bounds of indices */
     int score_column;     /* STRING: 0-based */
+    const struct io_csv *csv; /* tables: their columns */
     bool pattern, integer, skew; /* Matrix Market */
     bool weighted;        /* METIS: neighbours have weights */
     int node_numbers;     /* METIS: sizes and weights before the neighbours */

@@ -123,6 +123,7 @@ bool io_slice_number(io_slice *slice, const char *token, const char *token_end, 
         return io_slice_fail(
             slice, decimal ? "the weight is too large" : "the weight is not a number", token, token_end,
             decimal ? io_most_remedy(slice->values)
+            : slice->state->csv ? "write a decimal number, or leave the column out if it holds no weights"
                     : io_slice_remedy(slice, "write a decimal number; a heading must go, as with tail -n +2",
                                       "write a decimal number; a heading must go, as with tail -n +2 (--lenient "
                                       "reads it as mcl does: labels, weight 1)"));

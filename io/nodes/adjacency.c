@@ -234,7 +234,7 @@ sp_status io_read_adjacency(sp_context *context, const char *path, const io_adja
     if (content == IO_CONTENT_NPZ) status = read_npz(context, path, options, matrix);
     else if (content == IO_CONTENT_NPY)
         status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: an array, not a sparse matrix; save CSR as .npz", path);
-    else if (format == IO_ABC) status = read_edges(context, source, path, options, matrix);
+    else if (format == IO_ABC || format == IO_CSV) status = read_edges(context, source, path, options, matrix);
     else if (format == IO_STRING)
         status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: nodes with names; number them from 0", path);
     else status = read_graph(context, source, format, options, matrix);

@@ -195,7 +195,8 @@ ok 'METIS by its content' says '0 0 1 2 $' mesh.txt -o -
 printf '1 2\n2 3\n' >edges.txt
 ok 'no matrix, before it is read as anything' fails 1 'edges.txt: not a matrix .*give --abc, for BLAST tables --blast bits$' edges.txt -o F -V all
 printf 'a,b,1\n' >commas.csv
-ok 'commas' fails 1 'commas.csv:1: one field .* with a tab or blank between them .*"a,b,1"' commas.csv --abc -o F -V all
+ok 'a table by its ending' partition 'a,b|' commas.csv
+ok 'commas' fails 1 'commas.csv:1: commas between the fields, where tabs or blanks .*"a,b,1".* no --abc' commas.csv --abc -o F -V all
 
 # ---- results -------------------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What contract reads from other programs and writes for them: compressed outputs.
+# What contract reads from other programs and writes for them: compressed outputs, tables of edges.
 #   CONTRACT  the tool [$BUILD/bin/contract]
 cd "$(dirname "$0")/../.." || exit 1
 tool=$(realpath "${CONTRACT:-${BUILD:-build}/bin/contract}") || exit 1
@@ -62,6 +62,37 @@ if command -v gzip >/dev/null; then
         ok 'a full disk is reported' fails 1 'No space left' g.abc pairs -o full.gz --to mtx
     else skip 'no /dev/full'; fi
 else skip 'no gzip'; fi
+
+# ---- tables of edges ------------------------------------------------------------------------------------
+
+table='source,target,weight|x,y,1|x,z,8|y,y,4|y,z,4|'
+printf 'source,target,weight\na,b,1\nb,c,2\nc,d,4\nd,a,8\n' >g.csv
+printf 'Id;Source;Target;Type;Weight\n0;a;b;U;1\n1;b;c;U;2\n2;c;d;U;4\n3;d;a;U;8\n' >columns.txt
+tail -n +2 g.csv >bare.csv
+ok 'a table is written with a heading, each undirected edge once' makes "$table" g.abc pairs --to csv
+ok 'a table is known by its ending' makes "$table" bare.csv pairs --to csv
+ok 'or by its heading' makes "$table" columns.txt pairs --to csv
+ok 'and is named in the closing line' grep -q 'read columns.txt as a table of edges, 4 nodes, 4 edges' run.err
+ok 'a table from standard input' eval 'makes "$table" - pairs --to csv <g.csv'
+ok 'or with --from csv' makes "$table" <(cat bare.csv) pairs --from csv --to csv
+ok 'a directed table' makes 'source,target,weight|x,y,1|y,y,2|y,z,4|z,x,8|' g.csv pairs --to csv --directed
+named_table() { # names with commas and quotes survive
+    printf 'p "x"\t\\a, b\t3\n' >odd.abc && printf '1 p\n' >none
+    status 0 odd.abc none -o odd.csv --unknown drop --unlabelled keep --names &&
+        [ "$(tail -n 1 odd.csv)" = '"p ""x""","\a, b",3' ] || { cat odd.csv; return 1; }
+    status 0 odd.csv none -o odd.tsv --unknown drop --unlabelled keep --names --directed &&
+        printf 'p "x"\t\\a, b\t3\n' | cmp - odd.tsv
+}
+ok 'names with commas and quotes come back' named_table
+cp bare.csv bare.txt
+printf 'a,b\n"c,d\n' >open.csv
+printf 'source,target,type\na,b,directed\n' >type.csv
+printf 'a,b\nc\n' >cut.csv
+ok 'the comma is named' fails 1 'bare.txt:1: commas between the fields.*--from csv' bare.txt pairs -o X --to abc
+ok 'a quote that is left open' fails 1 'open.csv:2: a quote that is not closed' open.csv pairs -o X --to abc
+ok 'a column that holds no weights' fails 1 'type.csv:2: the weight is not a number .got "directed".*leave the column out' \
+    type.csv pairs -o X --to abc
+ok 'a row that is cut' fails 1 'cut.csv:2: a row without a source or without a target .got "c"' cut.csv pairs -o X --to abc
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

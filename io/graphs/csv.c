@@ -1,0 +1,220 @@
+/* Tables of edges, as spreadsheets and data frames write them: a row a line, its fields separated by tabs, commas,
+ * semicolons or blanks, mostly below a heading.
+ *
+ * A heading that names the columns of source and target says where they are; without such names they are the first
+ * two. Fields may be quoted as in RFC 4180, but end on their line. Further columns are ignored.
+ */
+#include <string.h>
+#include <strings.h>
+
+#include "base/try.h"
+#include "graphs/csv.h"
+#include "graphs/formats.h"
+#include "text/table.h"
+#include "text/words.h"
+
+enum { PEEKED = 1 << 16, NO_COLUMN = -1 };
+
+/* ---- fields --------------------------------------------------------------------------------------------- */
+
+typedef struct field {
+    const char *text, *end;
+    bool doubled; /* some of its quotes stand for one, twice */
+} field;
+
+/* Blanks around a field, which are no part of it. */
+static bool is_padding(char c, char separator) { return c != separator && io_is_blank(c); }
+
+/* The place behind the closing quote; NULL if there is none. */
+static const char *take_quoted(const char *at, const char *end, field *f)
+{
+    for (f->text = ++at; at < end; at++) {
+        if (*at != '"') continue;
+        f->end = at;
+        if (at + 1 == end || at[1] != '"') return at + 1;
+        f->doubled = true;
+        at++;
+    }
+    return NULL;
+}
+
+/* Takes the field at *at, which becomes NULL behind the last one. Returns what is wrong with it, or NULL. */
+static const char *take_field(const char **at, const char *end, char separator, field *f)
+{
+    const char *text = *at, *stop;
+    while (text < end && is_padding(*text, separator)) text++;
+    *f = (field){text, end, false};
+    if (text < end && *text == '"') {
+        stop = take_quoted(text, end, f);
+        if (!stop) return "a quote that is not closed on its line";
+        while (stop < end && is_padding(*stop, separator)) stop++;
+        if (stop < end && *stop != separator) return "text behind a closing quote";
+    } else {
+        stop = separator == ' ' ? io_skip_word(text, end) : memchr(text, separator, (size_t)(end - text));
+        if (!stop) stop = end;
+        for (f->end = stop; f->end > text && is_padding(f->end[-1], separator);) f->end--;
+    }
+    if (stop < end) stop++;
+    else stop = NULL;
+    if (stop && separator == ' ') stop = io_skip_blanks(stop, end);
+    *at = stop == end && separator == ' ' ? NULL : stop;
+    return NULL;
+}
+
+/* ---- the heading ---------------------------------------------------------------------------------------- */
+
+static bool is_one_of(const field *f, const char *const *names)
+{
+    const size_t length = (size_t)(f->end - f->text);
+    for (; *names; names++)
+        if (strlen(*names) == length && strncasecmp(*names, f->text, length) == 0) return true;
+    return false;
+}
+
+static bool is_number(const field *f)
+{
+    double number;
+    return f->text < f->end && io_parse_decimal(f->text, f->end, &number) == f->end;
+}
+
+/* Whether it can be the name of a column of weights: not a number, nor what begins like one or stands for none. */
+static bool is_heading(const field *f)
+{
+    static const char *const missing[] = {"na", "n/a", "nan", "null", "none", "inf", "-inf", NULL};
+    double number;
+    return f->text < f->end && io_parse_decimal(f->text, f->end, &number) == f->text && !is_one_of(f, missing);
+}
+
+/* The first line at *at that is neither empty nor a comment; false if it does not end in the text. */
+static bool next_line(const char **at, const char *end, const char **line, const char **line_end, int64_t *lines)
+{
+    while (*at < end) {
+        const char *stop = memchr(*at, '\n', (size_t)(end - *at));
+        if (!stop && end - *at >= PEEKED / 2) return false; /* goes on where we do not see it */
+        *line = *at;
+        *line_end = stop ? stop : end;
+        *at = stop ? stop + 1 : end;
+        ++*lines;
+        if (io_trim_line(line, line_end)) return true;
+    }
+    return false;
+}
+
+/* The columns that a line names; whether it names source and target. */
+static bool find_names(const char *line, const char *end, io_csv *csv)
+{
+    static const char *const sources[] = {"source", "from", "src", "node1", NULL};
+    static const char *const targets[] = {"target", "to", "dst", "node2", NULL};
+    static const char *const weights[] = {"weight", "value", "score", NULL};
+    int source = NO_COLUMN, target = NO_COLUMN, weight = NO_COLUMN, count = 0;
+    bool numbers = false;
+    field f;
+    for (const char *at = line; at; count++) {
+        if (take_field(&at, end, csv->separator, &f)) return false;
+        if (source < 0 && is_one_of(&f, sources)) source = count;
+        else if (target < 0 && is_one_of(&f, targets)) target = count;
+        else if (weight < 0 && is_one_of(&f, weights)) weight = count;
+        numbers = numbers || is_number(&f);
+    }
+    if (source < 0 || target < 0 || numbers) return false;
+    if (weight < 0 && count == 3) weight = 3 - source - target;
+    csv->source = source;
+    csv->target = target;
+    csv->weight = weight;
+    csv->certain = count > 2; /* two words may be an edge */
+    return true;
+}
+
+/* Whether the first line, which does not name source and target, is a heading of the second. */
+static bool heads(const char *line, const char *end, const char *next, const char *next_end, char separator)
+{
+    field a[3] = {{0}}, b[3] = {{0}};
+    int fields = 0;
+    for (int i = 0; i < 3 && line && next; i++, fields++)
+        if (take_field(&line, end, separator, &a[i]) || take_field(&next, next_end, separator, &b[i])) return false;
+    if (fields == 3) return is_heading(&a[2]) && is_number(&b[2]);
+    return fields == 2 && is_heading(&a[0]) && is_heading(&a[1]) && is_number(&b[0]) && is_number(&b[1]);
+}
+
+void io_csv_find(const char *bytes, size_t count, io_csv *csv)
+{
+    const char *at = bytes, *end = bytes + count, *line, *line_end, *next, *next_end;
+    int64_t lines = 0, more = 0;
+    *csv = (io_csv){.separator = ' ', .target = 1, .weight = 2};
+    if (!next_line(&at, end, &line, &line_end, &lines)) return;
+    for (const char *kind = "\t,;"; *kind && csv->separator == ' '; kind++)
+        if (memchr(line, *kind, (size_t)(line_end - line))) csv->separator = *kind;
+    const char *rest = at;
+    if (!find_names(line, line_end, csv) && !(next_line(&rest, end, &next, &next_end, &more) &&
+                                              heads(line, line_end, next, next_end, csv->separator)))
+        return;
+    csv->heading_bytes = at - bytes;
+    csv->heading_lines = lines;
+}
+
+/* ---- rows ----------------------------------------------------------------------------------------------- */
+
+static bool refuse(io_slice *slice, const char *what, const char *text, const char *end, const char *remedy)
+{
+    if (!slice->state->options->lenient) return io_slice_fail(slice, what, text, end, remedy);
+    slice->odd = true;
+    return true;
+}
+
+/* Makes one quote of two, in the line. */
+static void undouble(char *line, field *f)
+{
+    if (!f->doubled) return;
+    char *to = line + (f->text - line), *from = to;
+    const char *end = f->end;
+    while (from < end) {
+        *to++ = *from;
+        from += *from == '"' ? 2 : 1;
+    }
+    f->end = to;
+}
+
+bool io_line_csv(io_slice *slice, char *line, char *line_end)
+{
+    const io_csv *csv = slice->state->csv;
+    const char *at = line, *end = line_end, *wrong;
+    field f, source = {0}, target = {0}, weighs = {0};
+    double weight = 1;
+    bool keep = true;
+    if (!io_trim_line(&at, &end)) return true;
+    if (csv->separator == '\t') at = line; /* the first field may be empty */
+    for (int i = 0; at; i++) {
+        if ((wrong = take_field(&at, end, csv->separator, &f)))
+            return refuse(slice, wrong, f.text, end, "close it, and write a quote within a quoted field twice");
+        if (i == csv->source) source = f;
+        if (i == csv->target) target = f;
+        if (i == csv->weight) weighs = f;
+    }
+    undouble(line, &source);
+    undouble(line, &target);
+    if (source.text == source.end || target.text == target.end)
+        return refuse(slice, "a row without a source or without a target", line, line_end,
+                      csv->separator == ' '
+                          ? "separate the fields by commas, semicolons, tabs or blanks"
+                          : "fill both fields, and use the same separator as in the first line");
+    if (!io_slice_weight(slice, weighs.text, weighs.end, &weight, &keep)) return false;
+    return io_slice_pair(slice, source.text, source.end, target.text, target.end, weight, keep);
+}
+
+sp_status io_read_csv(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
+                      io_graph *graph)
+{
+    io_csv csv;
+    const io_format_state state = {.options = options, .csv = &csv};
+    const char *bytes;
+    size_t count = PEEKED;
+    sp_status status = io_source_peek(source, &bytes, &count);
+    if (status != SP_OK && count == 0) return status; /* otherwise reading reports the error at its place */
+    io_csv_find(bytes, count, &csv);
+    const io_table heading = {.heading_bytes = csv.heading_bytes, .heading_lines = csv.heading_lines};
+    TRY(io_skip_heading(source, &heading));
+    graph->bytes = csv.heading_bytes;
+    status = io_read_lines(context, source, &state, io_line_csv, reader_block, csv.heading_lines, NULL, graph);
+done:
+    return status;
+}
