@@ -19,7 +19,7 @@
 #pragma GCC visibility push(default)
 
 typedef enum io_format {
-    IO_AUTO = 0,  /* by content: native matrix, binary matrices, Matrix Market, STRING; METIS by the file's name
+    IO_AUTO = 0,  /* by content: native matrix, binary matrices, Matrix Market, STRING, DIMACS; METIS by the file's name
                      (.graph, .metis), or if every line fits its header (unless the name is .abc, .tsv, .csv); a table by
                      its heading, or by the name (.csv); anything else is label triples */
     IO_ABC,       /* LABEL LABEL [WEIGHT] a line (tab or blank separated), # comments */
@@ -33,8 +33,9 @@ typedef enum io_format {
                    * its neighbours */
     IO_CSR,       /* our own binary format for fast reloading: compressed rows with a checksum */
     IO_TSV,       /* for writing only: every entry of the matrix as a label triple */
-    IO_CSV        /* a table of edges: rows whose fields are separated by commas, semicolons, tabs or blanks, mostly
+    IO_CSV,       /* a table of edges: rows whose fields are separated by commas, semicolons, tabs or blanks, mostly
                    * below a heading; written with commas */
+    IO_DIMACS     /* p sp NODES ARCS, then a FROM TO WEIGHT a line; or p edge NODES EDGES, then e NODE NODE */
 } io_format;
 
 /* The name of a format in sentences: "label pairs". */
@@ -166,7 +167,7 @@ typedef struct io_labelling {
 } io_labelling;
 
 /* Reads the labels of a graph's nodes from PATH ("-": standard input), compressed or not. Nodes are called by their
- * names, otherwise by their numbers in the graph's file: Matrix Market and METIS from 1, native matrices by their ids,
+ * names, otherwise by their numbers in the graph's file: Matrix Market, METIS and DIMACS from 1, native matrices by their ids,
  * IO_CSR from base. Takes at most 6 times the uncompressed file + 14 bytes a node + 64 MB; 16 times if nodes are in
  * several groups. */
 sp_status io_read_labels(sp_context *context, const char *path, const io_graph *graph,

@@ -6,7 +6,7 @@
 /* ---- words ---------------------------------------------------------------------------------------------- */
 
 static const char *const formats[] = {"auto",   "abc",   "sif",   "etc", "mcl", "mtx",
-                                      "string", "blast", "metis", "bin", "tsv", "csv", NULL};
+                                      "string", "blast", "metis", "bin", "tsv", "csv", "dimacs", NULL};
 static const char *const label_formats[] = {"auto", "list", "pairs", "clusters", "mcl", NULL};
 static const char *const combines[] = {"sum", "max", "min", "first", "mean", "count", NULL};
 static const char *const all_loops[] = {"keep", "drop", "only", NULL};
@@ -37,14 +37,14 @@ bool has_names(io_format format)
 static bool parse_from(void *settings, const char *value)
 {
     static const char *const known[] = {"abc",    "csv",   "sif",   "etc", "mcl", "mtx",
-                                        "string", "blast", "metis", "bin", NULL};
-    static const io_format format[] = {IO_ABC, IO_CSV, IO_SIF, IO_ETC, IO_NATIVE, IO_MTX, IO_STRING, IO_BLAST, IO_METIS,
-                                       IO_CSR};
+                                        "string", "blast", "metis", "dimacs", "bin", NULL};
+    static const io_format format[] = {IO_ABC,    IO_CSV,   IO_SIF,   IO_ETC,    IO_NATIVE, IO_MTX,
+                                       IO_STRING, IO_BLAST, IO_METIS, IO_DIMACS, IO_CSR};
     contract_options *o = settings;
     const int place = strcmp(value, "tsv") == 0 ? 0 : find_word(value, known);
     if (place < 0)
-        return mistake("--from is one of abc, csv, sif, etc, mcl, mtx, string, blast, metis, bin (got \"%.40s\")",
-                       value);
+        return mistake("--from is one of abc, csv, sif, etc, mcl, mtx, string, blast, metis, dimacs, bin "
+                       "(got \"%.40s\")", value);
     o->from = format[place];
     return true;
 }
@@ -76,8 +76,8 @@ static const option_row rows[] = {
      .kind = OPTION_OPERAND},
     {"LABELS", .help = "LABEL a line, or NODE LABEL a line, or clusters as mcl writes them", .kind = OPTION_OPERAND},
     {"-o", "FILE", "where to write, compressed if the name ends in .gz; - is stdout", OPTION_TEXT, AT(out)},
-    {"--from", "FORMAT", "abc csv sif etc mcl mtx string blast metis bin [by content or ending, else abc]", OPTION_OWN,
-     .then = parse_from},
+    {"--from", "FORMAT", "abc csv sif etc mcl mtx string blast metis dimacs bin [by content or ending, else abc]",
+     OPTION_OWN, .then = parse_from},
     {"--to", "FORMAT", "mtx abc tsv csv mcl metis bin [by the ending of OUT]", OPTION_OWN, .then = parse_to},
     {"--labels", "KIND", "list pairs clusters mcl [by content]", OPTION_WORD, AT(label_format),
      .words = label_formats + 1, .low = 1},

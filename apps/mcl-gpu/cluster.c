@@ -365,7 +365,7 @@ static void put_measures(io_output *output, const job *j, const report_run *run,
 static bool is_labelled(const io_graph *g)
 {
     const bool numbered = g->format == IO_NATIVE || g->format == IO_MTX || g->format == IO_CSR ||
-                          g->format == IO_METIS;
+                          g->format == IO_METIS || g->format == IO_DIMACS;
     return g->names.count > 0 || !numbered;
 }
 

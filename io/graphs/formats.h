@@ -42,6 +42,9 @@ sp_status io_read_string(sp_context *context, io_source *source, const io_read_o
                          size_t reader_block, io_graph *graph);
 sp_status io_read_metis(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
                         io_graph *graph);
+bool io_looks_like_dimacs(const char *bytes, size_t count);
+sp_status io_read_dimacs(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
+                         io_graph *graph);
 sp_status io_read_csv(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
                       io_graph *graph);
 enum { IO_CSR_COOKIE = 8 };

@@ -20,7 +20,8 @@ const char *io_format_name(io_format format)
                                         [IO_METIS] = "METIS",
                                         [IO_CSR] = "a binary matrix",
                                         [IO_TSV] = "label pairs",
-                                        [IO_CSV] = "a table of edges"};
+                                        [IO_CSV] = "a table of edges",
+                                        [IO_DIMACS] = "DIMACS"};
     return names[format];
 }
 
@@ -108,6 +109,8 @@ sp_status io_detect_format(io_source *source, io_format *format)
         *format = IO_NATIVE;
     else if (begins(bytes, end, "protein1 protein2 ") || begins(bytes, end, "protein1\tprotein2\t"))
         *format = IO_STRING;
+    else if (io_looks_like_dimacs(bytes, count))
+        *format = IO_DIMACS;
     else if (*format == IO_ABC && is_table(io_source_name(source), bytes, count))
         *format = IO_CSV;
     return SP_OK;
@@ -164,6 +167,7 @@ static sp_status read_format(sp_context *context, io_source *source, const io_re
     case IO_SIF: return io_read_lines(context, source, &lists, io_line_sif, reader_block, 0, NULL, graph);
     case IO_ETC: return io_read_lines(context, source, &lists, io_line_etc, reader_block, 0, NULL, graph);
     case IO_BLAST: return io_read_lines(context, source, &state, io_line_blast, reader_block, 0, NULL, graph);
+    case IO_DIMACS: return io_read_dimacs(context, source, options, reader_block, graph);
     case IO_CSV: return io_read_csv(context, source, options, reader_block, graph);
     case IO_STRING: return io_read_string(context, source, options, reader_block, graph);
     case IO_MTX: return io_read_mtx(context, source, options, reader_block, graph);
@@ -177,7 +181,7 @@ static sp_status read_format(sp_context *context, io_source *source, const io_re
 /* Weights of matrices are transformed together, after reading; mcl ignores transformations of labels for them. */
 static sp_status refuse_transform(sp_context *context, const char *name, io_format format)
 {
-    if (format != IO_MTX && format != IO_METIS && format != IO_CSR) return SP_OK;
+    if (format != IO_MTX && format != IO_METIS && format != IO_DIMACS && format != IO_CSR) return SP_OK;
     return sp_fail(context, SP_ERROR_ARGUMENT,
                    "%s: %s, and -abc-tf, --abc-neg-log and --abc-neg-log10 transform label weights; use -tf, such as "
                    "-tf 'neglog(10)'",
@@ -217,7 +221,8 @@ sp_status io_read_source(sp_context *context, io_source *source, const io_read_o
     if (status == SP_OK && graph->format == IO_ABC) status = look_for_hits(source, graph);
     if (status == SP_OK) status = read_format(context, source, options, reader_block, graph);
     graph->undirected = graph->undirected || graph->symmetric;
-    bool numbered = graph->format == IO_NATIVE || graph->format == IO_MTX || graph->format == IO_METIS;
+    bool numbered = graph->format == IO_NATIVE || graph->format == IO_MTX || graph->format == IO_METIS ||
+                    graph->format == IO_DIMACS;
     if (status == SP_OK && options->tab && numbered) status = read_tab_file(context, options, graph);
     if (status != SP_OK) io_graph_free(context, graph);
     return status;

@@ -1,5 +1,6 @@
 #!/bin/bash
-# What contract reads from other programs and writes for them: compressed outputs, tables of edges.
+# What contract reads from other programs and writes for them: compressed outputs, tables of edges,
+# DIMACS.
 #   CONTRACT  the tool [$BUILD/bin/contract]
 cd "$(dirname "$0")/../.." || exit 1
 tool=$(realpath "${CONTRACT:-${BUILD:-build}/bin/contract}") || exit 1
@@ -93,6 +94,23 @@ ok 'a quote that is left open' fails 1 'open.csv:2: a quote that is not closed' 
 ok 'a column that holds no weights' fails 1 'type.csv:2: the weight is not a number .got "directed".*leave the column out' \
     type.csv pairs -o X --to abc
 ok 'a row that is cut' fails 1 'cut.csv:2: a row without a source or without a target .got "c"' cut.csv pairs -o X --to abc
+
+# ---- DIMACS ---------------------------------------------------------------------------------------------
+
+printf 'c roads\np sp 4 4\na 1 2 1\na 2 3 2\na 3 4 4\na 4 1 8\n' >roads.gr
+printf 'c colours\np edge 4 4\ne 1 2\ne 2 3\ne 3 4\ne 4 1\n' >colours.col
+printf '1 x\n2 y\n3 y\n4 z\n' >numbers
+ok 'arcs of DIMACS are directed' makes 'x y 1|y y 2|y z 4|z x 8|' roads.gr numbers --to tsv
+ok 'and the format is named' grep -q 'read roads.gr as DIMACS, 4 nodes, 4 edges' run.err
+ok 'edges of DIMACS stand for both directions' makes 'x y 1|x z 1|y y 2|y z 1|' colours.col numbers --to abc --from dimacs
+ok 'a list follows its nodes' makes '1 2 1|1 3 1|2 2 2|2 3 1|' colours.col <(printf '1\n2\n2\n3\n') --to abc
+ok 'which are called by their numbers, from 1' makes '1 2 1|1 4 1|2 2 2|2 4 1|' colours.col <(printf '1\n2\n2\n3\n') \
+    --to abc --names
+printf 'p max 4 4\nn 1 s\n' >flow.max
+ok 'another problem is refused' fails 1 'flow.max:1: not the problem of a graph .got "p max 4 4"' flow.max numbers -o X \
+    --to abc --from dimacs
+head -n 4 roads.gr >cut.gr
+ok 'a file that is cut is refused' fails 1 'cut.gr:4: 2 lines with arcs, but line 2 says 4' cut.gr numbers -o X --to abc
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
