@@ -153,9 +153,11 @@ static bool find_output_format(contract_options *o)
         snprintf(packed, sizeof packed, "%s.gz", endings[i].ending);
         if (ends_with(o->out, endings[i].ending) || ends_with(o->out, packed)) o->to = endings[i].format;
     }
-    if (ends_with(o->out, ".zst"))
-        return mistake("outputs are compressed by gzip only: end the name in .gz, or pipe -o - to zstd (got "
-                       "\"%.40s\")", o->out);
+    const char *const outputs[] = {o->out, o->node_output, o->report};
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
+        if (outputs[i] && ends_with(outputs[i], ".zst"))
+            return mistake("outputs are compressed by gzip only: end the name in .gz, or pipe - to zstd (got "
+                           "\"%.40s\")", outputs[i]);
     return o->to != IO_AUTO ||
            mistake("the name \"%.40s\" does not tell the format of the output: give --to", o->out);
 }

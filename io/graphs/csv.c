@@ -100,20 +100,33 @@ static bool next_line(const char **at, const char *end, const char **line, const
     return false;
 }
 
+/* The column of weights that a line names, of several the one whose name comes first here. */
+static int find_weight(const char *line, const char *end, char separator)
+{
+    static const char *const weights[] = {"weight", "value", "score", "combined_score"};
+    int found = NO_COLUMN, best = sizeof weights / sizeof *weights;
+    field f;
+    for (int i = 0; line && !take_field(&line, end, separator, &f); i++)
+        for (int w = 0; w < best; w++)
+            if (is_one_of(&f, (const char *const[]){weights[w], NULL})) {
+                best = w;
+                found = i;
+            }
+    return found;
+}
+
 /* The columns that a line names; whether it names source and target. */
 static bool find_names(const char *line, const char *end, io_csv *csv)
 {
     static const char *const sources[] = {"source", "from", "src", "node1", NULL};
     static const char *const targets[] = {"target", "to", "dst", "node2", NULL};
-    static const char *const weights[] = {"weight", "value", "score", NULL};
-    int source = NO_COLUMN, target = NO_COLUMN, weight = NO_COLUMN, count = 0;
+    int source = NO_COLUMN, target = NO_COLUMN, weight = find_weight(line, end, csv->separator), count = 0;
     bool numbers = false;
     field f;
     for (const char *at = line; at; count++) {
         if (take_field(&at, end, csv->separator, &f)) return false;
         if (source < 0 && is_one_of(&f, sources)) source = count;
         else if (target < 0 && is_one_of(&f, targets)) target = count;
-        else if (weight < 0 && is_one_of(&f, weights)) weight = count;
         numbers = numbers || is_number(&f);
     }
     if (source < 0 || target < 0 || numbers) return false;
@@ -136,18 +149,34 @@ static bool heads(const char *line, const char *end, const char *next, const cha
     return fields == 2 && is_heading(&a[0]) && is_heading(&a[1]) && is_number(&b[0]) && is_number(&b[1]);
 }
 
+/* Outside quotes a tab, else a semicolon, beside which commas are in numbers, else a comma, else blanks. */
+static char find_separator(const char *line, const char *end)
+{
+    static const char kinds[] = " ,;\t";
+    const char *best = kinds, *kind;
+    bool quoted = false;
+    for (; line < end; line++) {
+        quoted = quoted != (*line == '"');
+        if (!quoted && (kind = strchr(kinds, *line)) && *line && kind > best) best = kind;
+    }
+    return *best;
+}
+
 void io_csv_find(const char *bytes, size_t count, io_csv *csv)
 {
     const char *at = bytes, *end = bytes + count, *line, *line_end, *next, *next_end;
     int64_t lines = 0, more = 0;
     *csv = (io_csv){.separator = ' ', .target = 1, .weight = 2};
     if (!next_line(&at, end, &line, &line_end, &lines)) return;
-    for (const char *kind = "\t,;"; *kind && csv->separator == ' '; kind++)
-        if (memchr(line, *kind, (size_t)(line_end - line))) csv->separator = *kind;
+    csv->separator = find_separator(line, line_end);
     const char *rest = at;
-    if (!find_names(line, line_end, csv) && !(next_line(&rest, end, &next, &next_end, &more) &&
-                                              heads(line, line_end, next, next_end, csv->separator)))
-        return;
+    if (!find_names(line, line_end, csv)) {
+        if (!next_line(&rest, end, &next, &next_end, &more) ||
+            !heads(line, line_end, next, next_end, csv->separator))
+            return;
+        const int weight = find_weight(line, line_end, csv->separator);
+        if (weight > csv->target) csv->weight = weight;
+    }
     csv->heading_bytes = at - bytes;
     csv->heading_lines = lines;
 }
@@ -174,6 +203,12 @@ static void undouble(char *line, field *f)
     f->end = to;
 }
 
+/* What would be a comment, or two fields, where labels are written line by line. */
+static bool is_unfit(const field *f)
+{
+    return *f->text == '#' || memchr(f->text, '\t', (size_t)(f->end - f->text));
+}
+
 bool io_line_csv(io_slice *slice, char *line, char *line_end)
 {
     const io_csv *csv = slice->state->csv;
@@ -197,6 +232,9 @@ bool io_line_csv(io_slice *slice, char *line, char *line_end)
                       csv->separator == ' '
                           ? "separate the fields by commas, semicolons, tabs or blanks"
                           : "fill both fields, and use the same separator as in the first line");
+    if (is_unfit(&source) || is_unfit(&target))
+        return refuse(slice, "a label that begins with # or holds a tab", line, line_end,
+                      "rename it: lists of labels cannot hold it");
     if (!io_slice_weight(slice, weighs.text, weighs.end, &weight, &keep)) return false;
     return io_slice_pair(slice, source.text, source.end, target.text, target.end, weight, keep);
 }

@@ -7,6 +7,7 @@
  * matchings have other lines and are refused.
  */
 #include <string.h>
+#include <strings.h>
 
 #include "base/try.h"
 #include "graphs/formats.h"
@@ -44,14 +45,31 @@ static bool read_problem(const char *line, const char *end, problem *p)
     return io_next_word(&at, end) == at;
 }
 
+/* Whether the line states a problem, of a graph or another, as no label triple does: p KIND and two numbers. */
+static bool states_problem(const char *line, const char *end)
+{
+    static const char *const kinds[] = {"sp", "edge", "edges", "col", "max", "min", "asn", "cnf", "ds", "tw", NULL};
+    const char *at = line, *word = io_next_word(&at, end);
+    double number;
+    bool known = false;
+    if (!is_word(word, at, "p")) return false;
+    word = io_next_word(&at, end);
+    for (const char *const *kind = kinds; *kind && !known; kind++)
+        known = (size_t)(at - word) == strlen(*kind) && strncasecmp(word, *kind, strlen(*kind)) == 0;
+    for (int i = 0; i < 2 && known; i++) {
+        word = io_next_word(&at, end);
+        known = word < at && io_parse_decimal(word, at, &number) == at;
+    }
+    return known;
+}
+
 bool io_looks_like_dimacs(const char *bytes, size_t count)
 {
     const char *end = bytes + count;
-    problem p;
     for (const char *line = bytes, *stop; line < end; line = stop + 1) {
         stop = memchr(line, '\n', (size_t)(end - line));
         if (!stop) stop = end;
-        if (!is_comment(line, stop)) return read_problem(line, stop, &p);
+        if (!is_comment(line, stop)) return states_problem(line, stop);
     }
     return false;
 }
@@ -89,8 +107,6 @@ static bool read_arc(io_slice *slice, char *line, char *line_end)
     return !keep || io_slice_arc(slice, tail, head, weight);
 }
 
-static bool is_half(int64_t count, int64_t of) { return of % 2 == 0 && of / 2 == count; }
-
 static sp_status read_header(sp_context *context, io_source *source, problem *p, int64_t *bytes)
 {
     const char *name = io_source_name(source), *line, *end;
@@ -121,11 +137,11 @@ sp_status io_read_dimacs(sp_context *context, io_source *source, const io_read_o
     state.rows = p.nodes;
     state.pattern = p.edges;
     TRY(io_read_lines(context, source, &state, read_arc, reader_block, p.line, &counts, graph));
-    /* Files for colouring that list both directions of an edge count it once or twice. */
-    const bool half = p.edges && (is_half(p.lines, counts.entries) || is_half(counts.entries, p.lines));
-    if (counts.entries != p.lines && !half)
+    /* Files for colouring that list both directions of an edge may count it once. */
+    const bool twice = p.edges && counts.entries % 2 == 0 && counts.entries / 2 == p.lines;
+    if (counts.entries != p.lines && !twice)
         TRY(sp_fail(context, SP_ERROR_MATRIX,
-                    "%s:%lld: %lld lines with %s, but line %lld says %lld; the file is truncated, or correct that line",
+                    "%s:%lld: %lld lines with %s, but line %lld says %lld; the file is not whole, or correct that line",
                     io_source_name(source), (long long)graph->lines, (long long)counts.entries,
                     p.edges ? "edges" : "arcs", (long long)p.line, (long long)p.lines));
     TRY(io_check_nodes(context, io_source_name(source), p.nodes, graph->bytes));

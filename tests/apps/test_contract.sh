@@ -576,6 +576,7 @@ for wrong in '' '-o' '--foo' '--to xyz' '--to string' '--from xyz' '--combine me
 done
 ok 'no format' fails 2 'give --to' g.abc pairs -o X
 ok 'an output named as one of zstd' fails 2 'compressed by gzip only.*"X.mtx.zst"' g.abc pairs -o X.mtx.zst --to mtx
+ok 'figures named as one of zstd' fails 2 'compressed by gzip only.*"X.tsv.zst"' g.abc pairs -o X.mtx --node-output X.tsv.zst
 hits_as_pairs() {
     printf "a\\tb\\t$blast\\t50\\nc\\td\\t$blast\\t7\\n" >hits.m8
     status 0 hits.m8 pairs -o X.abc && grep -q 'hits.m8: a BLAST table, .*--from blast' run.err &&

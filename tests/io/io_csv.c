@@ -29,6 +29,25 @@ TEST(a_table_without_such_names_has_its_edges_in_front)
     expect_arcs("a b 2\r\nb\tc 3\r\n", as(IO_CSV), "a>b:2 b>c:3", 3);
 }
 
+TEST(of_several_columns_of_weights_the_best_name_counts)
+{
+    expect_arcs("source,target,score,value,weight\na,b,1,2,3\n", automatic, "a>b:3", 2);
+    expect_arcs("node1,node2,coexp,combined_score\na,b,0,700\n", automatic, "a>b:700", 2);
+    expect_arcs("gene1,gene2,dist,weight\na,b,5,0.5\n", as(IO_CSV), "a>b:0.5", 2);
+}
+
+TEST(commas_beside_semicolons_and_within_quotes_separate_nothing)
+{
+    expect_error("a;b;2,5\nc;d;3,5\n", as(IO_CSV), "in:1: the weight is not a number (got \"2,5\")");
+    expect_arcs("\"a,b\";c;2\n", as(IO_CSV), "a,b>c:2", 2);
+}
+
+TEST(labels_that_lists_cannot_hold_are_refused)
+{
+    expect_error("source,target,weight\n\"#c\",d,2\n", automatic, "in:2: a label that begins with # or holds a tab");
+    expect_error("source,target,weight\n\"a\tb\",d,2\n", automatic, "in:2: a label that begins with # or holds a tab");
+}
+
 TEST(fields_may_be_quoted_and_padded)
 {
     expect_arcs("\"a, b\" , \"say \"\"c\"\"\",2\r\n  d ,a, 3 \r\n", as(IO_CSV), "a, b>say \"c\":2 d>a:3", 4);
@@ -111,6 +130,9 @@ const test_entry csv_tests[] = {
     ONCE(a_heading_says_where_source_target_and_weight_are),
     ONCE(only_a_heading_that_is_no_edge_makes_a_table_unasked),
     ONCE(a_table_without_such_names_has_its_edges_in_front),
+    ONCE(of_several_columns_of_weights_the_best_name_counts),
+    ONCE(commas_beside_semicolons_and_within_quotes_separate_nothing),
+    ONCE(labels_that_lists_cannot_hold_are_refused),
     ONCE(fields_may_be_quoted_and_padded),
     ONCE(a_wrong_row_of_a_table_is_named),
     ONCE(tables_in_small_blocks_are_the_same),

@@ -33,11 +33,18 @@ TEST(only_a_problem_line_makes_a_dimacs_graph)
     expect_arcs("p edge 3 x\n", automatic, "p>edge:3", 2);
 }
 
-TEST(edges_of_dimacs_that_are_counted_once_or_twice_are_read)
+TEST(other_problems_of_dimacs_are_no_label_pairs)
 {
-    expect_arcs("p edge 2 2\ne 1 2\n", automatic, "0>1:1", 2);
+    expect_error("c\np max 4 3\nn 1 s\na 1 2 3\n", automatic, "in:2: not the problem of a graph");
+    expect_error("p sp 3.0 1\na 1 2 3\n", automatic, "in:1: not the problem of a graph");
+    expect_error("p SP -3 1\na 1 2 3\n", automatic, "in:1: not the problem of a graph");
+}
+
+TEST(edges_of_dimacs_in_both_directions_may_be_counted_once)
+{
+    expect_error("p edge 4 2\ne 1 2\n", automatic, "in:2: 1 lines with edges, but line 1 says 2");
     expect_arcs("p edge 2 1\ne 1 2\ne 2 1\n", automatic, "0>1:1 1>0:1", 2);
-    expect_error("p sp 2 2\na 1 2 1\n", automatic, "in:2: 1 lines with arcs, but line 1 says 2; the file is truncated");
+    expect_error("p sp 2 2\na 1 2 1\n", automatic, "in:2: 1 lines with arcs, but line 1 says 2; the file is not whole");
     expect_error("c\np edge 3 3\ne 1 2\n", automatic, "in:3: 1 lines with edges, but line 2 says 3");
 }
 
@@ -79,7 +86,8 @@ const test_entry dimacs_tests[] = {
     CASE("dimacs", 60),
     ONCE(arcs_of_dimacs_are_directed_and_edges_are_not),
     ONCE(only_a_problem_line_makes_a_dimacs_graph),
-    ONCE(edges_of_dimacs_that_are_counted_once_or_twice_are_read),
+    ONCE(other_problems_of_dimacs_are_no_label_pairs),
+    ONCE(edges_of_dimacs_in_both_directions_may_be_counted_once),
     ONCE(wrong_lines_of_dimacs_are_named),
     ONCE(dimacs_in_small_blocks_is_the_same),
     {0},
