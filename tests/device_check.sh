@@ -25,6 +25,7 @@ export results=$BUILD/device_check
 # Suite, test case ("-": all) and the number of processes among which its tests are dealt out (TEST_SHARE). Few random
 # cases and each shape once: a tool slows the kernels down ten to a hundred times.
 cases="test_spgemm shapes 10
+test_spgemm giant 8
 test_spgemm random 1
 test_spgemm_plan random 1
 test_spgemm_markov - 2
