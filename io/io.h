@@ -40,6 +40,8 @@ typedef enum io_format {
 
 /* The name of a format in sentences: "label pairs". */
 const char *io_format_name(io_format format);
+/* Whether the format numbers its nodes from 1: Matrix Market, METIS, DIMACS. */
+bool io_numbers_from_one(io_format format);
 
 typedef enum io_blast_score { IO_BLAST_BITS, IO_BLAST_EVALUE, IO_BLAST_IDENTITY } io_blast_score;
 

@@ -237,8 +237,7 @@ const char *contract_node_name(const contract_job *job, int64_t node, char buffe
         *length = io_name_length(&in->names, node);
         return io_name(&in->names, node);
     }
-    const bool from_one = in->format == IO_MTX || in->format == IO_METIS || in->format == IO_DIMACS;
-    const int64_t first = from_one ? 1 : in->format == IO_CSR ? job->options->base : 0;
+    const int64_t first = io_numbers_from_one(in->format) ? 1 : in->format == IO_CSR ? job->options->base : 0;
     *length = (size_t)snprintf(buffer, 32, "%lld", (long long)(in->ids ? in->ids[node] : node + first));
     return buffer;
 }

@@ -5,7 +5,6 @@
  * two. Fields may be quoted as in RFC 4180, but end on their line. Further columns are ignored.
  */
 #include <string.h>
-#include <strings.h>
 
 #include "base/try.h"
 #include "graphs/csv.h"
@@ -63,13 +62,7 @@ static const char *take_field(const char **at, const char *end, char separator, 
 
 /* ---- the heading ---------------------------------------------------------------------------------------- */
 
-static bool is_one_of(const field *f, const char *const *names)
-{
-    const size_t length = (size_t)(f->end - f->text);
-    for (; *names; names++)
-        if (strlen(*names) == length && strncasecmp(*names, f->text, length) == 0) return true;
-    return false;
-}
+static bool is_one_of(const field *f, const char *const *names) { return io_word_among(f->text, f->end, names) >= 0; }
 
 static bool is_number(const field *f)
 {
@@ -103,15 +96,15 @@ static bool next_line(const char **at, const char *end, const char **line, const
 /* The column of weights that a line names, of several the one whose name comes first here. */
 static int find_weight(const char *line, const char *end, char separator)
 {
-    static const char *const weights[] = {"weight", "value", "score", "combined_score"};
+    static const char *const weights[] = {"weight", "value", "score", "combined_score", NULL};
     int found = NO_COLUMN, best = sizeof weights / sizeof *weights;
     field f;
-    for (int i = 0; line && !take_field(&line, end, separator, &f); i++)
-        for (int w = 0; w < best; w++)
-            if (is_one_of(&f, (const char *const[]){weights[w], NULL})) {
-                best = w;
-                found = i;
-            }
+    for (int i = 0; line && !take_field(&line, end, separator, &f); i++) {
+        const int place = io_word_among(f.text, f.end, weights);
+        if (place < 0 || place >= best) continue;
+        best = place;
+        found = i;
+    }
     return found;
 }
 

@@ -7,7 +7,6 @@
  * matchings have other lines and are refused.
  */
 #include <string.h>
-#include <strings.h>
 
 #include "base/try.h"
 #include "graphs/formats.h"
@@ -51,16 +50,14 @@ static bool states_problem(const char *line, const char *end)
     static const char *const kinds[] = {"sp", "edge", "edges", "col", "max", "min", "asn", "cnf", "ds", "tw", NULL};
     const char *at = line, *word = io_next_word(&at, end);
     double number;
-    bool known = false;
     if (!is_word(word, at, "p")) return false;
     word = io_next_word(&at, end);
-    for (const char *const *kind = kinds; *kind && !known; kind++)
-        known = (size_t)(at - word) == strlen(*kind) && strncasecmp(word, *kind, strlen(*kind)) == 0;
-    for (int i = 0; i < 2 && known; i++) {
+    if (io_word_among(word, at, kinds) < 0) return false;
+    for (int i = 0; i < 2; i++) {
         word = io_next_word(&at, end);
-        known = word < at && io_parse_decimal(word, at, &number) == at;
+        if (word == at || io_parse_decimal(word, at, &number) != at) return false;
     }
-    return known;
+    return true;
 }
 
 bool io_looks_like_dimacs(const char *bytes, size_t count)

@@ -25,6 +25,11 @@ const char *io_format_name(io_format format)
     return names[format];
 }
 
+bool io_numbers_from_one(io_format format)
+{
+    return format == IO_MTX || format == IO_METIS || format == IO_DIMACS;
+}
+
 enum { DETECT_BYTES = 1 << 16 };
 
 /* Whether text..end begins with `word`, whatever the case. */
@@ -181,7 +186,7 @@ static sp_status read_format(sp_context *context, io_source *source, const io_re
 /* Weights of matrices are transformed together, after reading; mcl ignores transformations of labels for them. */
 static sp_status refuse_transform(sp_context *context, const char *name, io_format format)
 {
-    if (format != IO_MTX && format != IO_METIS && format != IO_DIMACS && format != IO_CSR) return SP_OK;
+    if (!io_numbers_from_one(format) && format != IO_CSR) return SP_OK;
     return sp_fail(context, SP_ERROR_ARGUMENT,
                    "%s: %s, and -abc-tf, --abc-neg-log and --abc-neg-log10 transform label weights; use -tf, such as "
                    "-tf 'neglog(10)'",
@@ -221,8 +226,7 @@ sp_status io_read_source(sp_context *context, io_source *source, const io_read_o
     if (status == SP_OK && graph->format == IO_ABC) status = look_for_hits(source, graph);
     if (status == SP_OK) status = read_format(context, source, options, reader_block, graph);
     graph->undirected = graph->undirected || graph->symmetric;
-    bool numbered = graph->format == IO_NATIVE || graph->format == IO_MTX || graph->format == IO_METIS ||
-                    graph->format == IO_DIMACS;
+    const bool numbered = graph->format == IO_NATIVE || io_numbers_from_one(graph->format);
     if (status == SP_OK && options->tab && numbered) status = read_tab_file(context, options, graph);
     if (status != SP_OK) io_graph_free(context, graph);
     return status;

@@ -33,11 +33,9 @@ const char *io_class_remedy(double number)
  * class whose name is one of these words is written in quotes. */
 static bool is_missing(const char *word, const char *end)
 {
-    static const char *const marks[] = {"nan", "-nan", "na", "n/a", "#n/a", "<na>", "null", "none", "\"\""};
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
-        if (strlen(marks[i]) == (size_t)(end - word) && strncasecmp(word, marks[i], (size_t)(end - word)) == 0)
-            return true;
-    return false;
+    static const char *const marks[] = {"nan", "-nan", "na", "n/a", "#n/a", "<na>", "null", "none", "\"\"",
+                                        NULL};
+    return io_word_among(word, end, marks) >= 0;
 }
 
 /* ---- text ---------------------------------------------------------------------------------------------- */

@@ -112,8 +112,7 @@ static int64_t find_node(const labeller *l, field word)
         return io_labels_find(&l->nodes, word.begin, length, io_label_hash(word.begin, length));
     if (!io_parse_index(word.begin, word.end, INT32_MAX, &id)) return -1;
     const io_format format = l->graph->format;
-    const bool from_one = format == IO_MTX || format == IO_METIS || format == IO_DIMACS;
-    const int64_t first = from_one ? 1 : format == IO_CSR ? l->options->base : 0;
+    const int64_t first = io_numbers_from_one(format) ? 1 : format == IO_CSR ? l->options->base : 0;
     return id < first ? -1 : io_node_of_id(l->graph, id - first);
 }
 
@@ -235,8 +234,7 @@ bool io_have_order(const io_graph *graph)
 {
     int64_t number;
     if (graph->format != IO_CSR || graph->names.count == 0)
-        return graph->format == IO_MTX || graph->format == IO_NATIVE || graph->format == IO_METIS ||
-               graph->format == IO_DIMACS || graph->format == IO_CSR;
+        return io_numbers_from_one(graph->format) || graph->format == IO_NATIVE || graph->format == IO_CSR;
     for (int64_t i = 0; i < graph->nodes; i++)
         if (!is_numbered(&graph->names, i, &number)) return true;
     return false;

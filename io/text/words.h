@@ -3,6 +3,8 @@
 #define IO_TEXT_WORDS_H
 
 #include <stdbool.h>
+#include <string.h>
+#include <strings.h>
 
 /* Blank as in C, except for the newline. */
 static inline bool io_is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r' && c != '\n'); }
@@ -27,6 +29,15 @@ static inline const char *io_next_word(const char **at, const char *end)
     const char *word = io_skip_blanks(*at, end);
     *at = io_skip_word(word, end);
     return word;
+}
+
+/* The place of the word among others, in upper or lower case; -1 if it is none of them. */
+static inline int io_word_among(const char *word, const char *end, const char *const *others)
+{
+    const size_t length = (size_t)(end - word);
+    for (int i = 0; others[i]; i++)
+        if (strlen(others[i]) == length && strncasecmp(others[i], word, length) == 0) return i;
+    return -1;
 }
 
 static inline bool io_is_separator(char c) { return c == ',' || c == ';'; }

@@ -6,6 +6,14 @@
 
 #include "device/common.cuh"
 
+/* The bits in which numbers below `count` differ, at least one: what a sort has to look at. */
+static inline int radix_bits(int64_t count)
+{
+    int bits = 1;
+    while ((int64_t)1 << bits < count) bits++;
+    return bits;
+}
+
 /* to = from in the ascending or descending order of the lowest `bits` of the keys, which `sorted` receives. */
 template <bool DESCENDING = false, typename Key, typename Value>
 static sp_status radix_sort_pairs(sp_context *context, const Key *keys, Key *sorted, const Value *from, Value *to,

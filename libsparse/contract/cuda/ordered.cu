@@ -5,11 +5,11 @@
  * A thread combines up to SERIAL entries of a cell, a warp more. Bytes an entry of f64: 12 read and 16 written, 32 for
  * every 8 bits of the key, 20 for its cell.
  */
-#include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 
 #include "contract/cuda/wide.cuh"
 #include "device/ordered_sum.cuh"
+#include "device/radix.cuh"
 
 enum { SERIAL = 64, AHEAD = 8 }; /* entries of a cell that a thread combines, and that it reads at once */
 enum { PLACE_THREADS = 1024, KEY_THREADS = 256 };
@@ -188,13 +188,6 @@ static __global__ void __launch_bounds__(KEY_THREADS) combine_cells(contract_job
 
 /* ---- host ----------------------------------------------------------------------------------------------- */
 
-static int bits_below(int64_t count)
-{
-    int bits = 1;
-    while (count - 1 >> bits) bits++;
-    return bits;
-}
-
 /* The host's part of a stable sort by key; scratch NULL: only how many bytes it needs. Which of the two arrays of keys
  * and of values have the result the buffers say. */
 template <typename Key, typename V>
@@ -230,8 +223,8 @@ template <typename V> sp_status open_ordered(contract_run<V> *run, const contrac
     size_t available;
     rows->entries = (int64_t)totals->wide_stage;
     if (totals->wide_stage > INT32_MAX || run->job.columns >= INT32_MAX) return SP_OK;
-    rows->bits = bits_below(run->job.columns + 1);
-    rows->key_bits = rows->bits + bits_below(count);
+    rows->bits = radix_bits(run->job.columns + 1);
+    rows->key_bits = rows->bits + radix_bits(count);
     const bool narrow = rows->key_bits <= 32;
     const int64_t key_bytes = narrow ? sizeof(uint32_t) : sizeof(uint64_t);
     if (narrow) CHECK(measure_scratch<uint32_t>(run));

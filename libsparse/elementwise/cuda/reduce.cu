@@ -141,16 +141,15 @@ sp_status sp_cuda_degree_order(sp_context *context, const sp_csr *a, int32_t *or
     cudaStream_t stream = cuda_state_of(context)->stream;
     device_array<uint32_t> lengths, sorted;
     device_array<int32_t> numbers;
-    int bits = 1;
     CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if (a->rows == 0) return SP_OK;
-    while (bits < 31 && a->cols >> bits) bits++;
     CHECK(lengths.allocate(context, a->rows));
     CHECK(sorted.allocate(context, a->rows));
     CHECK(numbers.allocate(context, a->rows));
     number_rows<<<thread_blocks(a->rows), ENTRY_THREADS, 0, stream>>>(a->rows, a->row_offsets, lengths.data,
                                                                       numbers.data);
     CUDA_CHECK(cudaGetLastError());
-    CHECK(radix_sort_pairs<true>(context, lengths.data, sorted.data, numbers.data, order, a->rows, bits));
+    CHECK(radix_sort_pairs<true>(context, lengths.data, sorted.data, numbers.data, order, a->rows,
+                                 radix_bits(a->cols + 1)));
     return cuda_finish(context);
 }

@@ -97,9 +97,7 @@ static __global__ void __launch_bounds__(ENTRY_THREADS)
 template <typename T>
 static sp_status sort_by_column(sp_context *context, const sp_csr *a, const T *from, T *to, uint32_t *sorted)
 {
-    int bits = 1;
-    while (bits < 31 && (a->cols - 1) >> bits) bits++;
-    return radix_sort_pairs(context, (const uint32_t *)a->col_indices, sorted, from, to, a->nnz, bits);
+    return radix_sort_pairs(context, (const uint32_t *)a->col_indices, sorted, from, to, a->nnz, radix_bits(a->cols));
 }
 
 static sp_status sort_entries(sp_context *context, const sp_csr *a, sp_csr *b)

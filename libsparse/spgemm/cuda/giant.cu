@@ -160,13 +160,6 @@ static __global__ void write_entries(int64_t entries, const int32_t *rows, int64
 
 static unsigned giant_blocks(int64_t work) { return (unsigned)ceil_div(work, GIANT_THREADS); }
 
-static int bits_for(int64_t numbers)
-{
-    int bits = 1;
-    while ((int64_t)1 << bits < numbers) bits++;
-    return bits;
-}
-
 /* sums[i] = of(0) + ... + of(i - 1) for count + 1 places; *all, the last, is waited for. */
 template <typename Of>
 static sp_status sum_before(sp_context *context, Of of, int64_t count, int64_t *sums, int64_t *all)
@@ -228,7 +221,7 @@ static sp_status sort_products(sp_context *context, const giant_operands<V> &gia
         giants, elements, places, products, keys.data, values.data);
     CUDA_CHECK(cudaGetLastError());
     return radix_sort_pairs(context, keys.data, sorted->keys.data, values.data, sorted->values.data, products,
-                            giants.column_bits + bits_for(giants.count));
+                            giants.column_bits + radix_bits(giants.count));
 }
 
 /* Where the entries of C begin. */
@@ -292,7 +285,7 @@ template <typename V> static sp_status sort_giants(warp_run<V> *run, bool *forme
     CHECK(take_giants(run));
     CHECK(elements.allocate(context, giants.count + 1));
     const giant_operands<V> operands = {view_of<V>(run->a), view_of<V>(run->b), giants.rows.data, giants.count,
-                                        elements.data, bits_for(run->b->cols)};
+                                        elements.data, radix_bits(run->b->cols)};
     CHECK(sum_before(context, elements_of_row<V>{operands}, giants.count, elements.data, &all));
     CHECK(places.allocate(context, all + 1));
     CHECK(sum_before(context, products_of_element<V>{operands, all}, all, places.data, &giants.products));

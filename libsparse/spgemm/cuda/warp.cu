@@ -196,8 +196,9 @@ template <typename V> static sp_status set_result(warp_run<V> *run, const sp_csr
     return SP_OK;
 }
 
-/* Giant rows come first, as only beside them there may be more than SP_SPGEMM_GROUPS kinds, of which the last is left
- * out: twins are looked for in long rows of A only, merged rows are short. */
+/* There is room for SP_SPGEMM_GROUPS kinds of rows, and only products with giant rows may have more. So giant rows are
+ * named first, and the last kind is left out. Twins and merged rows never meet: A's rows are long for the first and short
+ * for the second. */
 static void name_groups(const warp_totals *totals, sp_spgemm_info *info)
 {
     static const char *const names[CLASS_TWINS] = {"", "small", "merged", "hash 128", "hash 256", "hash 512",
