@@ -15,6 +15,7 @@
  * The same partition serves ranges of columns: the entries of a row within a range, contiguous since columns ascend,
  * count as a row of their own. It also serves ranges of rows, one after another.
  */
+#include <float.h>
 #include <new>
 
 #include "device/entries.cuh"
@@ -130,13 +131,14 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 /* edges[2r], edges[2r + 1] = where the blocks of range r begin, and those of them that do more than a part of a
- * row. */
+ * row; behind these, where all end, and where those of range 0 without entries begin. */
 static __global__ void find_ranges(int ranges, int64_t classes, const int64_t *class_begin, const int64_t *first,
                                    int64_t *edges)
 {
     const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
     if (i < 2 * ranges) edges[i] = first[class_begin[i / 2 * classes + i % 2]];
     if (i == 2 * ranges) edges[i] = first[class_begin[ranges * classes]];
+    if (i == 2 * ranges + 1) edges[i] = first[class_begin[classes - 1]];
 }
 
 /* The parts of A's rows, unsorted. */
@@ -201,7 +203,7 @@ static sp_status cut(sp_context *context, const sp_csr *a, const part_ranges &ra
     device_array<int32_t> counts;
     part_list list;
     void *host = NULL;
-    CHECK(sp_alloc(context, 2 * (int64_t)range_count + 1, sizeof(int64_t), &host));
+    CHECK(sp_alloc(context, 2 * (int64_t)range_count + 2, sizeof(int64_t), &host));
     parts->edges = (int64_t *)host;
     CHECK(make_list(context, a, sizes, ranges, &list));
     parts->places = list.count;
@@ -220,14 +222,15 @@ static sp_status cut(sp_context *context, const sp_csr *a, const part_ranges &ra
         parts->rows.data, parts->starts.data, parts->entries.data, counts.data);
     CUDA_CHECK(cudaGetLastError());
     CHECK(cuda_scan_counts(context, list.count, counts.data, first.data));
-    CHECK(edges.allocate(context, 2 * range_count + 1));
-    find_ranges<<<thread_blocks(2 * range_count + 1), THREADS, 0, stream>>>(range_count, sizes.classes, class_begin.data,
+    CHECK(edges.allocate(context, 2 * range_count + 2));
+    find_ranges<<<thread_blocks(2 * range_count + 2), THREADS, 0, stream>>>(range_count, sizes.classes, class_begin.data,
                                                                          first.data, edges.data);
     CUDA_CHECK(cudaGetLastError());
-    CUDA_CHECK(cudaMemcpyAsync(parts->edges, edges.data, (size_t)(2 * range_count + 1) * sizeof(int64_t),
+    CUDA_CHECK(cudaMemcpyAsync(parts->edges, edges.data, (size_t)(2 * range_count + 2) * sizeof(int64_t),
                                cudaMemcpyDeviceToHost, stream));
     CHECK(cuda_finish(context));
     parts->count = parts->edges[2 * range_count];
+    parts->filled = parts->edges[2 * range_count + 1];
     CHECK(parts->blocks.allocate(context, parts->count));
     fill_blocks<<<thread_blocks(list.count), THREADS, 0, stream>>>(sizes, list.count, keys.data, class_begin.data,
                                                                 parts->entries.data, counts.data, first.data,
@@ -482,11 +485,23 @@ template <bool IS_EXTREME> struct block_launch {
     spmm_blocks *parts;
     int range;
 
+    /* Y = 0 is written at the speed of memory; by blocks of empty rows a million of 602 columns took 5.4 ms for 0.6. */
+    sp_status clear(size_t size) const
+    {
+        CUDA_CHECK(cudaMemset2DAsync(product.y, (size_t)product.y_stride * size, 0, (size_t)product.width * size,
+                                     (size_t)product.rows, cuda_state_of(context)->stream));
+        return SP_OK;
+    }
+
     template <typename T, int V, int LANES, int REPEATS, bool PAIRS = false> sp_status run() const
     {
         using Result = std::conditional_t<EXTREME, spmm_extremes<T, V>, spmm_sums<T, V>>;
+        using S = typename spmm_sum<T>::type;
+        const bool clears = parts->mostly_empty && !EXTREME && product.beta == 0 && product.alpha >= 0 &&
+                            product.alpha <= DBL_MAX; /* whose product with 0 is 0 */
         const int64_t begin = parts->edges[2 * range], partial = parts->edges[2 * range + 1] - begin,
-                      count = parts->edges[2 * range + 2] - begin;
+                      count = (clears ? parts->filled : parts->edges[2 * range + 2]) - begin;
+        if (clears) CHECK(clear(product.y_narrow ? sizeof(T) : sizeof(S)));
         const size_t bytes = (size_t)partial * (size_t)product.tiles * REPEATS * LANES * sizeof(Result);
         if (count == 0) return SP_OK;
         CHECK(cuda_spmm_make_carry(context, parts, partial * product.tiles, bytes));
@@ -501,6 +516,7 @@ template <bool IS_EXTREME> struct block_launch {
         const dim3 grid((unsigned)ceil_div(count, threads::TOGETHER), (unsigned)product.tiles);
         unsigned early;
         CHECK(can_be_early(context, kernel, &early));
+        if (clears) early = 0;
         CUDA_CHECK(launch_kernel(kernel, grid, threads::COUNT * threads::TOGETHER, 0, cuda_state_of(context)->stream,
                                  early > 0, product, block_sizes(parts), (const int4 *)parts->blocks.data + begin,
                                  (int)count, (const int32_t *)parts->rows.data, (const int64_t *)parts->starts.data,

@@ -60,15 +60,15 @@ template <bool IS_EXTREME> struct row_launch {
 
 /* ---- rows of a few entries ------------------------------------------------------------------------------- */
 
-/* Entries of a row that are loaded ahead, rows of a group whose X is in flight, and packets of X of a lane in all. */
-enum { FEW = 4, ROWS_AHEAD = 4, MOST_PACKETS = 24, SHORT_BLOCKS = 2 };
+/* Entries of a row that are loaded ahead, rows of a group whose X is in flight, and bytes of X of a lane in all. */
+enum { FEW = 4, ROWS_AHEAD = 4, MOST_BYTES = 24 * 16, SHORT_BLOCKS = 2 };
 
 template <typename T, int V, int LANES, int REPEATS>
 static __global__ void __launch_bounds__(ROW_THREADS, SHORT_BLOCKS)
     short_rows(const spmm_product p)
 {
     using S = typename spmm_sum<T>::type;
-    constexpr int GROUPS = 32 / LANES, MOST_AHEAD = MOST_PACKETS / (FEW * REPEATS);
+    constexpr int GROUPS = 32 / LANES, MOST_AHEAD = MOST_BYTES / (FEW * REPEATS * V * (int)sizeof(T));
     constexpr int FIT = MOST_AHEAD < ROWS_AHEAD ? MOST_AHEAD : ROWS_AHEAD;
     constexpr int AHEAD = FIT * GROUPS < 32 ? FIT : 32 / GROUPS;
     const int lane = threadIdx.x % 32;
@@ -144,9 +144,10 @@ struct short_launch {
     }
     /* As many lanes as a row has packets. Those that are too many load nothing, and with too little under way memory
      * waits: 24 packets, 0.54 ms for 32 with 0.61, take 8 lanes three times, and 12 take 4. */
-    template <typename T> sp_status run_wide() const
+    template <typename T> sp_status run_wide(int vector) const
     {
         constexpr int V = 16 / sizeof(T);
+        if (vector < V) return run<float, 2, 32, 2>();
         const int packets = product.width / V;
         if (packets <= 4) return run<T, V, 4>();
         if (packets <= 8) return run<T, V, 8>();
@@ -157,14 +158,14 @@ struct short_launch {
     }
 };
 
-sp_status cuda_spmm_short_rows(sp_context *context, sp_dense_type type, const spmm_product &product)
+sp_status cuda_spmm_short_rows(sp_context *context, sp_dense_type type, int vector, const spmm_product &product)
 {
     const short_launch launch = {context, product};
     switch (type) {
-    case SP_DENSE_F32: return launch.run_wide<float>();
-    case SP_DENSE_F64: return launch.run_wide<double>();
-    case SP_DENSE_F16: return launch.run_wide<__half>();
-    case SP_DENSE_BF16: return launch.run_wide<__nv_bfloat16>();
+    case SP_DENSE_F32: return launch.run_wide<float>(vector);
+    case SP_DENSE_F64: return launch.run_wide<double>(vector);
+    case SP_DENSE_F16: return launch.run_wide<__half>(vector);
+    case SP_DENSE_BF16: return launch.run_wide<__nv_bfloat16>(vector);
     }
     return SP_ERROR_UNSUPPORTED;
 }

@@ -13,6 +13,7 @@
 struct row_lengths {
     unsigned long long longest; /* entries */
     unsigned long long near;    /* rows whose middle entry is near the diagonal */
+    unsigned long long filled;  /* rows with entries */
 };
 
 /* Near: within a 32nd of the matrix, where one column in 16 would be by chance. */
@@ -27,11 +28,12 @@ static __global__ void __launch_bounds__(256)
         const int64_t away = col_indices[(begin + end) / 2] - (int64_t)((double)row * (double)cols / (double)rows);
         near = (away < 0 ? -away : away) * 32 < cols;
     }
-    const int nears = __popc(__ballot_sync(FULL_WARP, near));
+    const int nears = __popc(__ballot_sync(FULL_WARP, near)), filled = __popc(__ballot_sync(FULL_WARP, end > begin));
     for (int step = 16; step > 0; step /= 2) longest = max(longest, __shfl_xor_sync(FULL_WARP, longest, step));
     if (threadIdx.x % 32 != 0) return;
     if (longest > lengths->longest) atomicMax(&lengths->longest, longest);
     if (nears) atomicAdd(&lengths->near, (unsigned long long)nears);
+    if (filled) atomicAdd(&lengths->filled, (unsigned long long)filled);
 }
 
 static sp_status measure(sp_context *context, const sp_csr *a, row_lengths *lengths)
@@ -102,13 +104,29 @@ static int choose_ranges(const sp_csr *a, int64_t width, int64_t cache, const ro
     return useful < 1 ? 1 : ranges < useful ? ranges : (int)useful;
 }
 
+/* Whether most rows have no entries: their part of Y is cleared, and the others are cut into blocks. */
+static bool mostly_empty(const sp_csr *a, const row_lengths &lengths)
+{
+    return !left_out("spmm-empty") && 2 * (int64_t)lengths.filled <= a->rows;
+}
+
+/* Whether rows, a lane for every four columns, would leave most of the device idle. */
+static bool few_rows(sp_context *context, const sp_csr *a, int64_t width)
+{
+    enum { BUSY_WARPS = 16 }; /* of a multiprocessor */
+    const int64_t threads = (int64_t)cuda_state_of(context)->processors * BUSY_WARPS * 32;
+    return !left_out("spmm-few-rows") && a->nnz >= 32 * a->rows && a->rows * ((width + 3) / 4) < threads;
+}
+
 /* Rows that are alike need no sorting, unless an entry is little work: uniform rows of 200 at 16 columns take 1.13 ms by
  * rows and 1.08 in blocks. */
-static sp_spmm_algorithm choose(const sp_csr *a, int64_t width, const row_lengths &lengths, int ranges)
+static sp_spmm_algorithm choose(sp_context *context, const sp_csr *a, int64_t width, const row_lengths &lengths,
+                                int ranges)
 {
     const bool narrow = width <= TILE_COLUMNS / 2 && a->nnz >= 32 * a->rows;
     if (ranges > 1) return SP_SPMM_BIDIRECTIONAL;
-    return alike(a, lengths) && !narrow ? SP_SPMM_ROW_SPLIT : SP_SPMM_BLOCK_PARTITION;
+    const bool by_rows = alike(a, lengths) && !narrow && !mostly_empty(a, lengths) && !few_rows(context, a, width);
+    return by_rows ? SP_SPMM_ROW_SPLIT : SP_SPMM_BLOCK_PARTITION;
 }
 
 /* The most entries of a group: a 14,000th of all, so that most of the 16,000 groups that run at a time are not long
@@ -158,7 +176,7 @@ static sp_status prepare(sp_context *context, const sp_csr *a, int64_t width, co
     int ranges = extreme || near || left_out("spmm-ranges") ? 1 : choose_ranges(a, width, cache, lengths);
     state->algorithm = options->algorithm != SP_SPMM_AUTO ? options->algorithm
                        : order.data                         ? SP_SPMM_BLOCK_PARTITION
-                                                            : choose(a, width, lengths, ranges);
+                                                            : choose(context, a, width, lengths, ranges);
     state->short_ranges = options->algorithm == SP_SPMM_AUTO && ranges > 1 && !options->partition_bytes &&
                           a->nnz < 2 * RANGE_ENTRIES * ranges * a->rows;
     if (options->partition_bytes && !extreme)
@@ -171,6 +189,7 @@ static sp_status prepare(sp_context *context, const sp_csr *a, int64_t width, co
     if (state->algorithm == SP_SPMM_ROW_SPLIT) return SP_OK;
     CHECK(cuda_spmm_cut(context, a, ranges, (a->cols + ranges - 1) / ranges, group_size(a, near), near, order.data,
                         &state->parts));
+    state->parts->mostly_empty = ranges == 1 && mostly_empty(a, lengths);
     if (state->algorithm == SP_SPMM_BLOCK_PARTITION && !extreme && (small || !order.data) && !left_out("spmm-panels"))
         CHECK(cuda_spmm_make_panels(context, a, (int64_t)lengths.longest, order.data, &state->panels));
     report_choice(state, info);
@@ -236,7 +255,9 @@ sp_status cuda_spmm_launch(sp_context *context, sp_dense_type type, bool extreme
                        : cuda_spmm_ranges(context, type, shape, product, state->parts);
     default: break;
     }
-    if (state->short_rows && !extreme && whole && !left_out("spmm-short")) return cuda_spmm_short_rows(context, type, product);
+    const bool even = type == SP_DENSE_F32 && shape.vector == 2 && !left_out("spmm-short-even");
+    if (state->short_rows && !extreme && (whole || even) && !left_out("spmm-short"))
+        return cuda_spmm_short_rows(context, type, shape.vector, product);
     return cuda_spmm_rows(context, type, extreme, shape, product);
 }
 

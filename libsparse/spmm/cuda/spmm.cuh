@@ -45,6 +45,8 @@ struct spmm_blocks {
     int group_entries;              /* most entries of a group */
     bool coarse;                    /* classes are powers of two, so that neighbouring rows stay together */
     int64_t count, places;          /* of blocks and of rows or parts of them */
+    int64_t filled;                 /* blocks of range 0 whose rows have entries, which come first */
+    bool mostly_empty;              /* half of the rows or more have none: Y is cleared instead by their blocks */
     device_array<int4> blocks;
     device_array<int32_t> rows;     /* by place: the row of A and Y */
     device_array<int64_t> starts;   /* by place: its first entry, */
@@ -109,8 +111,8 @@ static const int SPMM_MOST_RANGES = 256;
 
 sp_status cuda_spmm_rows(sp_context *context, sp_dense_type type, bool extreme, const spmm_shape &shape,
                          const spmm_product &product);
-/* Sums of rows of a few entries; rows of X and Y are aligned to 16 bytes. */
-sp_status cuda_spmm_short_rows(sp_context *context, sp_dense_type type, const spmm_product &product);
+/* Sums of rows of a few entries; rows of X and Y are aligned to 16 bytes, or of f32 to `vector` = 2 numbers. */
+sp_status cuda_spmm_short_rows(sp_context *context, sp_dense_type type, int vector, const spmm_product &product);
 sp_status cuda_spmm_blocks(sp_context *context, sp_dense_type type, bool extreme, const spmm_shape &shape,
                            const spmm_product &product, spmm_blocks *parts, int range);
 /* Cuts A's rows, taken in `order` unless that is NULL, by ranges of range_columns columns and into blocks. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "product.h"
 #include "spmm_shared.h"
 
 static sp_dense host_dense(float *values, int64_t rows, int64_t cols)
@@ -134,6 +135,60 @@ DEVICE_TEST(empty_shapes_and_other_widths_are_products_too, _i, 2)
         }
         sp_spmm_plan_free(plan);
         sp_csr_free(host, &a);
+    }
+}
+
+/* Every n-th row has 1 to `most` entries, the others have none. */
+static sp_csr sparse_rows(sp_context *host, test_random *random, int64_t rows, int64_t cols, int64_t n, int64_t most,
+                          sp_value_type type)
+{
+    entry_list list = {0};
+    for (int64_t i = n / 2; i < rows; i += n)
+        for (int64_t k = 1 + test_below(random, most); k > 0; k--)
+            entry_add(&list, i, test_below(random, cols), test_unit(random) - 0.5);
+    return entry_matrix(host, &list, rows, cols, type, false);
+}
+
+/* Of rows without entries Y keeps beta times what it had, or is 0, whatever it had, and between its rows nothing
+ * changes; one row in ten has entries, or in two, or each has, but few. */
+DEVICE_TEST(rows_of_few_entries_or_none_agree_with_the_reference, _i, 2)
+{
+    static const struct { sp_value_type a; sp_dense_type x, y; } types[] = {
+        {SP_F32, SP_DENSE_F32, SP_DENSE_F32}, {SP_F64, SP_DENSE_F64, SP_DENSE_F64},
+        {SP_F32, SP_DENSE_F16, SP_DENSE_F16}, {SP_F32, SP_DENSE_BF16, SP_DENSE_F32}};
+    static const double scales[][2] = {{1, 0}, {-2, 0}, {1, 0.5}};
+    static const int64_t own_widths[] = {1, 33, 34, 50, 64, 130, 602}, every[] = {10, 2, 1};
+    for (int kind = 0; kind < (int)COUNT(types) * 3 * (int)COUNT(own_widths); kind++) {
+        const int type = kind % (int)COUNT(types), turn = kind / (int)COUNT(types) % 3;
+        const int64_t width = own_widths[kind / (3 * (int)COUNT(types))], gap = kind % 2 ? 0 : 6;
+        test_random random = test_seed((uint64_t)kind + 1);
+        scenario s = {.alpha = scales[turn][0], .beta = scales[turn][1], .seed = (uint64_t)kind};
+        s.a_moves = s.x_moves = s.y_moves = sp_context_is_cuda(context);
+        s.a = sparse_rows(host, &random, 1003, 300, every[(turn + type) % 3], 3, types[type].a);
+        s.x = random_dense(&random, 300, width, width + gap, types[type].x, TEST_SIGNED);
+        s.y = random_dense(&random, 1003, width, width + gap, types[type].y, TEST_SIGNED);
+        for (int algorithm = 0; algorithm < ALGORITHMS; algorithm++) {
+            const sp_spmm_options options = {.algorithm = (sp_spmm_algorithm)algorithm,
+                                             .reduce = kind % 5 ? SP_REDUCE_SUM : SP_REDUCE_MEAN};
+            answer expected = reference(&(problem){&s.a, &s.x, options.reduce, false});
+            run_scenario(context, &s, &options, &expected);
+            free_answer(&expected);
+        }
+        sp_csr_free(host, &s.a);
+        free_all(s.x.values, s.y.values);
+    }
+}
+
+/* Few rows of many entries are cut, whatever their lengths. */
+DEVICE_TEST(few_long_rows_agree_with_the_reference, _i, 2)
+{
+    for (int64_t width = 4; width < 300; width = width * 3 + 1) {
+        test_random random = test_seed((uint64_t)width);
+        scenario s = {.alpha = 1, .seed = (uint64_t)width};
+        s.a = sparse_rows(host, &random, 37, 5000, 1, 900, SP_F32);
+        s.x = random_dense(&random, 5000, width, width, SP_DENSE_F32, TEST_SIGNED);
+        s.y = make_dense(37, width, width, SP_DENSE_F32);
+        run_and_free(context, host, &s, &(sp_spmm_options){0});
     }
 }
 
@@ -484,6 +539,8 @@ const test_entry promises_tests[] = {
     ON_DEVICES(hubs_of_many_thousand_entries_sum_to_five_digits),
     ON_DEVICES(new_values_replace_the_old_ones),
     ON_DEVICES(empty_shapes_and_other_widths_are_products_too),
+    ON_DEVICES(rows_of_few_entries_or_none_agree_with_the_reference),
+    ON_DEVICES(few_long_rows_agree_with_the_reference),
     ON_DEVICES(sixteen_bits_are_read_and_rounded_right),
     ON_DEVICES(bad_arguments_are_refused),
     TURNS(interrupts_end_the_product, ALGORITHMS),
