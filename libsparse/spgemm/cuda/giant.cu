@@ -109,7 +109,7 @@ static __global__ void __launch_bounds__(WARP_THREADS)
         for (int at = begin; !is_long && at < end; at++) sum = __dadd_rn(sum, products[at]);
         for (unsigned longs = __ballot_sync(FULL_WARP, is_long); longs; longs &= longs - 1) {
             const int of = __ffs((int)longs) - 1, from = __shfl_sync(FULL_WARP, begin, of);
-            const double whole = ordered_sum(products + from, __shfl_sync(FULL_WARP, end, of) - from, tile);
+            const double whole = sum_in_order(products + from, __shfl_sync(FULL_WARP, end, of) - from, tile);
             if (lane == of) sum = whole;
         }
         if (run >= runs) continue;

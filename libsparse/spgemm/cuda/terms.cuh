@@ -32,6 +32,7 @@ struct long_entry {
 
 /* Device memory; tile is NULL where nothing is listed. */
 struct product_terms {
+    bool too_many; /* for a list: an entry of C has more than MOST_PRODUCTS */
     int64_t tiles, long_entries, bytes;
     product_tile *tile;
     uint2 *groups;       /* of each 32 products of a tile: which begin a segment; segments of the tile before them */

@@ -314,7 +314,7 @@ static sp_status count_entry_products(sp_context *context, const sp_csr *a, cons
 
 /* Counts and bases; *total is 0 if an entry has too many products. */
 static sp_status lay_out(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked, const sp_csr *pattern,
-                         term_source *source, int64_t *total)
+                         term_source *source, int64_t *total, bool *too_many)
 {
     const int64_t slices = (pattern->nnz + 31) / 32;
     device_array<float> products;
@@ -334,7 +334,8 @@ static sp_status lay_out(sp_context *context, const sp_csr *a, const sp_csr *b, 
     CUDA_CHECK(cudaMemcpyAsync(&all, source->totals.data, sizeof all, cudaMemcpyDeviceToHost, stream_of(context)));
     CHECK(read_total(context, source->bases.data + slices, total));
     CHECK(cuda_finish(context));
-    if (all.too_many) *total = 0;
+    *too_many = all.too_many > 0;
+    if (*too_many) *total = 0;
     source->lists = {pattern->nnz, slices, source->counts.data, source->bases.data, NULL};
     return SP_OK;
 }
@@ -403,7 +404,7 @@ static sp_status list_terms(sp_context *context, const sp_csr *a, const sp_csr *
 {
     term_source source;
     int64_t total = 0;
-    CHECK(lay_out(context, a, b, masked, pattern, &source, &total));
+    CHECK(lay_out(context, a, b, masked, pattern, &source, &total, &terms->too_many));
     if (total > 0 && total <= room / (int64_t)sizeof(uint2)) {
         CHECK(list_pairs(context, a, b, masked, pattern, total, &source));
         CHECK(make_tiles(context, total, &source, terms));
@@ -428,6 +429,8 @@ sp_status cuda_make_terms(sp_context *context, const sp_csr *a, const sp_csr *b,
     if (room <= 0 || (!masked && products > room / (int64_t)sizeof(uint2))) return SP_OK;
     const sp_status status = list_terms(context, a, b, masked, pattern, room, terms);
     if (status == SP_OK) return SP_OK;
+    const bool too_many = terms->too_many;
     cuda_free_terms(context, terms);
+    terms->too_many = too_many;
     return status == SP_ERROR_DEVICE_MEMORY ? SP_OK : status;
 }

@@ -278,7 +278,7 @@ static sp_status form_product(sp_context *context, const sp_csr *a, const sp_csr
     run.dense = PLAIN && !left_out("spgemm-dense") ? least_dense(b) : 0;
     /* Finite elements have long rows; comparing short ones costs more than it gains. */
     run.twins = PLAIN && a->nnz > 8 * a->rows && !run.dense && !left_out("spgemm-twins");
-    run.sorts = PLAIN ? most_sorted(context, b->cols) : 0;
+    run.sorts = PLAIN && !left_out("spgemm-sorts") ? most_sorted(context, b->cols) : 0;
     run.far = run.sorts >= LEAST_SORTED << (CLASS_LONG - CLASS_SORTED) && windows_of(b) > FEW_WINDOWS &&
               !left_out("spgemm-far");
     run.merges = PLAIN && a->nnz <= 4 * a->rows && !left_out("spgemm-merged") && !left_out("spgemm-classify-short");
@@ -402,6 +402,7 @@ struct kept_rows {
 enum { LEAST_SHARED = 8 };
 static bool are_faster(const warp_totals *totals, int64_t rows, bool dense, bool shared)
 {
+    if (totals->members[CLASS_GIANT]) return false;
     if (dense) return shared && 2 * ((int64_t)totals->members[CLASS_NARROW] + totals->members[CLASS_NARROWER]) >= rows;
     int64_t twins = 0;
     for (int i = 0; i < RANKED_CLASSES; i++) twins += totals->members[CLASS_RANKED_TWINS + i];
@@ -418,6 +419,7 @@ static sp_status find_rows(sp_context *context, const sp_csr *a, const sp_csr *b
     CHECK(open_run(context, a, b, &options, &run));
     run.dense = left_out("spgemm-dense") ? 0 : least_dense(b);
     run.twins = !run.dense && !left_out("spgemm-twins");
+    run.splits = true; /* giant rows would take a warp or a block each */
     /* None is of class LONG. */
     run.sorts = std::min(most_sorted(context, b->cols), LEAST_SORTED << (CLASS_BLOCK_COUNTED - CLASS_SORTED));
     CHECK(classify_known(&run, pattern));

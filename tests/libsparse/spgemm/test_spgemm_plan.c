@@ -1,5 +1,6 @@
 /* Plans of SpGEMM: what they know of C, that their numeric phase gives the bits of the reference whatever values the
  * operands have, and that C keeps its arrays. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,6 +129,25 @@ DEVICE_TEST(plans_sum_entries_of_any_number_of_products, _i, 2)
             product_free(host, all[i]);
         }
     }
+}
+
+/* Entries of C of more products than a plan lists of one: of a row times a column, and among others. */
+DEVICE_TEST(plans_sum_entries_of_very_many_products, _i, 2)
+{
+    enum { MANY = 70000, COLS = 3 };
+    for (int type = SP_F32; type <= SP_F64; type++)
+        for (int64_t rows = 1; rows < 20; rows += 15) {
+            test_random random = test_seed((uint64_t)rows);
+            entry_list list = {0};
+            for (int64_t i = 0; i < rows; i++)
+                for (int64_t j = 0; j < (i % 7 ? 5 + i : MANY); j++) entry_add(&list, i, j, product_value(&random));
+            sp_csr a = entry_matrix(host, &list, rows, MANY, (sp_value_type)type, false);
+            for (int64_t j = 0; j < MANY; j++) entry_add(&list, j, j < 200 ? j % COLS : 1, product_value(&random));
+            product p = product_of(a, entry_matrix(host, &list, MANY, COLS, (sp_value_type)type, false));
+            snprintf(p.name, sizeof p.name, "very many products, %lld rows", (long long)rows);
+            check_plan(context, &p, &random);
+            product_free(host, &p);
+        }
 }
 
 /* Nodes of one to seven unknowns with the same neighbours, whose rows are alike, some with a gap; behind them rows of
@@ -295,6 +315,7 @@ static const test_entry tests[] = {
     CASE("contract", 120),
     ON_DEVICES(large_plans_have_the_bits_of_the_reference),
     ON_DEVICES(plans_sum_entries_of_any_number_of_products),
+    ON_DEVICES(plans_sum_entries_of_very_many_products),
     ON_DEVICES(plans_of_finite_elements_have_the_bits_of_the_reference),
     ON_DEVICES(plans_stand_alone),
     ON_DEVICES(plans_refuse_what_they_are_not_for),
