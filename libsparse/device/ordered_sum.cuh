@@ -71,7 +71,7 @@ static __device__ double add_lanes(const double (&own)[SUM_EACH], double sum)
  * add them; a place in 17 is empty, so that lanes use different banks. Behind the last there is -0, which changes
  * nothing. */
 enum { SUM_PLACES = SUM_STEP + SUM_STEP / SUM_EACH }; /* of the tile */
-template <typename V> static __device__ double ordered_sum(const V *numbers, int64_t count, double *tile)
+template <typename V> static __device__ double sum_in_order(const V *numbers, int64_t count, double *tile)
 {
     const int lane = threadIdx.x & 31;
     double next[SUM_EACH], own[SUM_EACH], sum = -0.0;
@@ -91,6 +91,19 @@ template <typename V> static __device__ double ordered_sum(const V *numbers, int
         for (int i = 0; i < SUM_EACH; i++) own[i] = tile[lane * (SUM_EACH + 1) + i];
         __syncwarp();
         if (base + SUM_STEP < count) load(base + SUM_STEP);
+        sum = add_lanes(own, sum);
+    }
+    return sum;
+}
+
+/* The same of numbers in shared memory, the i-th of which is at(i). */
+template <typename At> static __device__ double sum_in_order_at(int count, At at)
+{
+    const int lane = threadIdx.x & 31;
+    double own[SUM_EACH], sum = -0.0;
+    for (int base = lane * SUM_EACH; base - lane * SUM_EACH < count; base += SUM_STEP) {
+#pragma unroll
+        for (int i = 0; i < SUM_EACH; i++) own[i] = base + i < count ? at(base + i) : -0.0;
         sum = add_lanes(own, sum);
     }
     return sum;

@@ -190,6 +190,10 @@ DEVICE_TEST(sums_have_the_bits_of_sums_in_order, _i / SUMMED_SHAPES, 2)
         snprintf(s.name + used, sizeof s.name - used, ", numbers %d", kind);
         const sp_contract_options how = random_options(&random, SP_COMBINE_SUM);
         check_fused(context, host, &s, kind == REALS ? &(sp_contract_options){0} : &how, false);
+        for (int other = SP_COMBINE_MAX; kind == ODD && other <= SP_COMBINE_MEAN; other++) {
+            const sp_contract_options own = random_options(&random, other);
+            check_fused(context, host, &s, &own, false);
+        }
         free_subject(host, &s);
     }
 }

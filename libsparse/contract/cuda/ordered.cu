@@ -178,7 +178,7 @@ static __global__ void __launch_bounds__(KEY_THREADS) combine_cells(contract_job
             const int of = __ffs((int)longs) - 1;
             const V *values = sorted.values + __shfl_sync(FULL_WARP, (long long)begin, of);
             const int64_t its = __shfl_sync(FULL_WARP, (long long)count, of);
-            const double whole = sums ? ordered_sum(values, its, tiles[warp])
+            const double whole = sums ? sum_in_order(values, its, tiles[warp])
                                       : ordered_extreme(operation, values, its);
             if (lane == of) kept = whole;
         }

@@ -2,8 +2,9 @@
  *
  * A bit a column is set; the bits before a column, counted, are its cell's number. Entries meet in their cells by
  * integer atomics: numbers are multiples of some 2^least, and f64 adds such numbers exactly while sums stay below
- * 2^(least + 53), so that integer sums are f64's in any order. Where they may not be, cells or rows are combined in
- * order, by the warp that a cell belongs to.
+ * 2^(least + 53), so that integer sums are f64's in any order. Where they may not be, a few cells are summed again in
+ * order, or the row's entries are put together by cell, and each cell's brought in order; in rows that do not fit
+ * registers a warp goes through all of them for its cells.
  *
  * An entry costs some 5 accesses of shared memory and 2 atomics there, a row some 15 barriers, a window of 32
  * columns a word to clear and count.
@@ -12,11 +13,14 @@
 #define SPARSE_CUDA_CONTRACT_RANKED_CUH
 
 #include "contract/cuda/integers.cuh"
+#include "device/ordered_sum.cuh"
 
 enum { WORD_SHIFT = 7, WORD_STEP = 1 << WORD_SHIFT }; /* words that a warp counts at once */
 
 /* Cells that are summed again one after another; with more of them the row is. */
 enum { MOST_LATE = 64 };
+/* Entries of a cell that a thread combines in order, and that a warp does one after another. */
+enum { FEW_ENTRIES = 8, SERIAL_ENTRIES = 64 };
 constexpr unsigned long long NO_STATE = ~0ull; /* combining in order: a NaN that no arithmetic makes */
 
 /* A block's row: in registers, ITEMS entries a thread, or if that is 0 in the stage. Its cells are numbered by
@@ -26,11 +30,13 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
     static constexpr int WARPS = THREADS / 32;
     static constexpr bool IS_WIDE = ITEMS == 0;
     static constexpr int DEPTH = IS_WIDE ? 4 : ITEMS; /* entries that a thread loads at once */
+    static constexpr int CAPACITY = THREADS * DEPTH, TURN_BITS = log2_of(CAPACITY);
+    static_assert(2 * TURN_BITS < 31, "cell and turn take the place of a column");
     struct memory {
         uint32_t base[WARPS]; /* cells before a warp's words */
-        int least, most, late;
+        int least, most, late, diagonal; /* the cell of the row's own column */
         unsigned flags;
-        uint32_t listed[DEPTH * WARPS], all_listed; /* entries of cells of several, by 32 */
+        uint64_t scratch[WARPS];
     };
     const contract_job<V> &job;
     memory &shared;
@@ -269,80 +275,126 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
         merge(cell, loops, loop_count);
     }
 
-    /* In order, from registers: a cell of one entry has its value at once; the entries of others go to the stage in
-     * order, cells for columns. Returns their number. Cells begin as 0: then the low half of each names the last of
-     * its entries, the high half whether there are others. */
-    __device__ int list_shared(int64_t low, int done)
+    /* In order, from registers to the stage: entries are put together by cell, and each cell's brought in order. Returns
+     * the number of cells. In place of cells' columns lie, two of them a word, the entries of cells and then where these
+     * begin, and behind them the entries' places. */
+    __device__ int combine_placed()
     {
-        const int warp = threadIdx.x / 32;
-        uint32_t *halves = (uint32_t *)states;
-        const auto own_cell = [&](int u) {
-            uint32_t at;
-            return col[u] != EMPTY && in_window(col[u], low, &at) ? cell_of(at, done) : EMPTY;
-        };
-        each<false>([&](int64_t i, int32_t column, V) {
-            uint32_t at;
-            if (in_window(column, low, &at)) atomicMax(halves + 2 * cell_of(at, done), (uint32_t)i);
-        });
-        __syncthreads();
-        each<false>([&](int64_t i, int32_t column, V) {
-            uint32_t at;
-            if (!in_window(column, low, &at)) return;
-            const int cell = cell_of(at, done);
-            if (halves[2 * cell] != (uint32_t)i) halves[2 * cell + 1] = 1;
-        });
-        __syncthreads();
-        uint32_t single = 0; /* a bit for each of the thread's entries */
-        each<false>([&](int64_t i, int32_t column, V) {
-            uint32_t at;
-            if (in_window(column, low, &at) && halves[2 * cell_of(at, done) + 1] == 0) single |= 1u << (i / THREADS);
-        });
-        __syncthreads();
-        each<true>([&](int64_t i, int32_t column, V number) {
-            uint32_t at;
-            if (!in_window(column, low, &at)) return;
-            const int cell = cell_of(at, done);
-            const bool alone = single >> (i / THREADS) & 1;
-            states[cell] = alone ? (unsigned long long)__double_as_longlong((double)number) : NO_STATE;
-            cell_cols[cell] = column;
-            if (operation() == SP_COMBINE_MEAN) counts[cell] = alone;
-        });
-        __syncthreads();
+        uint32_t *tally = (uint32_t *)cell_cols;
+        uint16_t *places = (uint16_t *)(tally + CAPACITY / 2);
+        const auto first_of = [&](int cell) { return (int)(tally[cell / 2] >> cell % 2 * 16 & 0xffff); };
+        const int cells = count_cells(tally), total = sum_tally(tally), lane = threadIdx.x & 31;
 #pragma unroll
-        for (int u = 0; u < DEPTH; u++) {
-            const int cell = own_cell(u);
-            const unsigned all = __ballot_sync(FULL_WARP, cell != EMPTY && states[cell] == NO_STATE);
-            if ((threadIdx.x & 31) == 0) shared.listed[u * WARPS + warp] = (uint32_t)__popc(all);
-        }
+        for (int u = 0; u < DEPTH; u++)
+            if (col[u] != EMPTY)
+                places[first_of((col[u] & INT_MAX) >> TURN_BITS) + (col[u] & (CAPACITY - 1))] =
+                    (uint16_t)(u * THREADS + threadIdx.x);
         __syncthreads();
-        if (warp == 0) {
-            uint32_t total = 0;
-            for (int i = threadIdx.x; i - (int)threadIdx.x < DEPTH * WARPS; i += 32) {
-                const uint32_t own = i < DEPTH * WARPS ? shared.listed[i] : 0;
-                uint32_t inclusive = own;
-                for (int step = 1; step < 32; step *= 2) {
-                    const uint32_t other = __shfl_up_sync(FULL_WARP, inclusive, step);
-                    if ((int)threadIdx.x >= step) inclusive += other;
-                }
-                if (i < DEPTH * WARPS) shared.listed[i] = total + inclusive - own;
-                total += __shfl_sync(FULL_WARP, inclusive, 31);
+        for (int base = threadIdx.x - lane; base < cells; base += THREADS) {
+            const int cell = base + lane, first = cell < cells ? first_of(cell) : total;
+            const int count = (cell + 1 < cells ? first_of(cell + 1) : total) - first;
+            double kept = count > 0 && count <= FEW_ENTRIES ? combine_few(places + first, count) : 0;
+            for (unsigned many = __ballot_sync(FULL_WARP, count > FEW_ENTRIES); many; many &= many - 1) {
+                const int of = __ffs((int)many) - 1;
+                const int its_first = __shfl_sync(FULL_WARP, first, of), its = __shfl_sync(FULL_WARP, count, of);
+                const double whole = combine_many(places + its_first, its);
+                if (lane == of) kept = whole;
             }
-            if (threadIdx.x == 0) shared.all_listed = total;
+            if (cell < cells)
+                job.values[begin + cell] = (V)cell_value(job.operation, kept, count, cell == shared.diagonal);
         }
-        __syncthreads();
-#pragma unroll
-        for (int u = 0; u < DEPTH; u++) {
-            const int cell = own_cell(u);
-            const bool joins = cell != EMPTY && states[cell] == NO_STATE;
-            const unsigned all = __ballot_sync(FULL_WARP, joins);
-            if (!joins) continue;
-            const int64_t to = begin + shared.listed[u * WARPS + warp] + __popc(all & lanes_below());
-            job.cols[to] = cell;
-            job.values[to] = value[u];
-        }
-        __syncthreads();
-        return (int)shared.all_listed;
+        return cells;
     }
+    /* Counts the entries of cells, writes their columns, and puts numbers in the states' place. An entry's cell and its
+     * turn there become its column, with the sign set. Returns the number of cells. */
+    __device__ int count_cells(uint32_t *tally)
+    {
+        int cells = 0;
+        for (int i = threadIdx.x; i < CAPACITY / 2; i += THREADS) tally[i] = 0;
+        if (threadIdx.x == 0) shared.diagonal = -1;
+        for (int64_t low = 0; low < job.columns; low += (int64_t)words * 32) {
+            const int found = rank_columns(low);
+            __syncthreads();
+#pragma unroll
+            for (int u = 0; u < DEPTH; u++) {
+                uint32_t at;
+                if (col[u] < 0 || !in_window(col[u], low, &at)) continue;
+                const int cell = cell_of(at, cells), half = cell % 2 * 16;
+                const uint32_t turn = atomicAdd(tally + cell / 2, 1u << half) >> half & 0xffff;
+                if (turn == 0) job.cols[begin + cell] = col[u];
+                if (col[u] == p) shared.diagonal = cell;
+                ((double *)states)[u * THREADS + threadIdx.x] = (double)value[u];
+                col[u] = (int32_t)(1u << 31 | (uint32_t)cell << TURN_BITS | turn);
+            }
+            cells += found;
+            __syncthreads();
+        }
+        return cells;
+    }
+    /* Entries of cells become those before them; returns all. */
+    __device__ int sum_tally(uint32_t *tally)
+    {
+        uint32_t own[DEPTH / 2], sum = 0;
+        int total;
+#pragma unroll
+        for (int w = 0; w < DEPTH / 2; w++) {
+            own[w] = tally[threadIdx.x * (DEPTH / 2) + w];
+            sum += (own[w] & 0xffff) + (own[w] >> 16);
+        }
+        uint32_t first = (uint32_t)block_scan<THREADS>((int)sum, &total, shared.scratch);
+#pragma unroll
+        for (int w = 0; w < DEPTH / 2; w++) {
+            const uint32_t second = first + (own[w] & 0xffff);
+            tally[threadIdx.x * (DEPTH / 2) + w] = first | second << 16;
+            first = second + (own[w] >> 16);
+        }
+        __syncthreads();
+        return total;
+    }
+    /* A cell's numbers by one thread. */
+    __device__ __forceinline__ double combine_few(const uint16_t *places, int count) const
+    {
+        const double *numbers = (const double *)states;
+        uint32_t place[FEW_ENTRIES];
+        if (count == 1) return numbers[places[0]];
+#pragma unroll
+        for (int i = 0; i < FEW_ENTRIES; i++) place[i] = i < count ? places[i] : UINT32_MAX;
+        sort_keys<FEW_ENTRIES>(place, 1);
+        double kept = numbers[place[0]];
+#pragma unroll
+        for (int i = 1; i < FEW_ENTRIES; i++)
+            if (i < count) kept = combine(operation(), kept, numbers[place[i]]);
+        return kept;
+    }
+    /* The same by a warp, which puts the places in order by a bit for each of the row's; bits of columns are no longer
+     * needed. */
+    __device__ double combine_many(uint16_t *places, int count)
+    {
+        constexpr int WORDS = CAPACITY / 32, EACH = WORDS / 32;
+        const double *numbers = (const double *)states;
+        uint32_t *map = bits + threadIdx.x / 32 * WORDS;
+        const int lane = threadIdx.x & 31;
+        int own = 0, all;
+        for (int i = lane; i < WORDS; i += 32) map[i] = 0;
+        __syncwarp();
+        for (int i = lane; i < count; i += 32) atomicOr(map + places[i] / 32, 1u << places[i] % 32);
+        __syncwarp();
+#pragma unroll
+        for (int w = 0; w < EACH; w++) own += __popc(map[lane * EACH + w]);
+        int at = scan_lanes(own, &all);
+#pragma unroll
+        for (int w = 0; w < EACH; w++)
+            for (uint32_t left = map[lane * EACH + w]; left; left &= left - 1)
+                places[at++] = (uint16_t)((lane * EACH + w) * 32 + __ffs((int)left) - 1);
+        __syncwarp();
+        if (sums() && count > SERIAL_ENTRIES)
+            return sum_in_order_at(count, [&](int i) { return numbers[places[i]]; });
+        double kept = numbers[places[0]];
+#pragma unroll 8
+        for (int i = 1; i < count; i++) kept = combine(operation(), kept, numbers[places[i]]);
+        return kept;
+    }
+
     __device__ __forceinline__ void put(int cell, double more)
     {
         const unsigned long long old = states[cell];
@@ -355,20 +407,19 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
     __device__ void combine_in_order(int64_t low, int done)
     {
         const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
-        const int64_t entries = IS_WIDE ? length : list_shared(low, done);
-        int32_t next = lane < entries ? job.cols[begin + lane] : EMPTY;
-        for (int64_t first = 0; first < entries; first += 32) {
+        int32_t next = lane < length ? job.cols[begin + lane] : EMPTY;
+        for (int64_t first = 0; first < length; first += 32) {
             const int64_t i = first + lane;
-            const int32_t column = next; /* or cell */
-            next = i + 32 < entries ? job.cols[begin + i + 32] : EMPTY;
+            const int32_t column = next;
+            next = i + 32 < length ? job.cols[begin + i + 32] : EMPTY;
             uint32_t at = 0;
-            const bool inside = IS_WIDE ? in_window(column, low, &at) : column != EMPTY;
-            const int cell = !inside ? 0 : IS_WIDE ? cell_of(at, done) : column;
+            const bool inside = in_window(column, low, &at);
+            const int cell = inside ? cell_of(at, done) : 0;
             const bool own = inside && cell % WARPS == warp;
             const unsigned all = __ballot_sync(FULL_WARP, own);
             if (!all) continue;
             const double more = own ? (double)value_at(i) : 0;
-            if (own && IS_WIDE) cell_cols[cell] = column;
+            if (own) cell_cols[cell] = column;
             const unsigned same = own ? __match_any_sync(all, cell) : 0;
             if (!__any_sync(FULL_WARP, (same & (same - 1)) != 0)) {
                 if (own) put(cell, more);
@@ -389,11 +440,11 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
         for (int64_t low = 0; low < job.columns; low += (int64_t)words * 32) {
             const int found = rank_columns(low);
             for (int cell = done + threadIdx.x; cell < done + found; cell += THREADS) {
-                states[cell] = IS_WIDE && in_order ? NO_STATE : 0;
+                states[cell] = in_order ? NO_STATE : 0;
                 if (operation() == SP_COMBINE_MEAN) counts[cell] = 0;
             }
             __syncthreads();
-            if (in_order) combine_in_order(low, done);
+            if (IS_WIDE && in_order) combine_in_order(low, done);
             else combine_at_once(low, done);
             done += found;
             __syncthreads();
@@ -482,7 +533,8 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
         const unsigned kept = IS_WIDE ? 0 : gather();
         choose_order();
         if (!IS_WIDE && !in_order && (!sure || operation() == SP_COMBINE_FIRST)) spill();
-        int cells = combine_entries();
+        int cells = 0;
+        if (IS_WIDE || !in_order) cells = combine_entries();
         int late = sure || in_order ? 0 : late_cells(cells);
         if (IS_WIDE && late > 0 && (int64_t)words * 32 >= job.columns) {
             find_grains(cells);
@@ -490,8 +542,17 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
         }
         if (late > MOST_LATE) {
             in_order = true;
-            cells = combine_entries();
+            if (IS_WIDE) cells = combine_entries();
         }
+        if (!IS_WIDE && in_order) cells = combine_placed();
+        else write_cells(cells);
+        if (threadIdx.x == 0) job.lengths[p] = cells;
+        __syncthreads();
+        return kept;
+    }
+    /* From the cells to the stage. */
+    __device__ void write_cells(int cells)
+    {
         finish_states(cells);
         __syncthreads(); /* the stage has been read */
         for (int cell = threadIdx.x; cell < cells; cell += THREADS) {
@@ -504,16 +565,18 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
             job.values[begin + cell] =
                 (V)cell_value(job.operation, __longlong_as_double((long long)state), count, column == p);
         }
-        if (threadIdx.x == 0) job.lengths[p] = cells;
-        __syncthreads();
-        return kept;
     }
 };
 
-/* Bytes of a block's bits, and with its cells. */
-static __host__ __device__ constexpr size_t ranked_bytes(int words, int cells, bool mean)
+/* Bytes of a block's bits of columns, or of places for each warp, which follow them; and with its cells. */
+static __host__ __device__ constexpr size_t bits_bytes(int words, int threads, int cells)
 {
-    return (size_t)words * (sizeof(uint32_t) + sizeof(uint16_t)) + (size_t)cells * (mean ? 20 : 12);
+    const size_t columns = (size_t)words * (sizeof(uint32_t) + sizeof(uint16_t)), places = (size_t)threads / 32 * cells / 8;
+    return columns > places ? columns : places;
+}
+static __host__ __device__ constexpr size_t ranked_bytes(int words, int threads, int cells, bool mean)
+{
+    return bits_bytes(words, threads, cells) + (size_t)cells * (mean ? 20 : 12);
 }
 
 /* The rows of class c, or `again` those that other kernels have left and counted. */
@@ -526,9 +589,10 @@ static __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
     constexpr int capacity = THREADS * ITEMS;
     const bool mean = !PLAIN && job.operation.combine == SP_COMBINE_MEAN;
     uint32_t *bits = (uint32_t *)row_memory;
-    unsigned long long *states = (unsigned long long *)(bits + words), *counts = states + capacity, *grains = NULL;
+    uint16_t *before = (uint16_t *)(bits + words);
+    unsigned long long *states = (unsigned long long *)(row_memory + bits_bytes(words, THREADS, capacity));
+    unsigned long long *counts = states + capacity, *grains = NULL;
     int32_t *cell_cols = (int32_t *)(counts + (mean ? capacity : 0));
-    uint16_t *before = (uint16_t *)(cell_cols + capacity);
     const int shift = 31 - __clz(max(words / (THREADS / 32), (int)WORD_STEP));
     const class_rows own = rows_of(job, c);
     unsigned long long kept = 0;

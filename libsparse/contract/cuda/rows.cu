@@ -32,7 +32,7 @@ template <typename V> static bool is_summed(const contract_run<V> *run, int entr
 {
     const size_t limit = cuda_state_of(run->context)->shared_limit - 2048; /* less what is static */
     const int64_t columns = run->job.columns, step = WORD_STEP;
-    if (!run->sums || columns > MOST_COLUMNS) return false;
+    if (!run->sums || columns > MOST_COLUMNS || left_out("contract-summed")) return false;
     const auto words_of = [&](int64_t each) { return (int)((columns + each * step - 1) / (each * step) * step); };
     if (columns <= (int64_t)FEW_WORDS * 32) *words = {words_of(32), 0, false};
     else *words = {entries, words_of(1024), columns <= 32 * 65536};
@@ -67,19 +67,21 @@ template <typename V> void size_tables(contract_run<V> *run)
     while (words < LONGER_WORDS && words < most) words *= 2;
     run->ranked_words = words < RANKED_WORDS ? words : RANKED_WORDS;
     run->longer_words = words;
-    while (ranked_bytes(run->ranked_words, RANKED_THREADS * RANKED_ITEMS, mean) > limit) run->ranked_words /= 2;
-    while (ranked_bytes(run->longer_words, 0, mean) > limit) run->longer_words /= 2;
+    while (ranked_bytes(run->ranked_words, RANKED_THREADS, RANKED_THREADS * RANKED_ITEMS, mean) > limit)
+        run->ranked_words /= 2;
+    while (ranked_bytes(run->longer_words, 0, 0, mean) > limit) run->longer_words /= 2;
     summed_words few;
     run->few_words = words <= FEW_WORDS && is_summed(run, MOST_SORTED_OF_MANY, &few);
     run->limits.sorted = words > MANY_WORDS || run->few_words ? MOST_SORTED_OF_MANY : MOST_SORTED;
     run->limits.ranked = RANKED_THREADS * RANKED_ITEMS;
-    run->limits.longer = ranked_bytes(run->longer_words, longer, mean) <= limit ? longer : 0;
-    run->limits.longest = ranked_bytes(run->longer_words, longest, mean) <= limit ? longest : 0;
+    run->limits.longer = ranked_bytes(run->longer_words, LONGER_THREADS, longer, mean) <= limit ? longer : 0;
+    run->limits.longest = ranked_bytes(run->longer_words, LONGER_THREADS, longest, mean) <= limit ? longest : 0;
     if (std::is_same_v<V, double> && left_out("contract-ranked")) {
         run->few_words = false;
         run->limits = {MOST_SORTED_OF_MANY, 0, 0, 0};
     }
-    if (run->job.columns > NEAR_COLUMNS && near_of(run).cells) run->job.near = ROW_ENTRIES;
+    if (run->job.columns > NEAR_COLUMNS && near_of(run).cells && !left_out("contract-near"))
+        run->job.near = ROW_ENTRIES;
 }
 
 /* ---- host: launches ------------------------------------------------------------------------------------- */
@@ -128,7 +130,8 @@ template <int THREADS, int ITEMS, typename V>
 static sp_status launch_ranked(contract_run<V> *run, int c, unsigned count, int words, bool again,
                                cudaStream_t stream)
 {
-    const size_t bytes = ranked_bytes(words, THREADS * ITEMS, run->job.operation.combine == SP_COMBINE_MEAN);
+    const bool mean = run->job.operation.combine == SP_COMBINE_MEAN;
+    const size_t bytes = ranked_bytes(words, THREADS, THREADS * ITEMS, mean);
     auto kernel = ranked_rows<THREADS, ITEMS, false, V>;
     if constexpr (ITEMS == 0 || std::is_same_v<V, double>) /* other sums have been summed_rows' */
         if (run->job.operation.combine == SP_COMBINE_SUM) kernel = ranked_rows<THREADS, ITEMS, true, V>;
@@ -157,7 +160,7 @@ static sp_status launch_blocks(contract_run<V> *run, int c, unsigned count, int 
 template <typename V> static bool is_parted(const contract_run<V> *run, unsigned count, int64_t *words)
 {
     *words = (run->job.columns + 32 * ROW_WORDS - 1) / (32 * ROW_WORDS) * ROW_WORDS;
-    return run->sums && *words * (int64_t)count <= run->entries &&
+    return run->sums && *words * (int64_t)count <= run->entries && !left_out("contract-parted") &&
            PART * sizeof(uint64_t) + 4096 <= cuda_state_of(run->context)->shared_limit;
 }
 
