@@ -218,7 +218,7 @@ sp_status contraction_product(sp_context *context, const sp_csr *s, const sp_csr
     if (r.loops != SP_LOOPS_KEEP) TRY(diagonal(context, s->rows, &r.mask));
     TRY(combine(&r, &weights, g, rule, &made));
     if (half) halve_loops(&made);
-    if (r.to_host && sp_context_is_cuda(context)) {
+    if (r.to_host && sp_context_stream(context)) { /* the context computes in device memory */
         TRY(sp_csr_copy(context, &made, SP_DEVICE, &moved));
         sp_csr_free(context, &made);
         made = moved;

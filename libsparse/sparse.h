@@ -58,7 +58,7 @@ const char *sp_version(void);
 /* Counts the changes of structs, enums and prototypes in sparse.h, mcl.h, contraction.h and io.h that a compiled caller
  * would notice. sp_abi returns that of the library: a caller that was compiled, or generated, from headers with another
  * SP_ABI must not call it. */
-#define SP_ABI 1
+#define SP_ABI 2
 int sp_abi(void);
 
 /* ---- status ------------------------------------------------------------------------------------------- */
@@ -96,9 +96,10 @@ typedef struct sp_allocator {
 } sp_allocator;
 
 typedef struct sp_context_options {
-    const char *device;            /* "cpu", "cuda", "cuda:N" or "auto" (CUDA if there is one); NULL: "auto" */
+    const char *device;            /* "cpu", "cuda", "cuda:N" or "auto" (CUDA if there is one); NULL: "auto". Or several
+                                      devices of one kind, see below: "cuda:0,cuda:1", "cuda:all", "cpu,cpu" */
     int threads;                   /* CPU threads; 0: all that OpenMP offers (one after a fork, see above) */
-    size_t memory_budget; /* CUDA: bytes of device memory that the context may hold at once, including its own arrays,
+    size_t memory_budget; /* CUDA: bytes of memory that the context may hold at once on a device, including its own arrays,
                              the caller's (sp_array_create) and plans; 0: all free memory of the device. A call whose
                              description says so works in parts to keep to the budget; others fail with
                              SP_ERROR_DEVICE_MEMORY. Calls on the CPU ignore the budget, except sp_spgemm_top_k */
@@ -108,7 +109,12 @@ typedef struct sp_context_options {
                                       Calls that only allocate, copy or free run to their end */
 } sp_context_options;
 
-/* Creates a context. `options` may be NULL. On failure *context is NULL and sp_last_error(NULL) says why. "auto" uses
+/* A context of several devices computes as a CPU context does, in host memory, except for sp_spgemm_markov, whose rows its
+ * devices share: each has a thread, its part of the CPU threads, and the whole memory budget for itself. Results have
+ * the bits of one device of that kind. The allocator is called by several threads. "cuda:all" is a usual CUDA context
+ * if the host has only one device. A device may be named more than once.
+ *
+ * Creates a context. `options` may be NULL. On failure *context is NULL and sp_last_error(NULL) says why. "auto" uses
  * the CPU if there is no usable GPU. Creating a CUDA context takes about 0.2 s, so keep it. */
 sp_status sp_context_create(const sp_context_options *options, sp_context **context);
 /* Releases the caller's hold on the context. The context ends when no plan and no sp_context_retain holds it. Until
@@ -117,9 +123,9 @@ void sp_context_destroy(sp_context *context);
 /* Adds a hold, which one more sp_context_destroy releases. For handles of modules built on the library. */
 void sp_context_retain(sp_context *context);
 
-/* "cpu" or "cuda:N NAME", for logs; "" for NULL. Valid as long as the context. */
+/* "cpu", "cuda:N NAME", "cpu,cpu" or "cuda:N,cuda:M NAME" (of the first), for logs; "" for NULL. Valid as long as the context. */
 const char *sp_context_device(const sp_context *context);
-/* Whether the context computes on a GPU; false for NULL. */
+/* Whether the context computes on GPUs; false for NULL. */
 bool sp_context_is_cuda(const sp_context *context);
 /* The number of CPU threads; 0 for NULL. */
 int sp_context_threads(const sp_context *context);
@@ -168,7 +174,7 @@ void sp_array_free(sp_context *context, sp_space space, void *array);
 sp_status sp_array_copy(sp_context *context, int64_t count, size_t size, void *to, sp_space to_space,
                         const void *from, sp_space from_space);
 
-/* The cudaStream_t in whose order the context works on the device; NULL on the CPU. Kernels of the caller that are
+/* The cudaStream_t in whose order the context works on the device; NULL on the CPU and for several devices. Kernels of the caller that are
  * launched into it run in the order of the calls. While the stream is captured into a CUDA graph, these calls are
  * captured with it if all their operands lie on the device: sp_spmm_execute, sp_sddmm, sp_edge_softmax, the MaxK calls
  * and copies within the device. */
@@ -359,6 +365,8 @@ typedef struct sp_markov_epilogue {
      * has the same bits as without renumbering. On CUDA sums run by column. */
     const int32_t *order;
     bool fast; /* the CPU may add in f32 where that is faster; the last bits differ, for any number of threads alike */
+    int64_t diagonal; /* the column of row 0's diagonal entry; row i's is diagonal + i. Not 0 where A is a block of the
+                         rows of a larger matrix */
 } sp_markov_epilogue;
 
 /* Figures of one row. */
@@ -370,8 +378,8 @@ typedef struct sp_markov_row {
 } sp_markov_row;
 
 /* C = epilogue(A·B) for matrices with f32 values, square or not; spaces and rules as for sp_spgemm. `rows` (host,
- * A.rows entries) and `info` may be NULL. On CUDA rows are processed in batches under the memory budget. O(products).
- * */
+ * A.rows entries) and `info` may be NULL. On CUDA rows are processed in batches under the memory budget. Several devices
+ * make ranges of rows of about equal numbers of products; there epilogue->fast has no effect. O(products). */
 sp_status sp_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_markov_epilogue *epilogue,
                            sp_csr *c, sp_markov_row *rows, sp_spgemm_info *info);
 

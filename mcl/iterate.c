@@ -94,7 +94,7 @@ static sp_status step(sp_context *context, const sp_csr *current, const mcl_opti
     iteration->nnz_after = next->nnz;
     iteration->products = iteration->product.products;
     iteration->dense_columns = iteration->product.dense_rows;
-    if (next->space == SP_HOST) mcl_drop_vanished(next); /* the figures are those of before inflation */
+    if (!sp_context_is_cuda(context)) mcl_drop_vanished(next); /* the figures are those of before inflation */
     status = summarise(context, rows, next->rows, iteration);
     if (status != SP_OK) sp_csr_free(context, next);
     return status;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "core/internal.h"
+#include "core/devices.h"
 
 const char *sp_version(void) { return SP_VERSION; }
 
@@ -234,8 +234,9 @@ static sp_status check_options(const sp_context_options *options)
 {
     bool want_cuda, required;
     int index;
-    if (!parse_device(options->device, &want_cuda, &required, &index))
-        return sp_fail(NULL, SP_ERROR_ARGUMENT, "device \"%.40s\" is not cpu, cuda, cuda:N or auto", options->device);
+    if (!sp_devices_named(options->device) && !parse_device(options->device, &want_cuda, &required, &index))
+        return sp_fail(NULL, SP_ERROR_ARGUMENT, "device \"%.40s\" is not cpu, cuda, cuda:N, cuda:all, auto or a list "
+                       "such as cuda:0,cuda:1", options->device);
     if (options->threads < 0)
         return sp_fail(NULL, SP_ERROR_ARGUMENT, "%d threads: 0 or more are possible", options->threads);
     if (options->allocator && (!options->allocator->allocate || !options->allocator->release))
@@ -243,12 +244,13 @@ static sp_status check_options(const sp_context_options *options)
     return SP_OK;
 }
 
-/* Opens the requested GPU. The context stays on the CPU if any device will do and there is no GPU. */
-static sp_status open_device(sp_context *context, const char *device)
+/* Opens the requested GPU, or several devices. The context stays on the CPU if any device will do and there is no GPU. */
+static sp_status open_device(sp_context *context, const sp_context_options *options)
 {
     bool want_cuda, required;
     int index;
-    parse_device(device, &want_cuda, &required, &index);
+    if (sp_devices_named(options->device)) return sp_devices_open(context, options);
+    parse_device(options->device, &want_cuda, &required, &index);
     if (!want_cuda) return SP_OK;
     const sp_status status = sp_cuda_open(context, index);
     if (status != SP_OK && required) return sp_fail(NULL, status, "%s", context->error);
@@ -278,7 +280,7 @@ sp_status sp_context_create(const sp_context_options *options, sp_context **cont
     made->memory_budget = options->memory_budget;
     made->interrupt = options->interrupt;
     strcpy(made->device_name, "cpu");
-    status = open_device(made, options->device);
+    status = open_device(made, options);
     if (status != SP_OK) {
         allocator->release(allocator->user, made);
         return status;
@@ -304,7 +306,11 @@ void sp_context_destroy(sp_context *context)
 
 const char *sp_context_device(const sp_context *context) { return context ? context->device_name : ""; }
 
-bool sp_context_is_cuda(const sp_context *context) { return context && context->backend->space == SP_DEVICE; }
+bool sp_context_is_cuda(const sp_context *context)
+{
+    if (context && context->devices) context = context->devices->contexts[0];
+    return context && context->backend->space == SP_DEVICE;
+}
 
 int sp_context_threads(const sp_context *context) { return context ? context->threads : 0; }
 

@@ -93,6 +93,10 @@ extern const sp_backend sp_backend_cpu;
 /* device/context.cu, or core/no_cuda.c in a build without nvcc: opens device `index` (-1: the first usable one) and
  * fills backend, device_state and device_name. SP_ERROR_NO_DEVICE if there is none. */
 sp_status sp_cuda_open(sp_context *context, int index);
+/* The number of CUDA devices; 0 without a driver. */
+int sp_cuda_count(void);
+
+typedef struct sp_devices sp_devices; /* core/devices.h */
 
 struct sp_context {
     const sp_backend *backend;
@@ -101,7 +105,9 @@ struct sp_context {
     int threads;
     size_t memory_budget;
     const volatile int *interrupt;
+    const volatile int *halt; /* the same for a device of several: set when another of them fails; NULL otherwise */
     void *device_state; /* the struct of the CUDA back end; NULL on the CPU */
+    sp_devices *devices; /* NULL unless the context is one of several devices */
     char device_name[128];
     char error[512];
     struct sp_context *next, *previous; /* of all living contexts (core/fork.c) */
@@ -111,7 +117,10 @@ struct sp_context {
 void sp_fork_enter(sp_context *context);
 void sp_fork_leave(sp_context *context);
 
-static inline bool sp_interrupted(const sp_context *context) { return context->interrupt && *context->interrupt; }
+static inline bool sp_interrupted(const sp_context *context)
+{
+    return (context->interrupt && *context->interrupt) || (context->halt && *context->halt);
+}
 
 /* Stops a long loop: its threads look at the interrupt flag about every millisecond of work. Once one of them has seen
  * it set, all stop, and the loop fails even if the flag is cleared meanwhile. */

@@ -280,6 +280,14 @@ static sp_status open_device(sp_context *context, int index)
     return SP_OK;
 }
 
+int sp_cuda_count(void)
+{
+    int count = 0;
+    if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+    cudaGetLastError();
+    return 0;
+}
+
 sp_status sp_cuda_open(sp_context *context, int index)
 {
     int count = 0;

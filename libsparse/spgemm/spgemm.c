@@ -61,6 +61,9 @@ static sp_status check_epilogue(sp_context *context, const sp_csr *a, const sp_c
                        "inflation %g, cutoff %g, selection %lld and recovery %lld must not be below 0",
                        epilogue->inflation, epilogue->cutoff, (long long)epilogue->select,
                        (long long)epilogue->recover);
+    if (epilogue->diagonal < 0 || epilogue->diagonal > INT32_MAX)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "the diagonal begins at column %lld, which cannot be",
+                       (long long)epilogue->diagonal);
     return SP_OK;
 }
 

@@ -3,7 +3,7 @@
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, c_int32,
                     c_int64, c_size_t, c_uint32, c_uint64, c_void_p)
 
-SP_ABI = 1
+SP_ABI = 2
 SP_OK = 0
 SP_ERROR_ARGUMENT = 1
 SP_ERROR_MATRIX = 2
@@ -160,6 +160,7 @@ class sp_markov_epilogue(Structure):
         ("dense_factor", c_int64),
         ("order", c_void_p),
         ("fast", c_bool),
+        ("diagonal", c_int64),
     ]
 
 

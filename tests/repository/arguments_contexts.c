@@ -67,7 +67,7 @@ TEST(a_context_that_cannot_be_made_has_a_sentence)
     test_heap heap = {.fail_at = 0};
     const sp_allocator allocator = test_allocator(&heap), half = {.allocate = allocator.allocate};
     const struct { sp_context_options options; sp_status status; const char *words; } cases[] = {
-        {{.device = "gpu"}, SP_ERROR_ARGUMENT, "device \"gpu\" is not cpu, cuda, cuda:N or auto"},
+        {{.device = "gpu"}, SP_ERROR_ARGUMENT, "device \"gpu\" is not cpu, cuda, cuda:N, cuda:all, auto or a list"},
         {{.device = "cpu", .threads = -1}, SP_ERROR_ARGUMENT, "-1 threads"},
         {{.device = "cpu", .allocator = &half}, SP_ERROR_ARGUMENT, "allocate and release"},
         {{.device = "cpu", .allocator = &allocator}, SP_ERROR_HOST_MEMORY, "out of memory"},

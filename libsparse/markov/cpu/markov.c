@@ -330,9 +330,10 @@ static sp_status finish_row(markov_worker *w, int64_t row, int64_t kept, const r
     float *values = (float *)out->values + out->count;
     int64_t left = prune_row(w, figures->count, kept, columns, values);
     if (!w->hashed) sp_line_clear(&w->sums);
-    const bool loop = left == 0 && e->recover == 0 && row < job->b->cols;
+    const int64_t diagonal = e->diagonal + row;
+    const bool loop = left == 0 && e->recover == 0 && diagonal < job->b->cols;
     if (loop) {
-        columns[0] = (int32_t)row;
+        columns[0] = (int32_t)diagonal;
         values[left++] = 1;
     }
     if (e->order) order_entries(w, columns, left);

@@ -210,7 +210,7 @@ __device__ int finish_row(const markov_job &job, int row, const row_facts &facts
     kept_part part;
     const float bar = pruning_bar<THREADS>(job, entries, above, facts.count, fixed, memory, &part);
     const Entries source = bar < job.cutoff ? entries : above;
-    const bool loop = part.count == 0 && job.recover == 0 && row < job.cols;
+    const bool loop = part.count == 0 && job.recover == 0 && job.diagonal + row < job.cols;
     const int kept = loop ? 1 : part.count;
     const double mass = loop ? 1 : part.mass;
 
@@ -231,7 +231,7 @@ __device__ int finish_row(const markov_job &job, int row, const row_facts &facts
     float *values = job.out_values + *place;
     if (loop) {
         if (threadIdx.x == 0) {
-            cols[0] = row;
+            cols[0] = (int32_t)(job.diagonal + row);
             values[0] = 1;
         }
         __syncthreads();

@@ -278,6 +278,7 @@ static sp_status prepare(markov_run *run, const sp_csr *a, const sp_csr *b, cons
     job->rows = rows;
     job->cols = b->cols;
     job->products = run->products.data;
+    job->diagonal = epilogue->diagonal;
     job->f32_from = factor > 0 ? (b->cols + factor - 1) / factor : INT64_MAX;
     job->cutoff = cutoff;
     job->select = (int)(epilogue->select < INT32_MAX ? epilogue->select : INT32_MAX);
@@ -370,7 +371,7 @@ static sp_status run_class(markov_run *run, int c, int64_t extra_bound)
         kind->kernel<<<blocks, kind->threads, kind->shared, cuda_state_of(context)->stream>>>(
             run->job, work, by_windows ? run->window_scratch.data : run->scratch.data);
         CUDA_CHECK(cudaGetLastError());
-        if (context->interrupt) CHECK(cuda_finish(context));
+        if (context->interrupt || context->halt) CHECK(cuda_finish(context));
         first = last;
     } while (first < end);
     return SP_OK;

@@ -1,0 +1,182 @@
+/* Contexts of several devices: their names, their life, and a thread for each device while they work. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/devices.h"
+
+/* More than any host has; the bound keeps a mistyped list from opening thousands of contexts. */
+enum { MOST_DEVICES = 64 };
+
+static const char all_devices[] = "cuda:all";
+
+bool sp_devices_named(const char *device)
+{
+    return device && (strchr(device, ',') || strcmp(device, all_devices) == 0);
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------- */
+
+/* Copies element `number` of a list, or the name of that CUDA device of all; false if there is none. */
+static bool device_name(const char *list, int number, char *name, size_t size)
+{
+    if (strcmp(list, all_devices) == 0) {
+        snprintf(name, size, "cuda:%d", number);
+        return number < sp_cuda_count();
+    }
+    for (; number > 0 && list; number--) {
+        list = strchr(list, ',');
+        if (list) list++;
+    }
+    if (list) snprintf(name, size, "%.*s", (int)strcspn(list, ","), list);
+    return list != NULL;
+}
+
+static bool is_one_device(const char *name)
+{
+    return strcmp(name, "cpu") == 0 || strcmp(name, "cuda") == 0 ||
+           (strncmp(name, "cuda:", 5) == 0 && strcmp(name, all_devices) != 0);
+}
+
+/* Counts the devices that the options name, which are of one kind. */
+static sp_status count_devices(const char *list, int *count)
+{
+    char first[40], name[40];
+    *count = 0;
+    while (device_name(list, *count, name, sizeof name)) {
+        if (*count == 0) strcpy(first, name);
+        if (!is_one_device(name))
+            return sp_fail(NULL, SP_ERROR_ARGUMENT, "device \"%.40s\" of \"%.80s\" is not cpu, cuda or cuda:N", name,
+                           list);
+        if (strncmp(name, first, 3) != 0)
+            return sp_fail(NULL, SP_ERROR_ARGUMENT, "\"%.80s\" has CPUs beside CUDA devices, which round in another "
+                           "order", list);
+        if (++*count > MOST_DEVICES)
+            return sp_fail(NULL, SP_ERROR_ARGUMENT, "\"%.80s\" names more than %d devices", list, MOST_DEVICES);
+    }
+    return SP_OK;
+}
+
+static void close_devices(sp_context *context, sp_devices *devices)
+{
+    for (int d = 0; d < devices->count; d++) sp_context_destroy(devices->contexts[d]);
+    sp_free(context, devices->contexts);
+    sp_free(context, devices);
+}
+
+static void destroy(sp_context *context)
+{
+    close_devices(context, context->devices);
+    context->devices = NULL;
+}
+
+/* "cpu,cpu", or "cuda:0,cuda:1 NAME" with the name of the first. */
+static void describe(sp_context *context, const sp_devices *devices)
+{
+    char *text = context->device_name;
+    const size_t size = sizeof context->device_name;
+    size_t used = 0;
+    for (int d = 0; d < devices->count && used < size; d++) {
+        const char *name = sp_context_device(devices->contexts[d]);
+        used += (size_t)snprintf(text + used, size - used, "%s%.*s", d > 0 ? "," : "", (int)strcspn(name, " "), name);
+    }
+    if (used < size) snprintf(text + used, size - used, "%s", strchrnul(sp_context_device(devices->contexts[0]), ' '));
+}
+
+/* Each device gets its share of the threads, and at least one. */
+static sp_status open_each(sp_context *context, const sp_context_options *options, sp_devices *devices)
+{
+    char name[40];
+    for (int d = 0; device_name(options->device, d, name, sizeof name); d++) {
+        sp_context_options one = *options;
+        const int threads = context->threads * (d + 1) / devices->count - context->threads * d / devices->count;
+        one.device = name;
+        one.threads = threads > 0 ? threads : 1;
+        one.allocator = &context->allocator;
+        const sp_status status = sp_context_create(&one, &devices->contexts[d]);
+        if (status != SP_OK) return status;
+        devices->contexts[d]->halt = &devices->halt;
+    }
+    return SP_OK;
+}
+
+sp_status sp_devices_open(sp_context *context, const sp_context_options *options)
+{
+    sp_devices *made = NULL;
+    int count;
+    sp_status status = count_devices(options->device, &count);
+    if (status != SP_OK) return status;
+    if (count <= 1) {
+        status = sp_cuda_open(context, 0);
+        return status == SP_OK ? status : sp_fail(NULL, status, "%s", context->error);
+    }
+    status = sp_calloc(context, 1, sizeof *made, (void **)&made);
+    if (status == SP_OK) status = sp_calloc(context, count, sizeof *made->contexts, (void **)&made->contexts);
+    if (status != SP_OK) sp_fail(NULL, status, "%s", context->error);
+    else {
+        made->count = count;
+        status = open_each(context, options, made);
+    }
+    if (status != SP_OK) {
+        if (made) close_devices(context, made);
+        return status;
+    }
+    made->backend = sp_backend_cpu;
+    made->backend.spgemm_markov = sp_devices_spgemm_markov;
+    made->backend.destroy = destroy;
+    context->devices = made;
+    context->backend = &made->backend;
+    describe(context, made);
+    return SP_OK;
+}
+
+/* ---- work ---------------------------------------------------------------------------------------------- */
+
+typedef struct device_task {
+    sp_devices *devices;
+    sp_devices_work work;
+    void *user;
+    int number;
+    sp_status status;
+} device_task;
+
+static void *run_task(void *argument)
+{
+    device_task *task = argument;
+    sp_devices *devices = task->devices;
+    int none = 0;
+    task->status = task->work(devices->contexts[task->number], task->number, task->user);
+    if (task->status == SP_OK) return NULL;
+    __atomic_compare_exchange_n(&devices->failed, &none, task->number + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    devices->halt = 1;
+    return NULL;
+}
+
+/* The calling thread works for device 0, and for those that get no thread. Signals are left to it: a handler of the
+ * caller's may count on its own threads. */
+sp_status sp_devices_run(sp_context *context, sp_devices_work work, void *user)
+{
+    sp_devices *devices = context->devices;
+    device_task tasks[MOST_DEVICES];
+    pthread_t threads[MOST_DEVICES];
+    bool running[MOST_DEVICES] = {false};
+    sigset_t all, before;
+    devices->failed = 0;
+    devices->halt = 0;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (int d = 0; d < devices->count; d++) {
+        tasks[d] = (device_task){.devices = devices, .work = work, .user = user, .number = d};
+        running[d] = d > 0 && pthread_create(&threads[d], NULL, run_task, &tasks[d]) == 0;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    for (int d = 0; d < devices->count; d++)
+        if (!running[d]) run_task(&tasks[d]);
+    for (int d = 0; d < devices->count; d++)
+        if (running[d]) pthread_join(threads[d], NULL);
+    devices->halt = 0;
+    if (devices->failed == 0) return SP_OK;
+    const int first = devices->failed - 1;
+    return sp_fail(context, tasks[first].status, "%s", sp_last_error(devices->contexts[first]));
+}

@@ -1,0 +1,36 @@
+/* A context of several devices. It works in host memory as a CPU context does; the operations that its devices share
+ * out among themselves call sp_devices_run. */
+#ifndef SPARSE_DEVICES_H
+#define SPARSE_DEVICES_H
+
+#include "core/internal.h"
+
+struct sp_devices {
+    sp_backend backend;    /* the CPU's, except for the shared operations */
+    int count;
+    sp_context **contexts; /* one for each device, all on the CPU or all on CUDA */
+    int failed;            /* 1 + the number of the device that failed first, 0: none; atomic */
+    volatile int halt;     /* set once a device has failed: the others stop as if interrupted */
+};
+
+/* Whether a name of sp_context_options.device stands for several devices. */
+bool sp_devices_named(const char *device);
+
+/* Makes `context` one of the devices named, which share its threads; each has the memory budget of the options for
+ * itself. A failure leaves the context as it was. "cuda:all" on a host with one device opens that one, in the usual
+ * way. */
+sp_status sp_devices_open(sp_context *context, const sp_context_options *options);
+
+/* A part of an operation, on device `number` of the context. */
+typedef sp_status (*sp_devices_work)(sp_context *device, int number, void *user);
+
+/* Calls work for all devices at once, each in a thread, and returns when all have ended. If one fails the others stop
+ * soon; the status and the sentence are those of the device that failed first. */
+sp_status sp_devices_run(sp_context *context, sp_devices_work work, void *user);
+
+/* markov/devices.c */
+sp_status sp_devices_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                   const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
+                                   sp_spgemm_info *info);
+
+#endif

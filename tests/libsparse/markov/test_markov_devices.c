@@ -1,0 +1,324 @@
+/* The Markov product on several devices against the same product on one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+/* The devices of a turn: one, and several of its kind. */
+static sp_context *one_device(int device) { return test_context(device, 2); }
+
+static sp_context *several_devices(int device, int count, sp_context_options options)
+{
+    const char *const name = device ? "cuda:0," : "cpu,";
+    char list[128] = "";
+    sp_context *context;
+    for (int d = 0; d < count; d++) strcat(list, name);
+    list[strlen(list) - 1] = '\0';
+    options.device = list;
+    ck_assert_msg(sp_context_create(&options, &context) == SP_OK, "%s", sp_last_error(NULL));
+    return context;
+}
+
+/* All that one product made and measured. */
+typedef struct outcome {
+    sp_csr c;
+    sp_markov_row *rows;
+    sp_spgemm_info info;
+} outcome;
+
+static outcome multiply(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_markov_epilogue *epilogue)
+{
+    outcome made = {.rows = calloc((size_t)a->rows + 1, sizeof *made.rows)};
+    ck_ok(context, sp_spgemm_markov(context, a, b, epilogue, &made.c, made.rows, &made.info));
+    test_to_host(context, &made.c);
+    return made;
+}
+
+static void release(sp_context *context, outcome *made)
+{
+    sp_csr_free(context, &made->c);
+    free(made->rows);
+}
+
+/* On CUDA the chaos of a row and its homogeneity may differ in the last place: they are sums in an order that depends
+ * on the class of the row, which depends on free memory. */
+static void expect_same(const outcome *expected, const outcome *found, int64_t rows, bool cuda, uint64_t seed)
+{
+    test_same(&expected->c, &found->c, seed);
+    ck_assert_int_eq(expected->info.products, found->info.products);
+    ck_assert_int_eq(expected->info.product_nnz, found->info.product_nnz);
+    ck_assert_int_eq(expected->info.nnz, found->info.nnz);
+    ck_assert_int_eq(expected->info.dense_rows, found->info.dense_rows);
+    for (int64_t i = 0; i < rows; i++) {
+        const sp_markov_row *x = &expected->rows[i], *y = &found->rows[i];
+        const bool near = (double)x->chaos - (double)y->chaos < 1e-6 && (double)y->chaos - (double)x->chaos < 1e-6;
+        test_expect(cuda ? near && x->kept_mass == y->kept_mass && x->expanded == y->expanded
+                         : memcmp(x, y, sizeof *x) == 0,
+                    "seed %llu: figures of row %lld differ", (unsigned long long)seed, (long long)i);
+    }
+}
+
+/* Compares 2, 3 and more devices with one. */
+static void check_counts(int device, const sp_csr *a, const sp_csr *b, const sp_markov_epilogue *epilogue,
+                         uint64_t seed)
+{
+    sp_context *one = one_device(device);
+    outcome expected = multiply(one, a, b, epilogue);
+    for (int count = 2; count <= 5; count += 1 + (count == 3)) {
+        sp_context *several = several_devices(device, count, (sp_context_options){.threads = 3});
+        outcome found = multiply(several, a, b, epilogue);
+        expect_same(&expected, &found, a->rows, device, seed);
+        release(several, &found);
+        sp_context_destroy(several);
+    }
+    release(one, &expected);
+    sp_context_destroy(one);
+}
+
+static const sp_markov_epilogue epilogues[] = {
+    {.inflation = 1},
+    {.cutoff = 0.01, .inflation = 1.4, .dense_factor = 10},
+    {.cutoff = 0.02, .recover = 20, .recover_mass = 0.9, .inflation = 2, .dense_factor = 10},
+    {.cutoff = 0.001, .select = 10, .recover = 15, .recover_mass = 0.95, .inflation = 2, .dense_factor = 10},
+    {.cutoff = 0.9, .inflation = 2, .dense_factor = 10}, /* most rows are emptied and get a loop */
+};
+
+/* ---- tests --------------------------------------------------------------------------------------------- */
+
+HOST_TEST(several_devices_give_the_bits_of_one, 2)
+{
+    for (uint64_t seed = 1; seed <= 3; seed++)
+        for (size_t e = 0; e < COUNT(epilogues); e++) {
+            test_random random = test_seed(seed);
+            sp_csr m = test_stochastic(host, &random, 40 + 400 * (int64_t)(seed - 1), seed == 3 ? 300 : 12);
+            check_counts(_i, &m, &m, &epilogues[e], seed);
+            sp_csr_free(host, &m);
+        }
+}
+
+/* Rows of B far apart and close together, one of them full, in matrices that are not square. */
+HOST_TEST(each_device_gets_the_rows_that_its_own_name, 2)
+{
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        test_random random = test_seed(seed);
+        sp_csr a = test_matrix(host, &random, 50, 20000, seed % 2 ? 0.0005 : 0.2, SP_F32, TEST_POSITIVE);
+        sp_csr b = test_matrix(host, &random, 20000, seed < 3 ? 30 : 3000, seed < 3 ? 0.9 : 0.01, SP_F32, TEST_POSITIVE);
+        const sp_markov_epilogue epilogue = {.cutoff = 1e-3, .select = 20, .inflation = 2, .dense_factor = 10};
+        check_counts(_i, &a, &b, &epilogue, seed);
+        test_free(host, &a, &b);
+    }
+}
+
+HOST_TEST(edge_shapes_work_on_several_devices, 2)
+{
+    static const int64_t shapes[][3] = {{0, 0, 0}, {1, 1, 1}, {2, 2, 2}, {3, 9, 2}, {1, 50, 40}, {40, 1, 1}, {0, 3, 7}};
+    for (uint64_t s = 0; s < COUNT(shapes); s++)
+        for (int full = 0; full < 2; full++) {
+            test_random random = test_seed(s + 1);
+            const int64_t *shape = shapes[s];
+            sp_csr a = test_matrix(host, &random, shape[0], shape[1], full, SP_F32, TEST_POSITIVE);
+            sp_csr b = test_matrix(host, &random, shape[1], shape[2], full, SP_F32, TEST_POSITIVE);
+            for (size_t e = 0; e < COUNT(epilogues); e++) check_counts(_i, &a, &b, &epilogues[e], s + 1);
+            test_free(host, &a, &b);
+        }
+}
+
+/* A row that takes all products leaves nothing for some of the devices. */
+HOST_TEST(one_row_may_be_all_the_work, 2)
+{
+    enum { N = 300 };
+    double *numbers = calloc(N * N, sizeof *numbers);
+    for (int i = 0; i < N; i++) numbers[i] = numbers[i * N] = 1. / N;
+    sp_csr m = test_from_dense(host, N, N, numbers, SP_F32);
+    for (size_t e = 0; e < COUNT(epilogues); e++) check_counts(_i, &m, &m, &epilogues[e], 0);
+    sp_csr_free(host, &m);
+    free(numbers);
+}
+
+/* The order of the sums is that of the original numbers on all devices. */
+HOST_TEST(renumbered_matrices_keep_their_bits, 2)
+{
+    enum { N = 500 };
+    test_random random = test_seed(21);
+    sp_csr m = test_stochastic(host, &random, N, 60);
+    int32_t order[N];
+    sp_markov_epilogue epilogue = epilogues[3];
+    for (int i = 0; i < N; i++) order[i] = (int32_t)((i * 7 + 3) % N);
+    epilogue.order = order;
+    check_counts(_i, &m, &m, &epilogue, 21);
+    sp_csr_free(host, &m);
+}
+
+/* Rows of a larger matrix: those that are emptied get their loops on its diagonal, not on the block's. */
+CONTEXT_TEST(a_block_of_rows_has_its_diagonal, _i, 2)
+{
+    sp_context *host = test_context(0, 1);
+    test_random random = test_seed(8);
+    sp_csr m = test_stochastic(host, &random, 90, 20);
+    sp_markov_epilogue epilogue = {.cutoff = 0.2, .inflation = 2};
+    outcome whole = multiply(context, &m, &m, &epilogue);
+    int64_t loops = 0;
+    for (int64_t first = 0; first < m.rows; first += 30) {
+        int64_t offsets[31];
+        for (int i = 0; i <= 30; i++) offsets[i] = m.row_offsets[first + i] - m.row_offsets[first];
+        const sp_csr rows = {.rows = 30, .cols = m.cols, .nnz = offsets[30], .row_offsets = offsets,
+                             .col_indices = m.col_indices + m.row_offsets[first],
+                             .values = (float *)m.values + m.row_offsets[first]};
+        epilogue.diagonal = first;
+        outcome block = multiply(context, &rows, &m, &epilogue);
+        for (int64_t i = 0; i < 30; i++) {
+            const int64_t at = block.c.row_offsets[i], there = whole.c.row_offsets[first + i];
+            ck_assert_int_eq(test_row_length(&block.c, i), test_row_length(&whole.c, first + i));
+            for (int64_t k = 0; k < test_row_length(&block.c, i); k++)
+                test_expect(block.c.col_indices[at + k] == whole.c.col_indices[there + k] &&
+                                test_value(&block.c, at + k) == test_value(&whole.c, there + k),
+                            "row %lld differs", (long long)(first + i));
+            loops += block.rows[i].kept_mass == 0 && block.c.col_indices[at] == first + i;
+        }
+        release(context, &block);
+    }
+    ck_assert_int_gt(loops, 10);
+    epilogue.diagonal = -1;
+    sp_csr c = {0};
+    ck_assert_int_eq(sp_spgemm_markov(context, &m, &m, &epilogue, &c, NULL, NULL), SP_ERROR_ARGUMENT);
+    release(context, &whole);
+    sp_csr_free(host, &m);
+    sp_context_destroy(host);
+}
+
+/* All other work is done as a CPU context does it. */
+TEST(other_products_are_those_of_the_cpu)
+{
+    sp_context *host = test_context(0, 2), *several = several_devices(_i, 2, (sp_context_options){0});
+    test_random random = test_seed(3);
+    sp_csr a = test_matrix(host, &random, 80, 80, 0.2, SP_F32, TEST_SIGNED), expected, found;
+    ck_ok(host, sp_spgemm(host, &a, &a, NULL, &expected, NULL));
+    ck_ok(several, sp_spgemm(several, &a, &a, NULL, &found, NULL));
+    ck_assert_int_eq(found.space, SP_HOST);
+    test_same(&expected, &found, 3);
+    ck_assert(sp_context_is_cuda(several) == (_i != 0));
+    ck_assert(!sp_context_stream(several));
+    sp_csr_free(several, &found);
+    test_free(host, &a, &expected);
+    test_end(several, host);
+}
+
+TEST(names_of_devices_are_checked)
+{
+    static const struct { const char *device; sp_status status; const char *words; } cases[] = {
+        {"cpu,", SP_ERROR_ARGUMENT, "device \"\" of \"cpu,\""},
+        {",", SP_ERROR_ARGUMENT, "device \"\""},
+        {"cpu,auto", SP_ERROR_ARGUMENT, "device \"auto\""},
+        {"cpu,cuda:all", SP_ERROR_ARGUMENT, "device \"cuda:all\""},
+        {"cpu,cuda:0", SP_ERROR_ARGUMENT, "CPUs beside CUDA devices"},
+        {"cuda:x,cuda:1", SP_ERROR_ARGUMENT, "device \"cuda:x\""},
+        {"cuda:1022,cuda:1023", SP_ERROR_NO_DEVICE, "CUDA"},
+        {"cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,"
+         "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,"
+         "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", SP_ERROR_ARGUMENT, "more than 64"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const sp_context_options options = {.device = cases[i].device};
+        sp_context *context = (sp_context *)&options;
+        ck_assert_int_eq(sp_context_create(&options, &context), cases[i].status);
+        ck_assert_ptr_null(context);
+        test_expect(strstr(sp_last_error(NULL), cases[i].words), "\"%s\" lacks \"%s\"", sp_last_error(NULL),
+                    cases[i].words);
+    }
+    sp_context *context = several_devices(0, 3, (sp_context_options){.threads = 2});
+    ck_assert_str_eq(sp_context_device(context), "cpu,cpu,cpu");
+    ck_assert_int_eq(sp_context_threads(context), 2);
+    sp_context_destroy(context);
+}
+
+/* Whichever allocation of whichever device fails: one sentence, no output, nothing left behind. */
+TEST(a_device_that_fails_ends_the_product)
+{
+    sp_context *host = test_context(0, 1);
+    test_random random = test_seed(4);
+    sp_csr m = test_stochastic(host, &random, 120, 10);
+    bool done = false;
+    for (int64_t fail_at = 0; !done; fail_at++) {
+        test_heap heap = {.fail_at = fail_at, .fail_all = fail_at % 2};
+        const sp_allocator allocator = test_allocator(&heap);
+        const sp_context_options options = {.device = "cpu,cpu,cpu", .threads = 2, .allocator = &allocator};
+        sp_context *context;
+        sp_csr c = {0};
+        sp_status status = sp_context_create(&options, &context);
+        if (status == SP_OK) {
+            status = sp_spgemm_markov(context, &m, &m, &epilogues[3], &c, NULL, NULL);
+            test_expect(status == SP_OK || strstr(sp_last_error(context), "out of memory"), "%lld: \"%s\"",
+                        (long long)fail_at, sp_last_error(context));
+            ck_assert((status == SP_OK) == (c.row_offsets != NULL));
+            sp_csr_free(context, &c);
+            sp_context_destroy(context);
+        }
+        ck_assert(status == SP_OK || status == SP_ERROR_HOST_MEMORY);
+        ck_assert_int_eq(heap.live_blocks, 0);
+        done = status == SP_OK;
+        ck_assert_int_lt(fail_at, 1000);
+    }
+    sp_csr_free(host, &m);
+    sp_context_destroy(host);
+}
+
+TEST(interrupt_flag_ends_all_devices)
+{
+    volatile int interrupt = 1;
+    sp_context *host = test_context(0, 1), *context = several_devices(_i, 2, (sp_context_options){.interrupt = &interrupt});
+    test_random random = test_seed(5);
+    sp_csr a = test_stochastic(host, &random, 500, 30), c = {0};
+    ck_assert_int_eq(sp_spgemm_markov(context, &a, &a, &epilogues[0], &c, NULL, NULL), SP_ERROR_INTERRUPTED);
+    ck_assert_ptr_null(c.row_offsets);
+    interrupt = 0;
+    ck_ok(context, sp_spgemm_markov(context, &a, &a, &epilogues[0], &c, NULL, NULL));
+    sp_csr_free(context, &c);
+    sp_csr_free(host, &a);
+    test_end(context, host);
+}
+
+/* Memory for a fraction of the rows: devices make them in batches, with the same bits. The matrix has a band of 9.6 MB,
+ * so that fewer rows of A need fewer rows of B. */
+TEST(devices_with_little_memory_make_batches)
+{
+    enum { N = 40000, BAND = 30 };
+    sp_context *host = test_context(0, 1), *one = one_device(_i);
+    sp_context *several = several_devices(_i, 2, (sp_context_options){.memory_budget = 8 << 20});
+    test_random random = test_seed(6);
+    int32_t *rows = malloc(N * BAND * sizeof *rows), *columns = malloc(N * BAND * sizeof *columns);
+    float *values = malloc(N * BAND * sizeof *values);
+    sp_csr m;
+    for (int k = 0; k < N * BAND; k++) {
+        rows[k] = k / BAND;
+        columns[k] = (k / BAND + k % BAND) % N;
+        values[k] = (float)test_unit(&random) + 0x1p-20f;
+    }
+    ck_ok(host, sp_csr_from_coo(host, N, N, N * BAND, rows, columns, values, SP_F32, SP_COMBINE_SUM, false, &m));
+    ck_ok(host, sp_csr_inflate(host, &m, 1));
+    outcome expected = multiply(one, &m, &m, &epilogues[3]), found = multiply(several, &m, &m, &epilogues[3]);
+    expect_same(&expected, &found, m.rows, true, 6);
+    ck_assert_int_gt(found.info.batches, 2);
+    release(one, &expected);
+    release(several, &found);
+    free_all(rows, columns, values);
+    sp_csr_free(host, &m);
+    test_end(several, one, host);
+}
+
+static const test_entry tests[] = {
+    CASE("devices", 120),
+    ON_DEVICES(several_devices_give_the_bits_of_one),
+    ON_DEVICES(each_device_gets_the_rows_that_its_own_name),
+    ON_DEVICES(edge_shapes_work_on_several_devices),
+    ON_DEVICES(one_row_may_be_all_the_work),
+    ON_DEVICES(renumbered_matrices_keep_their_bits),
+    ON_DEVICES(a_block_of_rows_has_its_diagonal),
+    ON_DEVICES(other_products_are_those_of_the_cpu),
+    ONCE(names_of_devices_are_checked),
+    ONCE(a_device_that_fails_ends_the_product),
+    ON_DEVICES(interrupt_flag_ends_all_devices),
+    ON_CUDA(devices_with_little_memory_make_batches),
+    {0},
+};
+
+int main(void) { return test_run("markov_devices", tests); }
