@@ -14,6 +14,8 @@ sp_status device_open(const device_choice *choice, const char *device, const vol
 }
 
 bool device_is_cuda(const char *device) { return strncmp(device, "cuda", 4) == 0; }
+bool device_is_cpu(const char *device) { return strncmp(device, "cpu", 3) == 0; }
+bool device_is_several(const char *device) { return strchr(device, ',') || strcmp(device, "cuda:all") == 0; }
 bool device_is_auto(const char *device) { return strcmp(device, "auto") == 0; }
 
 sp_status device_missing(sp_context *host, const char *device, sp_status status, const char *why)

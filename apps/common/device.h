@@ -6,7 +6,7 @@
 
 /* What the command line says. */
 typedef struct device_choice {
-    const char *device; /* auto, cpu, cuda or cuda:N */
+    const char *device; /* auto, cpu, cuda, cuda:N; where a tool takes them also several */
     const char *input;  /* the file whose size bounds the threads; "-": all processors */
     int64_t threads, memory; /* 0: as many as are worth it; what is free */
 } device_choice;
@@ -16,7 +16,10 @@ sp_status device_open(const device_choice *choice, const char *device, const vol
                       sp_context **context);
 /* CUDA was asked for by name; the choice is left to the tool. */
 bool device_is_cuda(const char *device);
+bool device_is_cpu(const char *device);
 bool device_is_auto(const char *device);
+/* Several devices are named, all CPUs or all CUDA. */
+bool device_is_several(const char *device);
 
 /* Opens the CUDA device that was asked for or, by "auto", that `large` work is worth; otherwise, and where "auto"
  * finds none, *context is NULL. Only a device that was asked for fails, with a sentence in `host`. */

@@ -71,6 +71,22 @@ static bool is_device(const char *text)
                                            strspn(text + 5, "0123456789") == length - 5);
 }
 
+/* Also several of one kind. */
+static bool are_devices(const char *text)
+{
+    char name[16];
+    if (is_device(text) || strcmp(text, "cuda:all") == 0) return true;
+    for (const char *at = text; at; at = strchr(at, ',')) {
+        if (at > text) at++;
+        const size_t length = strcspn(at, ",");
+        if (length >= sizeof name) return false;
+        memcpy(name, at, length);
+        name[length] = '\0';
+        if (!is_device(name) || strncmp(name, text, 3) != 0 || name[0] != 'c') return false;
+    }
+    return true;
+}
+
 static bool read_count(const option_row *row, const char *text, int64_t *number)
 {
     return read_integer(text, number) && in_range(row, (double)*number);
@@ -98,6 +114,7 @@ static bool store(const option_row *row, void *field, const char *value)
     case OPTION_NUMBER: return read_number(value, field) && in_range(row, *(double *)field);
     case OPTION_BYTES: return read_bytes(value, field);
     case OPTION_DEVICE: return *(const char **)field = value, is_device(value);
+    case OPTION_DEVICES: return *(const char **)field = value, are_devices(value);
     case OPTION_SET: *(int *)field = (int)row->low; return true;
     case OPTION_OWN:
     case OPTION_HELP:
@@ -147,6 +164,9 @@ static void describe_value(const option_row *row, char text[EXPECTED_TEXT])
         return;
     case OPTION_BYTES: snprintf(text, EXPECTED_TEXT, "takes a size such as 8G or 500M"); return;
     case OPTION_DEVICE: snprintf(text, EXPECTED_TEXT, "is one of auto, cpu, cuda, cuda:N"); return;
+    case OPTION_DEVICES:
+        snprintf(text, EXPECTED_TEXT, "is one of auto, cpu, cuda, cuda:N, cuda:all, or a list such as cuda:0,cuda:1");
+        return;
     default: break;
     }
     describe_range(row, range, sizeof range);

@@ -22,6 +22,7 @@ typedef enum option_kind {
     OPTION_NUMBER,   /* double in the range */
     OPTION_BYTES,    /* int64_t from 8G, 500M, ... */
     OPTION_DEVICE,   /* const char *: auto, cpu, cuda or cuda:N */
+    OPTION_DEVICES,  /* const char *: the same, cuda:all, or CPUs or CUDA devices separated by commas */
     OPTION_OWN,      /* nothing is stored: `then` does it */
     OPTION_SET,      /* int or enum, set to `low` */
     OPTION_HELP,     /* ends the reading: OPTIONS_HELP or OPTIONS_VERSION is returned */

@@ -152,7 +152,7 @@ static expansion foresee(const monitor_state *m, const sp_csr *iterand)
     const int threads = sp_context_threads(m->context);
     const int64_t *offsets = iterand->row_offsets;
     double products = 0, entries = 0;
-    if (iterand->space != SP_HOST || (j->log.quiet && !j->log.plain)) return (expansion){.threads = threads};
+    if (sp_context_is_cuda(m->context) || (j->log.quiet && !j->log.plain)) return (expansion){.threads = threads};
 #pragma omp parallel for schedule(dynamic, 1024) reduction(+ : products, entries) num_threads(threads)
     for (int64_t row = 0; row < iterand->rows; row++) {
         int64_t row_products = 0;

@@ -15,7 +15,7 @@ static device_choice choice_of(const settings *s)
 sp_status job_open_host(job *j)
 {
     const device_choice choice = choice_of(j->settings);
-    return device_open(&choice, "cpu", &interrupt_signal, &j->host);
+    return device_open(&choice, device_is_cpu(choice.device) ? choice.device : "cpu", &interrupt_signal, &j->host);
 }
 
 /* ---- the device ---------------------------------------------------------------------------------------- */

@@ -335,8 +335,8 @@ static const option_row options[] = {
     {"-te", "N", "threads, 0 for all [all; fewer for small inputs]", OPTION_COUNT, AT(threads), OPTION_FROM(0),
      .main = true},
     {"-t", "N", "the same", OPTION_COUNT, AT(threads), OPTION_FROM(0)},
-    {"--device", "NAME", "auto, cpu, cuda or cuda:N [auto: CUDA for large graphs]", OPTION_DEVICE, AT(device),
-     .main = true},
+    {"--device", "NAME", "auto, cpu, cuda, cuda:N, cuda:all or cuda:0,cuda:1 [auto: CUDA for large graphs]",
+     OPTION_DEVICES, AT(device), .main = true},
     {"--exact", NULL, "the very bytes that mcl writes (on the CPU, its default)", OPTION_FLAG, AT(exact), .main = true},
     {"--fast", NULL, "the same partition up to rounding (CUDA always does so)", OPTION_FLAG, AT(fast), .main = true},
     {"--memory", "SIZE", "working memory of the products, e.g. 8G [what is free]", OPTION_BYTES, AT(memory),
@@ -496,6 +496,8 @@ static bool check_together(const settings *s)
     if (s->exact && s->fast) return mistake("--exact and --fast exclude each other");
     if (s->exact && cuda)
         return mistake("--exact with --device %s: CUDA rounds in its own order; use --device cpu", s->device);
+    if (s->fast && device_is_cpu(s->device) && device_is_several(s->device))
+        return mistake("--fast with --device %s: its sums would depend on the number of devices", s->device);
     if (s->negative_log && s->negative_log10) return mistake("--abc-neg-log and --abc-neg-log10 exclude each other");
     if (s->read.tab && s->read.format != IO_AUTO) return mistake("-use-tab names the nodes of a matrix");
     if (s->read.minimum_score > 0 && s->read.format != IO_AUTO) return mistake("--min-score is for STRING files");

@@ -62,7 +62,7 @@ typedef struct settings {
     const char *dump_stem;
     int64_t dump_from, dump_to, dump_modulo; /* iterations from <= i < to with i % modulo == 0 */
 
-    const char *device; /* "auto", "cpu", "cuda" or "cuda:N" */
+    const char *device; /* auto, cpu, cuda, cuda:N, cuda:all, or several separated by commas */
     bool exact, fast;
     int64_t threads; /* 0: all */
     int64_t memory;  /* bytes; 0: what is free */

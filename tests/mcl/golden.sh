@@ -2,6 +2,7 @@
 # Runs the command lines of golden/cases.txt and compares what they write with what mcl 22-282 wrote, byte for byte
 # but for the "# cline:" comment; of the log, process ids and times are masked. A case is NAME<TAB>ARGUMENTS, @
 # standing for the output file. Inputs that may not be shipped are looked for in $MCL_GOLDEN_INPUTS.
+#   DEVICE   CPU, or several separated by commas [cpu]
 #   MCL_GPU  the tool [$BUILD/bin/mcl-gpu]        $1  only cases whose name matches this pattern
 cd "$(dirname "$0")/../.." || exit 1
 tool=$(realpath "${MCL_GPU:-${BUILD:-build}/bin/mcl-gpu}") || exit 1
@@ -59,7 +60,7 @@ check() { # check NAME STATUS
 
 while IFS=$'\t' read -r name arguments; do
     case $name in ${1:-*}) ;; *) continue ;; esac
-    extra='--exact --device cpu'
+    extra="--exact --device ${DEVICE:-cpu}"
     case $name in edge-*) extra="$extra --lenient" ;; show-schemes | version) extra= ;; esac
     folder=$(input_folder "$arguments")
     case $name in show-schemes | version) folder=$work ;; esac
