@@ -175,6 +175,34 @@ typedef struct io_labelling {
 sp_status io_read_labels(sp_context *context, const char *path, const io_graph *graph,
                          const io_label_options *options, io_labelling *labelling);
 void io_labelling_free(sp_context *context, io_labelling *labelling);
+
+/* A table of nodes: a column an attribute. */
+typedef struct io_attribute {
+    bool is_text;   /* some value is no number */
+    double *values; /* a number a node, or the place of its text in `texts`; NaN: the table has none */
+} io_attribute;
+
+typedef struct io_node_table {
+    int64_t columns;
+    io_names headings;
+    io_attribute *column;
+    io_names texts;
+    int64_t lines, bytes;
+} io_node_table;
+
+typedef struct io_node_options {
+    int base;          /* as in io_label_options */
+    bool skip_unknown; /* rows of unknown nodes are skipped */
+    const volatile int *interrupt;
+} io_node_options;
+
+/* Reads a table of a graph's nodes from PATH ("-": standard input), compressed or not: a heading, then a row a node in
+ * any order, with fields as in tables of edges. The first column called node, name, id, label or vertex names the node
+ * as in io_read_labels, else the first of all. Empty fields, NA, N/A, NaN and null are no values, as are those of nodes
+ * that have no row. Takes at most 8 bytes a node and column + 8 times the uncompressed file + 64 MB. */
+sp_status io_read_node_table(sp_context *context, const char *path, const io_graph *graph,
+                             const io_node_options *options, io_node_table *table);
+void io_node_table_free(sp_context *context, io_node_table *table);
 /* Where the nodes of one graph are in another, by their names, or by their numbers in the files if neither has names:
  * `places` has from->nodes entries, -1 for a node that `to` does not have. A graph with names and one without are
  * SP_ERROR_ARGUMENT. */

@@ -34,6 +34,7 @@ typedef struct contract_options {
     double inflation, max_weight; /* max_weight: 0 by to_nodes, or none */
     int64_t to_nodes;             /* 0: not given */
     const char *device;
+    const char *attributes, *attribute_rules, *node_weight; /* a table of nodes; how they are combined; a column */
 } contract_options;
 
 /* Reads the command line; a mistake is one line on stderr. */
@@ -41,6 +42,10 @@ options_outcome contract_parse(int argc, char **argv, contract_options *options)
 void contract_usage(FILE *stream);
 /* Whether an output format holds names of nodes. */
 bool has_names(io_format format);
+/* How the values that the nodes of a group have in a column become one. */
+typedef enum contract_attribute_rule { ATTRIBUTE_SUM, ATTRIBUTE_MEAN, ATTRIBUTE_MIN, ATTRIBUTE_MAX, ATTRIBUTE_FIRST,
+               ATTRIBUTE_MODE, ATTRIBUTE_RULES } contract_attribute_rule;
+
 /* Words of the command line, for the report. */
 const char *format_word(io_format format);
 const char *label_format_word(io_label_format format);
@@ -69,6 +74,9 @@ typedef struct contract_job {
     sp_combine combine;             /* for g, whose entries may be combined ones already */
     bool whole;                     /* its weights are whole numbers, whose sums are to be exact */
     double weight_sum;              /* of g's weights without signs, before repeated edges are combined */
+
+    io_node_table attributes;
+    contract_attribute_rule *rules; /* of its columns */
 
     io_labelling labelling;
     int64_t groups;
@@ -112,6 +120,16 @@ sp_status contract_check_sums(contract_job *job);
 typedef enum contract_half { HALF_HIGH, HALF_LOW } contract_half;
 sp_status contract_part(sp_context *context, const double *values, int64_t count, contract_half half, double **part);
 bool contract_is_beyond(double high, double low);
+
+/* attributes.c: whether the text says how attributes are combined; if not, a mistake has been said. Reads the table of
+ * nodes, from which they may get weights. Headings and, for all groups, values of the columns as --node-output has
+ * them. */
+bool contract_check_rules(const char *text);
+sp_status contract_read_attributes(contract_job *job);
+void contract_put_attribute_headings(const contract_job *job, io_output *out);
+sp_status contract_combine_attributes(const contract_job *job, double ***columns);
+void contract_put_attributes(const contract_job *job, io_output *out, double *const *columns, int64_t group);
+void contract_free_attributes(const contract_job *job, double **columns);
 
 /* nodes.c: weights and sizes of nodes, added up. */
 sp_status contract_sum_nodes(contract_job *job);

@@ -61,6 +61,7 @@ static sp_status run_job(contract_job *job)
     sp_status status;
     TRY(contract_check_outputs(job));
     TRY(contract_read_graph(job));
+    if (job->options->attributes) TRY(contract_read_attributes(job));
     if (job->options->labels) { /* what is refused for them is, before the work */
         TRY(contract_read_labels(job));
         TRY(contract_name_groups(job));
@@ -83,6 +84,8 @@ static void close_job(contract_job *job)
 {
     if (job->host) {
         io_graph_free(job->host, &job->input);
+        io_node_table_free(job->host, &job->attributes);
+        sp_free(job->host, job->rules);
         io_labelling_free(job->host, &job->labelling);
         io_names_free(job->host, &job->group_names);
         contraction_hierarchy_free(job->host, &job->hierarchy);

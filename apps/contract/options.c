@@ -110,12 +110,16 @@ static const option_row rows[] = {
     {"--seed", "N", "of choices [1]", OPTION_COUNT, AT(seed), OPTION_FROM(0), .beside = true},
     {"", .kind = OPTION_HEADING},
     {"--node-output", "FILE", "size, internal weight, cut and conductance of each group", OPTION_TEXT, AT(node_output)},
+    {"--attributes", "FILE", "a table of nodes, combined in --node-output", OPTION_TEXT, AT(attributes)},
+    {"--node-weight", "COLUMN", "that weighs them", OPTION_TEXT, AT(node_weight), .beside = true},
+    {"--combine-attributes", "RULES", "sum mean min max first mode, or COLUMN=RULE,... [mean, of texts mode]",
+     OPTION_TEXT, AT(attribute_rules)},
     {"--judge", "FORM", "edge cut, modularity, conductance ... of the labels on stdout: line tsv json; without -o\n"
      "nothing else is done", OPTION_WORD, AT(judge), .words = judge_words, .low = JUDGE_LINE},
     {"--report", "FILE", "what was done and how long it took, as JSON", OPTION_TEXT, AT(report)},
     {"--values", "f32|f64", "weights and sums in single or double precision [f64]", OPTION_WORD, AT(values),
      .words = value_words},
-    {"--quiet", NULL, "print nothing but errors", OPTION_FLAG, AT(quiet)},
+    {"--quiet", NULL, "print nothing but errors", OPTION_FLAG, AT(quiet), .beside = true},
     {"--engine", "NAME", "auto, fused (one pass), product (two sparse products) [auto]", OPTION_WORD, AT(engine),
      .words = engines},
     {"--device", "NAME", "auto, cpu, cuda, cuda:N [auto]", OPTION_DEVICE, AT(device)},
@@ -195,16 +199,28 @@ static bool check_judge(const contract_options *o)
     return !idle || mistake("%s is about the graph of the groups, which goes to -o FILE", idle);
 }
 
+static bool check_attributes(const contract_options *o)
+{
+    const char *const inputs[] = {o->graph, o->labels, o->attributes};
+    int standard = 0;
+    for (int i = 0; i < 3; i++) standard += inputs[i] && strcmp(inputs[i], "-") == 0;
+    if (standard > 1) return mistake("only one input can be standard input");
+    if (o->attribute_rules && !o->attributes) return mistake("--combine-attributes goes with --attributes");
+    if (o->node_weight && !o->attributes) return mistake("--node-weight goes with --attributes");
+    if (o->attributes && !o->node_output && !o->node_weight)
+        return mistake("--attributes goes with --node-output, which has their columns, or with --node-weight");
+    return !o->attribute_rules || contract_check_rules(o->attribute_rules);
+}
+
 static bool check_together(contract_options *o)
 {
     if (!o->graph) return mistake("no graph");
+    if (!check_attributes(o)) return false;
     if (o->directed && o->undirected) return mistake("--directed and --undirected exclude each other");
     if (!o->out && !o->judge) return mistake("no output: give -o FILE, or --judge");
     if (!o->labels && o->repeat == REPEAT_NEVER) return mistake("no labels: give a file of them, or --repeat");
     if (o->labels && o->repeat != REPEAT_NEVER)
         return mistake("--repeat makes its own labels: leave \"%.40s\" out", o->labels);
-    if (o->labels && strcmp(o->labels, "-") == 0 && strcmp(o->graph, "-") == 0)
-        return mistake("the graph and the labels cannot both be standard input");
     if (o->repeat != REPEAT_NEVER && (o->combine == SP_COMBINE_MEAN || o->combine == SP_COMBINE_FIRST))
         return mistake("--combine %s of what is combined already has no meaning: it does not go with --repeat",
                        combine_word(o->combine));

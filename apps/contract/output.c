@@ -34,7 +34,7 @@ static sp_status check_output(contract_job *job, output_list *all, const char *p
 {
     const contract_options *o = job->options;
     job->mistaken = overwrites("contract", path, o->graph) || overwrites("contract", path, o->labels) ||
-                    !add_output(all, "contract", path);
+                    overwrites("contract", path, o->attributes) || !add_output(all, "contract", path);
     return job->mistaken ? SP_ERROR_ARGUMENT : io_output_check(job->host, path);
 }
 
@@ -249,14 +249,17 @@ static void put_node_sums(const contract_job *job, io_output *out, int64_t group
 
 static sp_status put_nodes(const contract_job *job, io_output *out)
 {
-    contraction_group *group;
-    sp_status status = sp_alloc(job->host, job->groups, sizeof *group, (void **)&group);
-    if (status != SP_OK) return status;
-    status = contraction_groups(job->host, &job->g, job->labelling.labels, job->groups, group);
+    contraction_group *group = NULL;
+    double **columns = NULL;
+    sp_status status;
+    TRY(sp_alloc(job->host, job->groups, sizeof *group, (void **)&group));
+    TRY(contraction_groups(job->host, &job->g, job->labelling.labels, job->groups, group));
+    TRY(contract_combine_attributes(job, &columns));
     io_output_string(out, "group\tsize\tinternal\tcut\tconductance");
     put_node_headings(job, out);
+    contract_put_attribute_headings(job, out);
     io_output_string(out, "\n");
-    for (int64_t p = 0; status == SP_OK && p < job->groups; p++) {
+    for (int64_t p = 0; p < job->groups; p++) {
         const double numbers[] = {group[p].internal, group[p].cut, group[p].conductance};
         put_group(job, out, p);
         io_output_string(out, "\t");
@@ -266,8 +269,11 @@ static sp_status put_nodes(const contract_job *job, io_output *out)
             io_output_number(out, numbers[i]);
         }
         put_node_sums(job, out, p);
+        contract_put_attributes(job, out, columns, p);
         io_output_string(out, "\n");
     }
+done:
+    contract_free_attributes(job, columns);
     sp_free(job->host, group);
     return status;
 }

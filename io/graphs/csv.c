@@ -9,69 +9,24 @@
 #include "base/try.h"
 #include "graphs/csv.h"
 #include "graphs/formats.h"
+#include "text/field.h"
 #include "text/table.h"
 #include "text/words.h"
 
 enum { PEEKED = 1 << 16, NO_COLUMN = -1 };
 
-/* ---- fields --------------------------------------------------------------------------------------------- */
-
-typedef struct field {
-    const char *text, *end;
-    bool doubled; /* some of its quotes stand for one, twice */
-} field;
-
-/* Blanks around a field, which are no part of it. */
-static bool is_padding(char c, char separator) { return c != separator && io_is_blank(c); }
-
-/* The place behind the closing quote; NULL if there is none. */
-static const char *take_quoted(const char *at, const char *end, field *f)
-{
-    for (f->text = ++at; at < end; at++) {
-        if (*at != '"') continue;
-        f->end = at;
-        if (at + 1 == end || at[1] != '"') return at + 1;
-        f->doubled = true;
-        at++;
-    }
-    return NULL;
-}
-
-/* Takes the field at *at, which becomes NULL behind the last one. Returns what is wrong with it, or NULL. */
-static const char *take_field(const char **at, const char *end, char separator, field *f)
-{
-    const char *text = *at, *stop;
-    while (text < end && is_padding(*text, separator)) text++;
-    *f = (field){text, end, false};
-    if (text < end && *text == '"') {
-        stop = take_quoted(text, end, f);
-        if (!stop) return "a quote that is not closed on its line";
-        while (stop < end && is_padding(*stop, separator)) stop++;
-        if (stop < end && *stop != separator) return "text behind a closing quote";
-    } else {
-        stop = separator == ' ' ? io_skip_word(text, end) : memchr(text, separator, (size_t)(end - text));
-        if (!stop) stop = end;
-        for (f->end = stop; f->end > text && is_padding(f->end[-1], separator);) f->end--;
-    }
-    if (stop < end) stop++;
-    else stop = NULL;
-    if (stop && separator == ' ') stop = io_skip_blanks(stop, end);
-    *at = stop == end && separator == ' ' ? NULL : stop;
-    return NULL;
-}
-
 /* ---- the heading ---------------------------------------------------------------------------------------- */
 
-static bool is_one_of(const field *f, const char *const *names) { return io_word_among(f->text, f->end, names) >= 0; }
+static bool is_one_of(const io_field *f, const char *const *names) { return io_word_among(f->text, f->end, names) >= 0; }
 
-static bool is_number(const field *f)
+static bool is_number(const io_field *f)
 {
     double number;
     return f->text < f->end && io_parse_decimal(f->text, f->end, &number) == f->end;
 }
 
 /* Whether it can be the name of a column of weights: not a number, nor what begins like one or stands for none. */
-static bool is_heading(const field *f)
+static bool is_heading(const io_field *f)
 {
     static const char *const missing[] = {"na", "n/a", "nan", "null", "none", "inf", "-inf", NULL};
     double number;
@@ -98,8 +53,8 @@ static int find_weight(const char *line, const char *end, char separator)
 {
     static const char *const weights[] = {"weight", "value", "score", "combined_score", NULL};
     int found = NO_COLUMN, best = sizeof weights / sizeof *weights;
-    field f;
-    for (int i = 0; line && !take_field(&line, end, separator, &f); i++) {
+    io_field f;
+    for (int i = 0; line && !io_take_field(&line, end, separator, &f); i++) {
         const int place = io_word_among(f.text, f.end, weights);
         if (place < 0 || place >= best) continue;
         best = place;
@@ -115,9 +70,9 @@ static bool find_names(const char *line, const char *end, io_csv *csv)
     static const char *const targets[] = {"target", "to", "dst", "node2", NULL};
     int source = NO_COLUMN, target = NO_COLUMN, weight = find_weight(line, end, csv->separator), count = 0;
     bool numbers = false;
-    field f;
+    io_field f;
     for (const char *at = line; at; count++) {
-        if (take_field(&at, end, csv->separator, &f)) return false;
+        if (io_take_field(&at, end, csv->separator, &f)) return false;
         if (source < 0 && is_one_of(&f, sources)) source = count;
         else if (target < 0 && is_one_of(&f, targets)) target = count;
         numbers = numbers || is_number(&f);
@@ -134,25 +89,12 @@ static bool find_names(const char *line, const char *end, io_csv *csv)
 /* Whether the first line, which does not name source and target, is a heading of the second. */
 static bool heads(const char *line, const char *end, const char *next, const char *next_end, char separator)
 {
-    field a[3] = {{0}}, b[3] = {{0}};
+    io_field a[3] = {{0}}, b[3] = {{0}};
     int fields = 0;
     for (int i = 0; i < 3 && line && next; i++, fields++)
-        if (take_field(&line, end, separator, &a[i]) || take_field(&next, next_end, separator, &b[i])) return false;
+        if (io_take_field(&line, end, separator, &a[i]) || io_take_field(&next, next_end, separator, &b[i])) return false;
     if (fields == 3) return is_heading(&a[2]) && is_number(&b[2]);
     return fields == 2 && is_heading(&a[0]) && is_heading(&a[1]) && is_number(&b[0]) && is_number(&b[1]);
-}
-
-/* Outside quotes a tab, else a semicolon, beside which commas are in numbers, else a comma, else blanks. */
-static char find_separator(const char *line, const char *end)
-{
-    static const char kinds[] = " ,;\t";
-    const char *best = kinds, *kind;
-    bool quoted = false;
-    for (; line < end; line++) {
-        quoted = quoted != (*line == '"');
-        if (!quoted && (kind = strchr(kinds, *line)) && *line && kind > best) best = kind;
-    }
-    return *best;
 }
 
 void io_csv_find(const char *bytes, size_t count, io_csv *csv)
@@ -161,7 +103,7 @@ void io_csv_find(const char *bytes, size_t count, io_csv *csv)
     int64_t lines = 0, more = 0;
     *csv = (io_csv){.separator = ' ', .target = 1, .weight = 2};
     if (!next_line(&at, end, &line, &line_end, &lines)) return;
-    csv->separator = find_separator(line, line_end);
+    csv->separator = io_find_separator(line, line_end);
     const char *rest = at;
     if (!find_names(line, line_end, csv)) {
         if (!next_line(&rest, end, &next, &next_end, &more) ||
@@ -183,21 +125,8 @@ static bool refuse(io_slice *slice, const char *what, const char *text, const ch
     return true;
 }
 
-/* Makes one quote of two, in the line. */
-static void undouble(char *line, field *f)
-{
-    if (!f->doubled) return;
-    char *to = line + (f->text - line), *from = to;
-    const char *end = f->end;
-    while (from < end) {
-        *to++ = *from;
-        from += *from == '"' ? 2 : 1;
-    }
-    f->end = to;
-}
-
 /* What would be a comment, or two fields, where labels are written line by line. */
-static bool is_unfit(const field *f)
+static bool is_unfit(const io_field *f)
 {
     return *f->text == '#' || memchr(f->text, '\t', (size_t)(f->end - f->text));
 }
@@ -206,20 +135,20 @@ bool io_line_csv(io_slice *slice, char *line, char *line_end)
 {
     const io_csv *csv = slice->state->csv;
     const char *at = line, *end = line_end, *wrong;
-    field f, source = {0}, target = {0}, weighs = {0};
+    io_field f, source = {0}, target = {0}, weighs = {0};
     double weight = 1;
     bool keep = true;
     if (!io_trim_line(&at, &end)) return true;
     if (csv->separator == '\t') at = line; /* the first field may be empty */
     for (int i = 0; at; i++) {
-        if ((wrong = take_field(&at, end, csv->separator, &f)))
+        if ((wrong = io_take_field(&at, end, csv->separator, &f)))
             return refuse(slice, wrong, f.text, end, "close it, and write a quote within a quoted field twice");
         if (i == csv->source) source = f;
         if (i == csv->target) target = f;
         if (i == csv->weight) weighs = f;
     }
-    undouble(line, &source);
-    undouble(line, &target);
+    io_undouble(line, &source);
+    io_undouble(line, &target);
     if (source.text == source.end || target.text == target.end)
         return refuse(slice, "a row without a source or without a target", line, line_end,
                       csv->separator == ' '

@@ -103,17 +103,19 @@ int64_t io_node_of_id(const io_graph *graph, int64_t id)
     return found < graph->nodes && graph->ids[found] == id ? found : -1;
 }
 
-/* The node that a word names, or -1: by its name, else by its number as the graph's own file has it. */
-static int64_t find_node(const labeller *l, field word)
+int64_t io_find_node(const io_graph *graph, const io_labels *index, int base, const char *word, const char *end)
 {
     int64_t id;
-    const size_t length = (size_t)(word.end - word.begin);
-    if (l->graph->names.count > 0)
-        return io_labels_find(&l->nodes, word.begin, length, io_label_hash(word.begin, length));
-    if (!io_parse_index(word.begin, word.end, INT32_MAX, &id)) return -1;
-    const io_format format = l->graph->format;
-    const int64_t first = io_numbers_from_one(format) ? 1 : format == IO_CSR ? l->options->base : 0;
-    return id < first ? -1 : io_node_of_id(l->graph, id - first);
+    const size_t length = (size_t)(end - word);
+    if (graph->names.count > 0) return io_labels_find(index, word, length, io_label_hash(word, length));
+    if (!io_parse_index(word, end, INT32_MAX, &id)) return -1;
+    const int64_t first = io_numbers_from_one(graph->format) ? 1 : graph->format == IO_CSR ? base : 0;
+    return id < first ? -1 : io_node_of_id(graph, id - first);
+}
+
+static int64_t find_node(const labeller *l, field word)
+{
+    return io_find_node(l->graph, &l->nodes, l->options->base, word.begin, word.end);
 }
 
 static sp_status alien(const labeller *l, field word)

@@ -32,6 +32,9 @@ typedef struct labeller {
 } labeller;
 
 
+/* The node that a word names, or -1: by its name in `index`, else by its number as the graph's own file has it; a binary
+ * graph's numbers begin at `base`. */
+int64_t io_find_node(const io_graph *graph, const io_labels *index, int base, const char *word, const char *end);
 /* The node that mcl would give this id, or -1. */
 int64_t io_node_of_id(const io_graph *graph, int64_t id);
 /* Whether a list goes by the order of the nodes. */

@@ -15,5 +15,8 @@ const char *io_class_remedy(double number);
 /* io_read_labels on an open source (not closed here). */
 sp_status io_read_labels_source(sp_context *context, io_source *source, const io_graph *graph,
                                 const io_label_options *options, io_labelling *labelling);
+/* The same for io_read_node_table. */
+sp_status io_read_node_table_source(sp_context *context, io_source *source, const io_graph *graph,
+                                    const io_node_options *options, io_node_table *table);
 
 #endif

@@ -584,7 +584,7 @@ hits_as_pairs() {
 }
 ok 'a BLAST table as label pairs' hits_as_pairs
 ok 'no labels' fails 2 'no labels' g.abc -o X --to abc
-ok 'two standard inputs' fails 2 'both be standard input' - - -o X --to abc
+ok 'two standard inputs' fails 2 'only one input can be standard input' - - -o X --to abc
 
 # ---- files and signals ----------------------------------------------------------------------------------
 

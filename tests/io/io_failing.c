@@ -142,6 +142,35 @@ TEST(label_readers_survive_every_failed_allocation)
     test_end_heap(context, &heap);
 }
 
+TEST(tables_of_nodes_survive_every_failed_allocation)
+{
+    static const char text[] = "node,age,kind\na,1,\"x\"\"y\"\nb,NA,z\n\"d\",3,z\n";
+    static const io_node_options options = {.base = 1};
+    test_heap heap = {.fail_at = -1};
+    sp_context *context = test_heap_context(&heap, 0, 1);
+    io_graph graph = read_text(context, four_names, automatic);
+    const int64_t blocks = heap.live_blocks;
+    sp_status status = SP_ERROR_HOST_MEMORY;
+    for (int64_t n = 0; status != SP_OK; n++) {
+        io_source *source;
+        io_node_table table;
+        ck_assert_int_lt(n, 200);
+        heap.fail_at = -1;
+        ck_ok(context, io_source_memory(context, "l", text, strlen(text), &source));
+        heap.allocations = 0;
+        heap.fail_at = n;
+        status = io_read_node_table_source(context, source, &graph, &options, &table);
+        heap.fail_at = -1;
+        io_source_close(source);
+        if (status == SP_OK) ck_assert_int_gt(n, 5);
+        else ck_assert_int_eq(status, SP_ERROR_HOST_MEMORY);
+        io_node_table_free(context, &table);
+        ck_assert_int_eq(heap.live_blocks, blocks);
+    }
+    io_graph_free(context, &graph);
+    test_end_heap(context, &heap);
+}
+
 CONTEXT_TEST(zeros_of_binary_matrices_are_no_arcs, 0, 1)
 {
     int64_t offsets[] = {0, 3, 3, 5}, kept[][4] = {{0, 2, 2, 3}, {0, 1, 1, 2}};
@@ -227,6 +256,7 @@ const test_entry failing_tests[] = {
     CASE("failing allocations", 120),
     TURNS(readers_survive_every_failed_allocation, COUNT(samples)),
     TURNS(label_readers_survive_every_failed_allocation, COUNT(label_samples)),
+    ONCE(tables_of_nodes_survive_every_failed_allocation),
     ONCE(the_parallel_reader_survives_failed_allocations_while_tables_grow),
     {0},
 };

@@ -1,0 +1,278 @@
+/* Attributes of nodes: a table of them, combined by group for --node-output, and the column that weighs nodes. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job.h"
+
+static const char *const words[] = {"sum", "mean", "min", "max", "first", "mode", NULL};
+static const double MOST_WHOLE = 9007199254740992.0; /* 2^53: whole sums are exact up to here */
+
+#define mistake(...) usage_mistake("contract", __VA_ARGS__)
+
+/* ---- rules ---------------------------------------------------------------------------------------------- */
+
+/* A part of the text between commas: a rule, of a column if it names one. */
+typedef struct rule_part {
+    const char *column; /* NULL: of all that it fits */
+    int column_length;
+    int rule; /* -1: unknown */
+    const char *text;
+    int length;
+} rule_part;
+
+/* Takes the part at *at, which becomes NULL behind the last. */
+static rule_part take_part(const char **at)
+{
+    const char *end = strchr(*at, ','), *text = *at;
+    rule_part part = {.text = text, .length = (int)(end ? end - text : (int64_t)strlen(text)), .rule = -1};
+    const char *stop = text + part.length, *equals = stop;
+    while (equals > text && *equals != '=') equals--;
+    const char *word = text;
+    if (equals > text) {
+        part.column = text;
+        part.column_length = (int)(equals - text);
+        word = equals + 1;
+    }
+    for (int i = 0; words[i]; i++)
+        if (strlen(words[i]) == (size_t)(stop - word) && memcmp(words[i], word, (size_t)(stop - word)) == 0)
+            part.rule = i;
+    *at = end ? end + 1 : NULL;
+    return part;
+}
+
+bool contract_check_rules(const char *text)
+{
+    for (const char *at = text; at;) {
+        const rule_part part = take_part(&at);
+        if (part.rule < 0)
+            return mistake("--combine-attributes takes sum, mean, min, max, first, mode, and COLUMN=RULE (got "
+                           "\"%.*s\")", part.length < 40 ? part.length : 40, part.text);
+    }
+    return true;
+}
+
+static int64_t find_column(const io_node_table *table, const char *name, size_t length)
+{
+    for (int64_t c = 0; c < table->columns; c++)
+        if (io_name_length(&table->headings, c) == length && memcmp(io_name(&table->headings, c), name, length) == 0)
+            return c;
+    return -1;
+}
+
+static bool fits(const io_attribute *column, int rule) { return !column->is_text || rule >= ATTRIBUTE_FIRST; }
+
+/* Sets the rule of the column that a part names, or of all columns that it fits. */
+static sp_status apply_part(contract_job *job, const rule_part *part)
+{
+    const io_node_table *table = &job->attributes;
+    const char *file = job->options->attributes;
+    for (int64_t c = 0; !part->column && c < table->columns; c++)
+        if (fits(&table->column[c], part->rule)) job->rules[c] = (contract_attribute_rule)part->rule;
+    if (!part->column) return SP_OK;
+    const int64_t c = find_column(table, part->column, (size_t)part->column_length);
+    if (c < 0)
+        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: no column \"%.*s\" besides that of the nodes", file,
+                       part->column_length < 40 ? part->column_length : 40, part->column);
+    if (!fits(&table->column[c], part->rule))
+        return sp_fail(job->host, SP_ERROR_ARGUMENT,
+                       "%s: some values of the column \"%.*s\" are not numbers, and have no %s: give first or mode",
+                       file, part->column_length < 40 ? part->column_length : 40, part->column, words[part->rule]);
+    job->rules[c] = (contract_attribute_rule)part->rule;
+    return SP_OK;
+}
+
+static sp_status find_rules(contract_job *job)
+{
+    const io_node_table *table = &job->attributes;
+    sp_status status;
+    TRY(sp_alloc(job->host, table->columns, sizeof *job->rules, (void **)&job->rules));
+    for (int64_t c = 0; c < table->columns; c++)
+        job->rules[c] = table->column[c].is_text ? ATTRIBUTE_MODE : ATTRIBUTE_MEAN;
+    for (int named = 0; named < 2; named++) /* rules of columns are the stronger ones */
+        for (const char *at = job->options->attribute_rules; at;) {
+            const rule_part part = take_part(&at);
+            if ((part.column != NULL) == named) TRY(apply_part(job, &part));
+        }
+done:
+    return status;
+}
+
+/* ---- reading -------------------------------------------------------------------------------------------- */
+
+static sp_status refuse_weight(const contract_job *job, int64_t node)
+{
+    short_name name;
+    return sp_fail(job->host, SP_ERROR_ARGUMENT,
+                   "%s: the column \"%.40s\" has no weight for node %s; write a whole number from 0 to 2^53",
+                   job->options->attributes, job->options->node_weight, contract_short_node(job, node, name));
+}
+
+static sp_status take_weights(contract_job *job)
+{
+    const contract_options *o = job->options;
+    const int64_t c = find_column(&job->attributes, o->node_weight, strlen(o->node_weight));
+    io_graph *in = &job->input;
+    if (in->node_weights)
+        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: its nodes have weights: leave --node-weight out", o->graph);
+    if (c < 0)
+        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: no column \"%.40s\" besides that of the nodes", o->attributes,
+                       o->node_weight);
+    const io_attribute *column = &job->attributes.column[c];
+    sp_status status = sp_alloc(job->host, job->g.rows, sizeof *in->node_weights, (void **)&in->node_weights);
+    in->constraints = 1;
+    for (int64_t i = 0; status == SP_OK && i < job->g.rows; i++) {
+        const double weight = column->values[i];
+        if (column->is_text || !(weight >= 0 && weight <= MOST_WHOLE) || weight != floor(weight))
+            return refuse_weight(job, i);
+        in->node_weights[i] = (int64_t)weight;
+    }
+    return status;
+}
+
+sp_status contract_read_attributes(contract_job *job)
+{
+    const contract_options *o = job->options;
+    const io_node_options reading = {.base = (int)o->base, .skip_unknown = o->unknown == UNKNOWN_DROP,
+                                     .interrupt = &interrupt_signal};
+    sp_status status;
+    show_line(&job->line, "reading %s", o->attributes);
+    may_block = 1;
+    status = io_read_node_table(job->host, o->attributes, &job->input, &reading, &job->attributes);
+    may_block = 0;
+    if (status == SP_OK) status = find_rules(job);
+    if (status == SP_OK && o->node_weight) status = take_weights(job);
+    return status;
+}
+
+/* ---- combining ------------------------------------------------------------------------------------------ */
+
+typedef struct member {
+    int32_t group;
+    double value;
+    int64_t node;
+} member;
+
+static int by_group_and_value(const void *a, const void *b)
+{
+    const member *x = a, *y = b;
+    if (x->group != y->group) return x->group < y->group ? -1 : 1;
+    if (x->value != y->value) return x->value < y->value ? -1 : 1;
+    return x->node < y->node ? -1 : x->node > y->node;
+}
+
+/* The most frequent value of each group; of several that which comes first. */
+static sp_status find_modes(const contract_job *job, const double *values, double *result)
+{
+    const int32_t *labels = job->labelling.labels;
+    member *list = NULL;
+    int64_t count = 0;
+    sp_status status;
+    TRY(sp_alloc(job->host, job->g.rows, sizeof *list, (void **)&list));
+    for (int64_t i = 0; i < job->g.rows; i++)
+        if (labels[i] >= 0 && !isnan(values[i])) list[count++] = (member){labels[i], values[i], i};
+    qsort(list, (size_t)count, sizeof *list, by_group_and_value);
+    for (int64_t i = 0, end, most = 0, first = 0; i < count; i = end) {
+        for (end = i; end < count && list[end].group == list[i].group && list[end].value == list[i].value;) end++;
+        if (i == 0 || list[i].group != list[i - 1].group) most = 0;
+        if (end - i < most || (end - i == most && list[i].node > first)) continue;
+        most = end - i;
+        first = list[i].node;
+        result[list[i].group] = list[i].value;
+    }
+done:
+    sp_free(job->host, list);
+    return status;
+}
+
+static double join(contract_attribute_rule rule, double kept, double value)
+{
+    if (isnan(kept)) return value;
+    switch (rule) {
+    case ATTRIBUTE_MIN: return value < kept ? value : kept;
+    case ATTRIBUTE_MAX: return value > kept ? value : kept;
+    case ATTRIBUTE_FIRST: return kept;
+    default: return kept + value;
+    }
+}
+
+/* In the order of the nodes; groups without a value have NaN. */
+static sp_status combine_column(const contract_job *job, int64_t c, double *result)
+{
+    const double *values = job->attributes.column[c].values;
+    const int32_t *labels = job->labelling.labels;
+    const contract_attribute_rule rule = job->rules[c];
+    int64_t *counts = NULL;
+    bool whole = true, vast = false;
+    sp_status status;
+    for (int64_t p = 0; p < job->groups; p++) result[p] = NAN;
+    if (rule == ATTRIBUTE_MODE) return find_modes(job, values, result);
+    TRY(sp_calloc(job->host, job->groups, sizeof *counts, (void **)&counts));
+    for (int64_t i = 0; i < job->g.rows; i++) {
+        if (labels[i] < 0 || isnan(values[i])) continue;
+        double *to = &result[labels[i]];
+        *to = join(rule, *to, values[i]);
+        counts[labels[i]]++;
+        whole = whole && values[i] == floor(values[i]);
+        vast = vast || fabs(*to) > MOST_WHOLE;
+    }
+    if (rule == ATTRIBUTE_SUM && whole && vast)
+        TRY(sp_fail(job->host, SP_ERROR_OVERFLOW,
+                    "%s: the column \"%.*s\" sums to more than 2^53, beyond which whole sums are not exact; scale it "
+                    "down",
+                    job->options->attributes, (int)io_name_length(&job->attributes.headings, c),
+                    io_name(&job->attributes.headings, c)));
+    for (int64_t p = 0; rule == ATTRIBUTE_MEAN && p < job->groups; p++) result[p] /= (double)counts[p];
+done:
+    sp_free(job->host, counts);
+    return status;
+}
+
+sp_status contract_combine_attributes(const contract_job *job, double ***columns)
+{
+    const int64_t count = job->attributes.columns;
+    sp_status status;
+    TRY(sp_calloc(job->host, count, sizeof **columns, (void **)columns));
+    for (int64_t c = 0; c < count; c++) {
+        TRY(sp_alloc(job->host, job->groups, sizeof ***columns, (void **)&(*columns)[c]));
+        TRY(combine_column(job, c, (*columns)[c]));
+    }
+done:
+    return status;
+}
+
+void contract_free_attributes(const contract_job *job, double **columns)
+{
+    for (int64_t c = 0; columns && c < job->attributes.columns; c++) sp_free(job->host, columns[c]);
+    sp_free(job->host, columns);
+}
+
+/* ---- writing -------------------------------------------------------------------------------------------- */
+
+void contract_put_attribute_headings(const contract_job *job, io_output *out)
+{
+    const io_names *headings = &job->attributes.headings;
+    for (int64_t c = 0; c < job->attributes.columns; c++) {
+        io_output_string(out, "\t");
+        io_output_bytes(out, io_name(headings, c), io_name_length(headings, c));
+        io_output_string(out, "_");
+        io_output_string(out, words[job->rules[c]]);
+    }
+}
+
+void contract_put_attributes(const contract_job *job, io_output *out, double *const *columns, int64_t group)
+{
+    const io_names *texts = &job->attributes.texts;
+    for (int64_t c = 0; c < job->attributes.columns; c++) {
+        const double value = columns[c][group];
+        io_output_string(out, "\t");
+        if (isnan(value)) {
+            io_output_string(out, "NA");
+        } else if (job->attributes.column[c].is_text) {
+            const int64_t text = (int64_t)value;
+            io_output_bytes(out, io_name(texts, text), io_name_length(texts, text));
+        } else {
+            io_output_number(out, value);
+        }
+    }
+}

@@ -1,0 +1,302 @@
+/* Tables of nodes: a row a node, a column an attribute, below a heading.
+ *
+ * All values are kept as texts, each once, until the file has been read. Then columns whose texts are all numbers become
+ * columns of numbers.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/try.h"
+#include "bytes/memory.h"
+#include "bytes/message.h"
+#include "nodes/labelling.h"
+#include "nodes/nodes.h"
+#include "text/field.h"
+#include "text/number.h"
+#include "text/words.h"
+
+enum { MOST_COLUMNS = 1 << 12, MOST_TEXT = 1 << 16 };
+
+typedef struct table_reader {
+    sp_context *context;
+    const char *name;
+    const io_graph *graph;
+    const io_node_options *options;
+    io_labels nodes;     /* over the graph's names, which are not ours */
+    io_labels headings, texts;
+    double *numbers;     /* that texts stand for, NaN for others */
+    int64_t number_capacity;
+    char separator;
+    int64_t fields, key; /* of a row; which of them names the node */
+    int64_t line;
+    uint8_t *seen;       /* a node has a row */
+    char *copy;          /* of a row, where its doubled quotes become one */
+    size_t copy_size;
+    io_node_table *table;
+} table_reader;
+
+static sp_status fail(const table_reader *r, const char *what, const char *text, const char *end, const char *remedy)
+{
+    return io_fail_line(r->context, r->name, r->line, what, text, end, remedy);
+}
+
+/* ---- the heading ---------------------------------------------------------------------------------------- */
+
+static sp_status add_heading(table_reader *r, const io_field *f)
+{
+    static const char *const keys[] = {"node", "name", "id", "label", "vertex", NULL};
+    const size_t length = (size_t)(f->end - f->text);
+    double number;
+    int32_t id;
+    if (length == 0) return fail(r, "a column without a name", f->text, f->end, "name all columns in the first line");
+    if (io_parse_decimal(f->text, f->end, &number) == f->end)
+        return fail(r, "a number in the heading", f->text, f->end,
+                    "name the columns in the first line, as in node,age,kind");
+    if (memchr(f->text, '\t', length))
+        return fail(r, "the name of a column holds a tab", f->text, f->end, "rename the column");
+    if (r->key < 0 && io_word_among(f->text, f->end, keys) >= 0) r->key = r->fields;
+    const uint32_t hash = io_label_hash(f->text, length);
+    const sp_status status = io_labels_add(r->context, &r->headings, f->text, length, hash, &id);
+    if (status != SP_OK) return status;
+    if (id != r->fields) return fail(r, "two columns have one name", f->text, f->end, "rename one of them");
+    r->fields++;
+    return SP_OK;
+}
+
+/* The names of the columns but that of the node's. */
+static sp_status keep_headings(table_reader *r)
+{
+    io_name_list list = {0};
+    sp_status status = SP_OK;
+    for (int64_t i = 0; i < r->fields; i++)
+        if (i != r->key)
+            TRY(io_names_append(r->context, &list, io_name(&r->headings.list.names, i),
+                                io_name_length(&r->headings.list.names, i)));
+    r->table->headings = list.names;
+    memset(&list.names, 0, sizeof list.names);
+done:
+    io_names_free(r->context, &list.names);
+    return status;
+}
+
+static sp_status make_columns(table_reader *r)
+{
+    io_node_table *table = r->table;
+    const int64_t nodes = r->graph->nodes;
+    sp_status status;
+    TRY(sp_calloc(r->context, r->fields - 1, sizeof *table->column, (void **)&table->column));
+    for (table->columns = 0; table->columns < r->fields - 1; table->columns++) {
+        double **values = &table->column[table->columns].values;
+        TRY(sp_alloc(r->context, nodes, sizeof **values, (void **)values));
+        for (int64_t i = 0; i < nodes; i++) (*values)[i] = NAN;
+    }
+done:
+    return status;
+}
+
+static sp_status read_heading(table_reader *r, const char *line, const char *end)
+{
+    const char *at = line, *wrong;
+    io_field f;
+    sp_status status = SP_OK;
+    r->separator = io_find_separator(line, end);
+    r->key = -1;
+    while (at) {
+        wrong = io_take_field(&at, end, r->separator, &f);
+        if (wrong) return fail(r, wrong, f.text, end, "close it, and write a quote within a quoted field twice");
+        if (r->fields == MOST_COLUMNS) return fail(r, "more than 4096 columns", line, end, "leave some out");
+        TRY(add_heading(r, &f));
+    }
+    if (r->key < 0) r->key = 0;
+    TRY(keep_headings(r));
+    TRY(make_columns(r));
+done:
+    return status;
+}
+
+/* ---- rows ----------------------------------------------------------------------------------------------- */
+
+static bool is_missing(const io_field *f)
+{
+    static const char *const words[] = {"na", "n/a", "nan", "null", NULL};
+    return f->text == f->end || io_word_among(f->text, f->end, words) >= 0;
+}
+
+/* The node of a row, -1 for one to be skipped. */
+static sp_status find_row(table_reader *r, const io_field *f, int64_t *node)
+{
+    *node = io_find_node(r->graph, &r->nodes, r->options->base, f->text, f->end);
+    if (*node < 0 && r->options->skip_unknown) return SP_OK;
+    if (*node < 0)
+        return fail(r, "this is not a node of the graph", f->text, f->end,
+                    r->graph->names.count > 0
+                        ? "write its names (--unknown drop passes over others)"
+                        : "write its numbers as the graph's file has them (--unknown drop passes over others)");
+    if (r->seen[*node]) return fail(r, "a second row for this node", f->text, f->end, "keep one row a node");
+    r->seen[*node] = 1;
+    return SP_OK;
+}
+
+static sp_status add_value(table_reader *r, int64_t node, int64_t column, const io_field *f)
+{
+    const size_t length = (size_t)(f->end - f->text);
+    const int64_t known = r->texts.list.names.count;
+    double number;
+    int32_t id;
+    sp_status status = SP_OK;
+    if (is_missing(f)) return SP_OK;
+    if (length > MOST_TEXT) return fail(r, "a value of more than 65536 bytes", f->text, f->end, "shorten it");
+    if (memchr(f->text, '\t', length)) return fail(r, "a value that holds a tab", f->text, f->end, "use blanks");
+    TRY(io_labels_add(r->context, &r->texts, f->text, length, io_label_hash(f->text, length), &id));
+    r->table->column[column].values[node] = id;
+    if (id < known) return SP_OK;
+    TRY(io_reserve(r->context, known, known + 1, sizeof *r->numbers, &r->number_capacity, (void **)&r->numbers));
+    const bool whole = io_parse_decimal(f->text, f->end, &number) == f->end && isfinite(number);
+    r->numbers[id] = whole ? number : NAN;
+done:
+    return status;
+}
+
+/* The row in memory that may be changed, with a NUL behind it. */
+static sp_status copy_row(table_reader *r, const char *line, size_t length)
+{
+    sp_status status = SP_OK;
+    if (length + 1 > r->copy_size) {
+        sp_free(r->context, r->copy);
+        r->copy = NULL;
+        r->copy_size = 0;
+        TRY(sp_alloc(r->context, (int64_t)(2 * length + 1), 1, (void **)&r->copy));
+        r->copy_size = 2 * length + 1;
+    }
+    memcpy(r->copy, line, length);
+    r->copy[length] = '\0';
+done:
+    return status;
+}
+
+/* Takes the fields of a row twice: the node's may come last. */
+static sp_status read_row(table_reader *r, const char *line, const char *line_end)
+{
+    sp_status status;
+    TRY(copy_row(r, line, (size_t)(line_end - line)));
+    const char *begin = r->copy, *end = begin + (line_end - line), *at = begin, *wrong;
+    int64_t node = -1, count = 0;
+    io_field f;
+    for (; at; count++) {
+        wrong = io_take_field(&at, end, r->separator, &f);
+        if (wrong) return fail(r, wrong, f.text, end, "close it, and write a quote within a quoted field twice");
+        if (count != r->key) continue;
+        char *copy = r->copy;
+        io_field own = f;
+        if (f.doubled) { /* by itself, since the row is taken once more */
+            TRY(sp_alloc(r->context, f.end - f.text + 1, 1, (void **)&copy));
+            memcpy(copy, f.text, (size_t)(f.end - f.text));
+            own = (io_field){copy, copy + (f.end - f.text), true};
+            io_undouble(copy, &own);
+        }
+        status = find_row(r, &own, &node);
+        if (f.doubled) sp_free(r->context, copy);
+        if (status != SP_OK) return status;
+    }
+    if (count != r->fields)
+        return fail(r, count < r->fields ? "fewer fields than columns" : "more fields than columns", line, line_end,
+                    "separate the fields as in the first line, and leave none out");
+    at = node < 0 ? NULL : begin;
+    for (int64_t i = 0, column = 0; at; i++) {
+        io_take_field(&at, end, r->separator, &f);
+        if (i == r->key) continue;
+        io_undouble(r->copy, &f);
+        TRY(add_value(r, node, column++, &f));
+    }
+done:
+    return status;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------ */
+
+/* Texts of columns in which all are numbers become these. */
+static void find_numbers(table_reader *r)
+{
+    io_node_table *table = r->table;
+    const double *number_of = r->numbers;
+    for (int64_t c = 0; c < table->columns; c++) {
+        io_attribute *column = &table->column[c];
+        for (int64_t i = 0; i < r->graph->nodes && !column->is_text; i++)
+            column->is_text = !isnan(column->values[i]) && isnan(number_of[(int64_t)column->values[i]]);
+        for (int64_t i = 0; i < r->graph->nodes && !column->is_text; i++)
+            if (!isnan(column->values[i])) column->values[i] = number_of[(int64_t)column->values[i]];
+    }
+}
+
+static sp_status read_lines(table_reader *r, io_source *source)
+{
+    const char *line, *end;
+    sp_status status;
+    for (;;) {
+        TRY(io_source_line(source, &line, &end, &r->table->bytes));
+        if (!line) break;
+        r->line++;
+        const char *begin = line, *stop = end;
+        if (!io_trim_line(&begin, &stop)) continue;
+        if (r->fields == 0) TRY(read_heading(r, begin, stop));
+        else TRY(read_row(r, r->separator == '\t' ? line : begin, r->separator == '\t' ? end : stop));
+    }
+    r->table->lines = r->line;
+    if (r->fields == 0)
+        TRY(sp_fail(r->context, SP_ERROR_ARGUMENT, "%s: no heading; name the columns in the first line, as in "
+                    "node,age,kind", r->name));
+done:
+    return status;
+}
+
+static sp_status read_table(table_reader *r, io_source *source)
+{
+    sp_status status;
+    TRY(io_source_refuse_zip(source));
+    if (r->graph->names.count > 0) TRY(io_labels_index(r->context, &r->graph->names, &r->nodes));
+    TRY(sp_calloc(r->context, r->graph->nodes, 1, (void **)&r->seen));
+    TRY(read_lines(r, source));
+    r->table->texts = r->texts.list.names;
+    memset(&r->texts.list.names, 0, sizeof r->texts.list.names);
+    find_numbers(r);
+done:
+    return status;
+}
+
+sp_status io_read_node_table_source(sp_context *context, io_source *source, const io_graph *graph,
+                                    const io_node_options *options, io_node_table *table)
+{
+    memset(table, 0, sizeof *table);
+    table_reader r = {.context = context, .name = io_source_name(source), .graph = graph, .options = options,
+                      .headings.file = io_source_name(source), .texts.file = io_source_name(source), .table = table};
+    const sp_status status = read_table(&r, source);
+    sp_free(context, r.nodes.slots);
+    sp_free(context, r.seen);
+    sp_free(context, r.copy);
+    sp_free(context, r.numbers);
+    io_labels_free(context, &r.headings);
+    io_labels_free(context, &r.texts);
+    if (status != SP_OK) io_node_table_free(context, table);
+    return status;
+}
+
+sp_status io_read_node_table(sp_context *context, const char *path, const io_graph *graph,
+                             const io_node_options *options, io_node_table *table)
+{
+    io_source *source;
+    memset(table, 0, sizeof *table);
+    sp_status status = io_source_open(context, path, options->interrupt, &source);
+    if (status != SP_OK) return status;
+    status = io_read_node_table_source(context, source, graph, options, table);
+    io_source_close(source);
+    return status;
+}
+
+void io_node_table_free(sp_context *context, io_node_table *table)
+{
+    for (int64_t c = 0; table->column && c < table->columns; c++) sp_free(context, table->column[c].values);
+    sp_free(context, table->column);
+    io_names_free(context, &table->headings);
+    io_names_free(context, &table->texts);
+    memset(table, 0, sizeof *table);
+}

@@ -1,0 +1,131 @@
+#!/bin/bash
+# contract --attributes: tables of nodes, how their columns are combined, weights of nodes from a column.
+#   CONTRACT  the tool [$BUILD/bin/contract]
+cd "$(dirname "$0")/../.." || exit 1
+tool=$(realpath "${CONTRACT:-${BUILD:-build}/bin/contract}") || exit 1
+model=$PWD/tests/apps/attributes_model.py
+. tests/support/cli.sh
+
+printf 'a b 1\nb c 2\nc d 3\nd e 1\ne a 4\nf a 1\n' >g.abc
+printf 'a x\nb x\nc y\nd y\ne y\nf z\n' >labels
+cat >nodes.csv <<'END_OF_TABLE'
+# exported
+id,age,"kind, of it",score
+a,3,red,1.5
+b,4,blue,NA
+d,1,"gr""een",2.5
+c,2,blue,
+e,6,blue,-1
+END_OF_TABLE
+
+shows() { # shows COLUMNS LINES ARGUMENTS...: columns of --node-output, lines joined by bars, tabs replaced by blanks
+    local columns=$1 lines=$2
+    shift 2
+    status 0 g.abc labels -o q.abc --node-output groups "$@" &&
+        [ "$(cut -f "1,$columns" groups | tr '\n\t' '| ')" = "$lines" ] || { cat groups run.err; return 1; }
+}
+fails() { # fails STATUS PATTERN ARGUMENTS...: one line on stderr, no output
+    local expected=$1 pattern=$2
+    shift 2
+    rm -f X Y
+    status "$expected" g.abc labels "$@" && [ ! -e X ] && [ ! -e Y ] && no_leftovers &&
+        [ "$(wc -l <run.err)" -eq 1 ] && grep -qE -- "^contract: .*$pattern" run.err || { cat run.err; return 1; }
+}
+refuses() { # refuses TABLE PATTERN: what is wrong with a table
+    printf '%b' "$1" >bad
+    fails 1 "$2" -o X --to abc --attributes bad --node-output Y
+}
+
+# ---- values ------------------------------------------------------------------------------------------------
+
+ok 'numbers are averaged, texts by the most frequent' shows 6- \
+    'group age_mean kind, of it_mode score_mean|x 3.5 red 1.5|y 3 blue 0.75|z NA NA NA|' --attributes nodes.csv
+ok 'one rule is for all columns that it fits, others are of columns' shows 6- \
+    'group age_sum kind, of it_mode score_max|x 7 red 1.5|y 9 blue 2.5|z NA NA NA|' \
+    --attributes nodes.csv --combine-attributes sum,score=max
+ok 'the first value is that of the first node that has one' shows 6- \
+    'group age_first kind, of it_first score_first|x 3 red 1.5|y 2 blue 2.5|z NA NA NA|' \
+    --attributes nodes.csv --combine-attributes first
+tr ',' '\t' <nodes.csv | sed 's/"kind\t of it"/kind/; s/NA$//; s/"//g; s/gree/gree"e/' >nodes.tsv
+ok 'fields may be separated by tabs, and empty' shows 6,8 'group age_mean score_mean|x 3.5 1.5|y 3 0.75|z NA NA|' \
+    --attributes nodes.tsv
+printf 'weight name\n5 b\n7 a\n1 c\n1 d\n1 e\n0 f\n' >blanks
+ok 'the column of the nodes may be any' shows 6 'group weight_min|x 5|y 1|z 0|' \
+    --attributes blanks --combine-attributes min
+gzip -c nodes.csv >nodes.csv.gz
+ok 'a table may be compressed' shows 6 'group age_mean|x 3.5|y 3|z NA|' --attributes nodes.csv.gz
+sed 's/$/\r/' nodes.csv >dos.csv
+ok 'lines may end as on Windows' shows 6 'group age_mean|x 3.5|y 3|z NA|' --attributes dos.csv
+{ cat nodes.csv; echo 'nobody,1,x,1'; } >more.csv
+ok 'rows of other nodes are passed over if that is asked for' shows 6 'group age_mean|x 3.5|y 3|z NA|' \
+    --attributes more.csv --unknown drop
+printf '%%%%MatrixMarket matrix coordinate real general\n3 3 2\n1 2 1\n3 3 1\n' >g.mtx
+printf '1\n1\n2\n' >list && printf 'node;x\n3;4\n1;2,5\n2;6\n' >by_number
+numbered() {
+    status 0 g.mtx list -o q.abc --node-output groups --attributes by_number --combine-attributes x=first &&
+        [ "$(cut -f 6 groups | tr '\n' ' ')" = 'x_first 2,5 4 ' ]
+}
+ok 'nodes without names are called by their numbers' numbered
+
+# ---- weights -----------------------------------------------------------------------------------------------
+
+{ cat nodes.csv; echo 'f,9007199254740992,red,1'; } >heavy.csv
+weighted() {
+    status 0 g.abc labels -o q.metis --loops drop --undirected --attributes heavy.csv --node-weight age \
+        --node-output groups && [ "$(cut -f 6 groups | tr '\n' ' ')" = 'weight 7 9 9007199254740992 ' ] &&
+        [ "$(sed -n 4p q.metis)" = '9007199254740992 1 1' ]
+}
+ok 'a column weighs the nodes of a METIS graph' weighted
+coarsened() { # no group is heavier than it may be
+    status 0 g.abc -o h.abc --repeat matching --levels 3 --undirected --loops drop --attributes heavy.csv \
+        --node-weight age --max-weight 9 --node-output groups && awk 'NR > 1 && $6 > 9 && $2 > 1 { exit 1 }' groups
+}
+ok 'and those of a hierarchy' coarsened
+ok 'a node without a weight is named' fails 1 'no weight for node f' -o X --to abc --attributes nodes.csv --node-weight age
+ok 'a weight that is no whole number is refused' fails 1 'no weight for node a' -o X --to abc --attributes heavy.csv \
+    --node-weight score
+ok 'a column that is not there is named' fails 1 'no column "mass"' -o X --to abc --attributes heavy.csv --node-weight mass
+
+# ---- mistakes ----------------------------------------------------------------------------------------------
+
+{ cat nodes.csv; echo "f,9007199254740991,red,1"; } | sed "s/^e,6/e,9007199254740991/" >heavier.csv
+
+ok 'an unknown rule is a mistake' fails 2 'COLUMN=RULE \(got "median"\)' -o X --to abc --node-output Y \
+    --attributes nodes.csv --combine-attributes mean,median
+ok 'a table without a use is a mistake' fails 2 'goes with --node-output' -o X --to abc --attributes nodes.csv
+ok 'rules without a table are a mistake' fails 2 'goes with --attributes' -o X --to abc --combine-attributes sum
+ok 'a table cannot be an output, too' fails 2 'is an input, too' -o X --to abc --attributes nodes.csv --node-output nodes.csv
+ok 'a sum of texts is refused' fails 1 'are not numbers, and have no sum' -o X --to abc --node-output Y \
+    --attributes nodes.tsv --combine-attributes kind=sum
+ok 'sums beyond 2\^53 are refused' fails 1 'sums to more than 2\^53' -o X --to abc --node-output Y --attributes heavier.csv \
+    --combine-attributes sum
+ok 'a table without a heading is refused' refuses 'a,1\nb,2\n' 'bad:1: a number in the heading'
+ok 'an empty table is refused' refuses '\n# nothing\n' 'no heading'
+ok 'a second row for a node is refused' refuses 'id,x\na,1\na,2\n' 'bad:3: a second row for this node'
+ok 'a row of another node is refused' refuses 'id,x\nq,1\n' 'bad:2: this is not a node'
+ok 'a row that is too short is refused' refuses 'id,x,y\na,1\n' 'bad:2: fewer fields than columns'
+ok 'a row that is too long is refused' refuses 'id,x\na,1,2\n' 'bad:2: more fields than columns'
+ok 'two columns of one name are refused' refuses 'id,x,x\n' 'bad:1: two columns have one name'
+ok 'a column without a name is refused' refuses 'id,,x\n' 'bad:1: a column without a name'
+ok 'an open quote is refused' refuses 'id,x\na,"1\n' 'bad:2: a quote that is not closed'
+
+# ---- beside the definitions --------------------------------------------------------------------------------
+
+if command -v python3 >/dev/null; then
+    awk 'BEGIN { srand(7); for (i = 0; i < 900; i++) print "n" int(300 * rand()), "n" int(300 * rand()), 1 }' >random.abc
+    awk '{ for (i = 1; i < 3; i++) if (!seen[$i]++) print $i, "g" length(seen) % 17 }' random.abc >random.labels
+    awk 'BEGIN { srand(8); print "name,small,real,word"
+                 for (i = 299; i >= 0; i--) if (i % 11)
+                     print "n" i "," (i % 7 ? int(5 * rand()) - 2 : "") "," 10 * rand() - 5 "," \
+                           (i % 5 ? "w" int(4 * rand()) : "NA") }' >random.csv
+    agrees() {
+        status 0 random.abc random.labels -o q.abc --node-output groups --attributes random.csv \
+            --combine-attributes "$1" --unknown drop && python3 -B "$model" random.labels random.csv "$1" groups
+    }
+    for rule in sum mean min max first mode; do ok "$rule agrees with its definition" agrees $rule; done
+else
+    skip 'rules beside their definitions: python3 is missing'
+fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
