@@ -120,6 +120,8 @@ sp_status sp_context_create(const sp_context_options *options, sp_context **cont
 /* Releases the caller's hold on the context. The context ends when no plan and no sp_context_retain holds it. Until
  * then the objects that its options point to (`interrupt`, the allocator's `user`) must stay valid. NULL is ignored. */
 void sp_context_destroy(sp_context *context);
+/* The number of CUDA devices of the host; 0 without a driver, and in a build without CUDA. */
+int sp_cuda_count(void);
 /* Adds a hold, which one more sp_context_destroy releases. For handles of modules built on the library. */
 void sp_context_retain(sp_context *context);
 

@@ -1,14 +1,15 @@
 /* The Markov cluster process: M := inflate(prune(M·M)) until the columns are (nearly) homogeneous.
  *
  * Expansion, pruning and inflation are one product with a row epilogue (sp_spgemm_markov), on whichever back end the
- * context has; here are the schedule of inflation, the stop rule and the figures of each iteration.
+ * context has, or in several processes (ranks.c); here are the schedule of inflation, the stop rule and the figures of
+ * each iteration.
  */
 #include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/try.h"
-#include "mcl.h"
+#include "ranks.h"
 
 /* mcl's stop rule, and its remedy for graphs whose process flips between two states for ever. */
 static const double CHAOS_LIMIT = 1e-4, BUMP = 1.001;
@@ -67,10 +68,27 @@ static sp_status summarise(sp_context *context, const sp_markov_row *rows, int64
     return SP_OK;
 }
 
+/* A process on its way. */
+typedef struct process {
+    sp_context *context;
+    const mcl_options *options;
+    mcl_monitor monitor;
+    void *user;
+    const sp_csr *current;
+    sp_csr owned;           /* the iterand, once it is not the caller's */
+    const int32_t *order;
+    sp_markov_row *rows;    /* figures of all columns, or with `ranks` elsewhere than at process 0 of its own */
+    int64_t nnz_input;
+    double inflation;       /* the main one from here on */
+    mcl_run done;
+    const mcl_ranks *ranks; /* the processes that share this one, each with its rows of the iterand; NULL: it is alone */
+    int64_t *cut;           /* the rows of each of them */
+} process;
+
 /* One step: *next = epilogue(current²), with the figures of the step. */
-static sp_status step(sp_context *context, const sp_csr *current, const mcl_options *options, sp_markov_row *rows,
-                      mcl_iteration *iteration, sp_csr *next)
+static sp_status step(process *p, mcl_iteration *iteration, sp_csr *next)
 {
+    const mcl_options *options = p->options;
     const sp_markov_epilogue epilogue = {
         .cutoff = options->prune_cutoff > 0 ? options->prune_cutoff
                   : options->prune_number > 0 ? 0.99999 / (double)options->prune_number
@@ -85,46 +103,39 @@ static sp_status step(sp_context *context, const sp_csr *current, const mcl_opti
     };
     const double start = wall_seconds();
     const clock_t cpu_start = clock();
-    sp_status status = sp_spgemm_markov(context, current, current, &epilogue, next, rows, &iteration->product);
+    sp_spgemm_info *product = &iteration->product;
+    sp_status status = p->ranks ? mcl_ranks_expand(p->context, p->ranks, p->cut, p->current, &epilogue, next, p->rows,
+                                                   product)
+                                : sp_spgemm_markov(p->context, p->current, p->current, &epilogue, next, p->rows, product);
     if (status != SP_OK) return status;
     iteration->seconds = wall_seconds() - start;
     iteration->cpu_seconds = (double)(clock() - cpu_start) / CLOCKS_PER_SEC;
-    iteration->nnz_before = current->nnz;
-    iteration->nnz_expanded = iteration->product.product_nnz;
+    iteration->nnz_before = p->current->nnz;
+    iteration->nnz_expanded = product->product_nnz;
     iteration->nnz_after = next->nnz;
-    iteration->products = iteration->product.products;
-    iteration->dense_columns = iteration->product.dense_rows;
-    if (!sp_context_is_cuda(context)) mcl_drop_vanished(next); /* the figures are those of before inflation */
-    status = summarise(context, rows, next->rows, iteration);
-    if (status != SP_OK) sp_csr_free(context, next);
+    iteration->products = product->products;
+    iteration->dense_columns = product->dense_rows;
+    if (!sp_context_is_cuda(p->context)) mcl_drop_vanished(next); /* the figures are those of before inflation */
+    if (p->ranks) status = mcl_ranks_gather(p->context, p->ranks, p->cut, p->rows, iteration);
+    if (status == SP_OK && (!p->ranks || p->ranks->rank == 0))
+        status = summarise(p->context, p->rows, next->cols, iteration);
+    if (status == SP_OK && p->ranks) {
+        status = mcl_ranks_agree(p->context, p->ranks, iteration, sizeof *iteration);
+        iteration->order = p->order;
+    }
+    if (status != SP_OK) sp_csr_free(p->context, next);
     return status;
 }
 
-static sp_status check_arguments(sp_context *context, const sp_csr *start, const mcl_options *options,
-                                 const sp_csr *limit, const mcl_run *run)
+static sp_status check_arguments(sp_context *context, const char *call, const sp_csr *start,
+                                 const mcl_options *options, const sp_csr *limit, const mcl_run *run)
 {
-    static const char call[] = "mcl_iterate";
     sp_status status = sp_require_csr(context, call, "start", start);
     if (status == SP_OK) status = sp_require(context, call, "options", options);
     if (status == SP_OK) status = sp_require_output(context, call, "limit", limit, "start", start);
     if (status == SP_OK) status = sp_require(context, call, "run", run);
     return status;
 }
-
-/* A process on its way. */
-typedef struct process {
-    sp_context *context;
-    const mcl_options *options;
-    mcl_monitor monitor;
-    void *user;
-    const sp_csr *current;
-    sp_csr owned;           /* the iterand, once it is not the caller's */
-    const int32_t *order;
-    sp_markov_row *rows;
-    int64_t nnz_input;
-    double inflation;       /* the main one from here on */
-    mcl_run done;
-} process;
 
 static mcl_iteration begin_iteration(const process *p, int64_t number)
 {
@@ -142,7 +153,7 @@ static sp_status advance(process *p)
     const bool initial = iteration.number <= p->options->initial_length; /* which goes on, converged or not */
     sp_csr next;
     iteration.inflation = initial ? (double)(float)p->options->initial_inflation : p->inflation;
-    const sp_status status = step(p->context, p->current, p->options, p->rows, &iteration, &next);
+    sp_status status = step(p, &iteration, &next);
     if (status == SP_ERROR_INTERRUPTED && p->monitor) {
         iteration = begin_iteration(p, done->iterations);
         iteration.interrupted = true;
@@ -160,7 +171,8 @@ static sp_status advance(process *p)
     if (iteration.bumped) p->inflation *= BUMP;
     iteration.next_inflation = p->inflation;
     if (p->monitor && !p->monitor(p->user, &iteration, p->current)) done->stopped = true;
-    return SP_OK;
+    if (p->ranks) status = mcl_ranks_agree(p->context, p->ranks, &done->stopped, sizeof done->stopped);
+    return status;
 }
 
 /* Iterates to the end, and makes the limit. */
@@ -171,6 +183,15 @@ static sp_status finish(process *p, sp_csr *limit, mcl_run *run)
     sp_status status = SP_OK;
     while (status == SP_OK && done->iterations < last && !done->converged && !done->stopped) status = advance(p);
     if (status != SP_OK) return status;
+    if (p->ranks) {
+        sp_csr part = p->owned;
+        p->owned = (sp_csr){0};
+        status = mcl_ranks_join(p->context, p->ranks, p->cut, &part, &p->owned);
+        sp_csr_free(p->context, &part);
+        if (status != SP_OK) return status;
+        p->current = &p->owned;
+        if (p->ranks->rank > 0) p->order = NULL; /* of a matrix without rows */
+    }
     if (!p->order && p->owned.row_offsets && p->owned.space == SP_HOST) {
         *limit = p->owned;
         p->owned = (sp_csr){0};
@@ -182,40 +203,81 @@ static sp_status finish(process *p, sp_csr *limit, mcl_run *run)
     return status;
 }
 
+/* Keeps this process's rows of the iterand, which is the caller's start matrix or a renumbered copy. */
+static sp_status take_part(process *p)
+{
+    sp_csr part;
+    const sp_status status = mcl_ranks_cut(p->context, p->ranks, p->current, &p->cut, &part);
+    if (status != SP_OK) return status;
+    sp_csr_free(p->context, &p->owned);
+    p->owned = part;
+    p->current = &p->owned;
+    return SP_OK;
+}
+
+static sp_status iterate(process *p, const sp_csr *start, sp_csr *limit, mcl_run *run)
+{
+    sp_context *context = p->context;
+    int32_t *order = NULL;
+    sp_status status = SP_OK;
+    if (start->nnz >= RENUMBER_NNZ) {
+        TRY(sp_csr_community_order(context, start, &order));
+        TRY(mcl_renumber(context, start, order, &p->owned));
+        p->order = order;
+        p->current = &p->owned;
+    }
+    if (p->ranks) TRY(take_part(p));
+    TRY(sp_alloc(context, p->ranks && p->ranks->rank > 0 ? p->current->rows : start->rows, sizeof *p->rows,
+                 (void **)&p->rows));
+    if (p->monitor) {
+        const mcl_iteration before = {.nnz_after = p->nnz_input, .nnz_input = p->nnz_input, .order = order,
+                                      .marks = {100, 100, 100}, .next_inflation = p->inflation};
+        p->done.stopped = !p->monitor(p->user, &before, p->current);
+    }
+    if (p->ranks) TRY(mcl_ranks_agree(context, p->ranks, &p->done.stopped, sizeof p->done.stopped));
+    status = finish(p, limit, run);
+done:
+    sp_csr_free(context, &p->owned);
+    sp_free(context, order);
+    sp_free(context, p->rows);
+    sp_free(context, p->cut);
+    return status;
+}
+
+static process begin(sp_context *context, const sp_csr *start, const mcl_options *options, mcl_monitor monitor,
+                     void *user)
+{
+    return (process){.context = context, .options = options, .monitor = monitor, .user = user, .current = start,
+                     .nnz_input = start->nnz, .done = {.marks = {100, 100, 100}},
+                     .inflation = (double)(float)options->inflation}; /* mcl reads it as f32, which decides the last bits */
+}
+
 sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_options *options, mcl_monitor monitor,
                       void *user, sp_csr *limit, mcl_run *run)
 {
-    int32_t *order = NULL;
-    sp_status status = check_arguments(context, start, options, limit, run);
+    const sp_status status = check_arguments(context, __func__, start, options, limit, run);
     if (status != SP_OK) return status;
-    process p = {.context = context, .options = options, .monitor = monitor, .user = user, .current = start,
-                 .nnz_input = start->nnz, .done = {.marks = {100, 100, 100}},
-                 .inflation = (double)(float)options->inflation}; /* mcl reads it as f32, which decides the last bits */
-    TRY(sp_alloc(context, start->rows, sizeof *p.rows, (void **)&p.rows));
-    if (start->nnz >= RENUMBER_NNZ) {
-        TRY(sp_csr_community_order(context, start, &order));
-        TRY(mcl_renumber(context, start, order, &p.owned));
-        p.order = order;
-        p.current = &p.owned;
-    }
-    if (monitor) {
-        const mcl_iteration before = {.nnz_after = p.nnz_input, .nnz_input = p.nnz_input, .order = order,
-                                      .marks = {100, 100, 100}, .next_inflation = p.inflation};
-        p.done.stopped = !monitor(user, &before, p.current);
-    }
-    status = finish(&p, limit, run);
-done:
-    sp_csr_free(context, &p.owned);
-    sp_free(context, order);
-    sp_free(context, p.rows);
-    return status;
+    process p = begin(context, start, options, monitor, user);
+    return iterate(&p, start, limit, run);
+}
+
+sp_status mcl_iterate_together(sp_context *context, const mcl_ranks *ranks, const sp_csr *start,
+                               const mcl_options *options, mcl_monitor monitor, void *user, sp_csr *limit,
+                               mcl_run *run)
+{
+    sp_status status = sp_require(context, __func__, "ranks", ranks);
+    if (status == SP_OK) status = check_arguments(context, __func__, start, options, limit, run);
+    if (status != SP_OK) return status;
+    process p = begin(context, start, options, monitor, user);
+    p.ranks = ranks;
+    return iterate(&p, start, limit, run);
 }
 
 sp_status mcl_continue(sp_context *context, const mcl_state *state, const mcl_options *options, mcl_monitor monitor,
                        void *user, sp_csr *limit, mcl_run *run)
 {
     sp_status status = sp_require(context, __func__, "state", state);
-    if (status == SP_OK) status = check_arguments(context, state->iterand, options, limit, run);
+    if (status == SP_OK) status = check_arguments(context, __func__, state->iterand, options, limit, run);
     if (status != SP_OK) return status;
     process p = {.context = context, .options = options, .monitor = monitor, .user = user, .current = state->iterand,
                  .order = state->order, .nnz_input = state->nnz_input, .inflation = state->inflation,

@@ -128,6 +128,32 @@ typedef struct mcl_run {
 sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_options *options, mcl_monitor monitor,
                       void *user, sp_csr *limit, mcl_run *run);
 
+/* Several processes that run the clustering together, such as MPI ranks. Each keeps a range of the rows of the iterand:
+ * process r the rows cut[r] to cut[r + 1] - 1. All call the same functions in the same order. A function returns NULL,
+ * or a sentence that says why it failed. A process that fails must end the others, which wait for it. */
+typedef struct mcl_ranks {
+    int rank, size;
+    void *user; /* the first argument of all functions */
+    /* The bytes of process 0 become those of all. */
+    const char *(*broadcast)(void *user, void *bytes, int64_t count);
+    /* Process 0 gets in `all` the bytes of process 0, 1, ..., counts[r] of process r, which is `count` in that process.
+     * Elsewhere only bytes[count] counts. Process 0's own bytes may already be in their place. */
+    const char *(*gather)(void *user, const void *bytes, int64_t count, const int64_t *counts, void *all);
+    /* Gets rows of the iterand from the processes that keep them; `part` has those of this process. First the lengths of
+     * the `count` rows whose numbers are listed (ascending), then the entries of the same rows, one after another. */
+    const char *(*fetch_lengths)(void *user, const int64_t *cut, const sp_csr *part, int64_t count,
+                                 const int32_t *numbers, int64_t *lengths);
+    const char *(*fetch_entries)(void *user, const sp_csr *part, int32_t *columns, float *values);
+} mcl_ranks;
+
+/* mcl_iterate in several processes, each of which gives the same start matrix and options. All get the same iterations
+ * and *run as a single process on one device of that kind, and process 0 the same limit; elsewhere *limit has no rows.
+ * The monitor is called with this process's rows of the iterand; what it returns counts at process 0. options->fast has
+ * no effect. */
+sp_status mcl_iterate_together(sp_context *context, const mcl_ranks *ranks, const sp_csr *start,
+                               const mcl_options *options, mcl_monitor monitor, void *user, sp_csr *limit,
+                               mcl_run *run);
+
 /* Where a process goes on: what a monitor was given after an iteration that was not the last. */
 typedef struct mcl_state {
     int64_t iterations;     /* done */

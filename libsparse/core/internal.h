@@ -93,9 +93,6 @@ extern const sp_backend sp_backend_cpu;
 /* device/context.cu, or core/no_cuda.c in a build without nvcc: opens device `index` (-1: the first usable one) and
  * fills backend, device_state and device_name. SP_ERROR_NO_DEVICE if there is none. */
 sp_status sp_cuda_open(sp_context *context, int index);
-/* The number of CUDA devices; 0 without a driver. */
-int sp_cuda_count(void);
-
 typedef struct sp_devices sp_devices; /* core/devices.h */
 
 struct sp_context {

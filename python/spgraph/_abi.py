@@ -298,6 +298,18 @@ class mcl_run(Structure):
     ]
 
 
+class mcl_ranks(Structure):
+    _fields_ = [
+        ("rank", c_int),
+        ("size", c_int),
+        ("user", c_void_p),
+        ("broadcast", CFUNCTYPE(c_char_p, c_void_p, c_void_p, c_int64)),
+        ("gather", CFUNCTYPE(c_char_p, c_void_p, c_void_p, c_int64, c_void_p, c_void_p)),
+        ("fetch_lengths", CFUNCTYPE(c_char_p, c_void_p, c_void_p, POINTER(sp_csr), c_int64, c_void_p, c_void_p)),
+        ("fetch_entries", CFUNCTYPE(c_char_p, c_void_p, POINTER(sp_csr), c_void_p, c_void_p)),
+    ]
+
+
 class mcl_state(Structure):
     _fields_ = [
         ("iterations", c_int64),
@@ -539,6 +551,7 @@ FUNCTIONS = {
     "sp_status_string": (c_char_p, [c_int]),
     "sp_context_create": (c_int, [POINTER(sp_context_options), c_void_p]),
     "sp_context_destroy": (None, [c_void_p]),
+    "sp_cuda_count": (c_int, []),
     "sp_context_retain": (None, [c_void_p]),
     "sp_context_device": (c_char_p, [c_void_p]),
     "sp_context_is_cuda": (c_bool, [c_void_p]),
@@ -613,6 +626,7 @@ FUNCTIONS = {
     "mcl_renumber": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, POINTER(sp_csr)]),
     "mcl_restore": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, POINTER(sp_csr)]),
     "mcl_iterate": (c_int, [c_void_p, POINTER(sp_csr), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
+    "mcl_iterate_together": (c_int, [c_void_p, POINTER(mcl_ranks), POINTER(sp_csr), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
     "mcl_continue": (c_int, [c_void_p, POINTER(mcl_state), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
     "mcl_interpret": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(mcl_options), POINTER(mcl_clustering)]),
     "mcl_clustering_free": (None, [c_void_p, POINTER(mcl_clustering)]),

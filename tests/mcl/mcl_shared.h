@@ -13,6 +13,6 @@ const char *text(const mcl_clustering *clustering);
 extern const double path[];
 
 /* The tables of the parts. */
-extern const test_entry clusters_tests[], update_tests[];
+extern const test_entry clusters_tests[], ranks_tests[], update_tests[];
 
 #endif

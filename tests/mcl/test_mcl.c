@@ -602,4 +602,4 @@ static const test_entry tests[] = {
     {0},
 };
 
-int main(void) { return test_run("mcl", tests, clusters_tests, update_tests); }
+int main(void) { return test_run("mcl", tests, clusters_tests, ranks_tests, update_tests); }

@@ -1,0 +1,228 @@
+/* Expansion by several processes, each of which keeps a range of the rows of the iterand.
+ *
+ * A process fetches the rows that its own rows name, into a matrix of the whole shape in which all other rows are
+ * empty: 8 bytes a row beside the entries. So columns, the order of sums and the diagonal keep their numbers, and a row
+ * gets the bits that it has in a product of the whole. Figures of rows are gathered by process 0 in the order of the
+ * rows and evaluated there, as those of a single process are.
+ */
+#include <string.h>
+
+#include "base/try.h"
+#include "ranks.h"
+
+static sp_status check(sp_context *context, const char *failure)
+{
+    return failure ? sp_fail(context, SP_ERROR_DEVICE, "processes cannot reach each other: %s", failure) : SP_OK;
+}
+
+sp_status mcl_ranks_agree(sp_context *context, const mcl_ranks *ranks, void *bytes, int64_t count)
+{
+    return check(context, ranks->broadcast(ranks->user, bytes, count));
+}
+
+/* ---- rows ---------------------------------------------------------------------------------------------- */
+
+static double row_work(const sp_csr *m, int64_t row)
+{
+    double work = 1;
+    for (int64_t e = m->row_offsets[row]; e < m->row_offsets[row + 1]; e++)
+        work += (double)(m->row_offsets[m->col_indices[e] + 1] - m->row_offsets[m->col_indices[e]]);
+    return work;
+}
+
+static void cut_rows(const sp_csr *m, int parts, int64_t *cut)
+{
+    double total = 0, sum = 0;
+    int64_t row = 0;
+    for (int64_t i = 0; i < m->rows; i++) total += row_work(m, i);
+    for (int p = 0; p < parts; p++) {
+        cut[p] = row;
+        while (row < m->rows && sum < total / parts * (p + 1)) sum += row_work(m, row++);
+    }
+    cut[parts] = m->rows;
+}
+
+static sp_status copy_rows(sp_context *context, const sp_csr *m, int64_t first, int64_t end, sp_csr *part)
+{
+    const int64_t base = m->row_offsets[first], nnz = m->row_offsets[end] - base;
+    const sp_status status = sp_csr_create(context, end - first, m->cols, nnz, SP_F32, SP_HOST, part);
+    if (status != SP_OK) return status;
+    for (int64_t i = first; i <= end; i++) part->row_offsets[i - first] = m->row_offsets[i] - base;
+    if (nnz == 0) return SP_OK;
+    memcpy(part->col_indices, m->col_indices + base, (size_t)nnz * sizeof *part->col_indices);
+    memcpy(part->values, (const float *)m->values + base, (size_t)nnz * sizeof(float));
+    return SP_OK;
+}
+
+sp_status mcl_ranks_cut(sp_context *context, const mcl_ranks *ranks, const sp_csr *whole, int64_t **cut, sp_csr *part)
+{
+    sp_status status = sp_alloc(context, ranks->size + 1, sizeof **cut, (void **)cut);
+    if (status != SP_OK) return status;
+    if (ranks->rank == 0) cut_rows(whole, ranks->size, *cut);
+    TRY(mcl_ranks_agree(context, ranks, *cut, (ranks->size + 1) * (int64_t)sizeof **cut));
+    TRY(copy_rows(context, whole, (*cut)[ranks->rank], (*cut)[ranks->rank + 1], part));
+done:
+    if (status != SP_OK) {
+        sp_free(context, *cut);
+        *cut = NULL;
+    }
+    return status;
+}
+
+/* ---- expansion ----------------------------------------------------------------------------------------- */
+
+/* Lists the rows that `part` names, ascending. */
+static sp_status list_named(sp_context *context, const sp_csr *part, int32_t **named, int64_t *count)
+{
+    uint8_t *marks = NULL;
+    sp_status status = sp_calloc(context, part->cols, 1, (void **)&marks);
+    if (status != SP_OK) return status;
+    *count = 0;
+    for (int64_t e = 0; e < part->nnz; e++) marks[part->col_indices[e]] = 1;
+    for (int64_t j = 0; j < part->cols; j++) *count += marks[j];
+    status = sp_alloc(context, *count, sizeof **named, (void **)named);
+    for (int64_t j = 0, k = 0; j < part->cols && status == SP_OK; j++)
+        if (marks[j]) (*named)[k++] = (int32_t)j;
+    sp_free(context, marks);
+    return status;
+}
+
+/* The rows that `part` names, in a square matrix whose other rows are empty. */
+static sp_status fetch_rows(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, const sp_csr *part,
+                            sp_csr *rows)
+{
+    int32_t *named = NULL;
+    int64_t *lengths = NULL, count = 0, nnz = 0;
+    sp_csr made = {0};
+    sp_status status;
+    TRY(list_named(context, part, &named, &count));
+    TRY(sp_alloc(context, count, sizeof *lengths, (void **)&lengths));
+    TRY(check(context, ranks->fetch_lengths(ranks->user, cut, part, count, named, lengths)));
+    for (int64_t k = 0; k < count; k++) nnz += lengths[k];
+    TRY(sp_csr_create(context, part->cols, part->cols, nnz, SP_F32, SP_HOST, &made));
+    made.row_offsets[0] = 0;
+    for (int64_t j = 0, k = 0; j < part->cols; j++) {
+        const bool is_named = k < count && named[k] == j;
+        made.row_offsets[j + 1] = made.row_offsets[j] + (is_named ? lengths[k] : 0);
+        k += is_named;
+    }
+    TRY(check(context, ranks->fetch_entries(ranks->user, part, made.col_indices, made.values)));
+    *rows = made;
+done:
+    if (status != SP_OK) sp_csr_free(context, &made);
+    sp_free(context, named);
+    sp_free(context, lengths);
+    return status;
+}
+
+sp_status mcl_ranks_expand(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, const sp_csr *part,
+                           const sp_markov_epilogue *epilogue, sp_csr *next, sp_markov_row *rows, sp_spgemm_info *info)
+{
+    sp_markov_epilogue own = *epilogue;
+    sp_csr fetched = {0}, made = {0};
+    sp_status status;
+    own.diagonal = cut[ranks->rank];
+    own.fast = false; /* which sums would be f32 depends on the rows that are together */
+    TRY(fetch_rows(context, ranks, cut, part, &fetched));
+    TRY(sp_spgemm_markov(context, part, &fetched, &own, &made, rows, info));
+    if (made.space == SP_HOST) {
+        *next = made;
+        made = (sp_csr){0};
+    } else {
+        TRY(sp_csr_copy(context, &made, SP_HOST, next));
+    }
+done:
+    sp_csr_free(context, &fetched);
+    sp_csr_free(context, &made);
+    return status;
+}
+
+/* ---- figures and results ------------------------------------------------------------------------------- */
+
+static void add_counts(mcl_iteration *sum, const mcl_iteration *part)
+{
+    sum->nnz_before += part->nnz_before;
+    sum->nnz_expanded += part->nnz_expanded;
+    sum->nnz_after += part->nnz_after;
+    sum->products += part->products;
+    sum->dense_columns += part->dense_columns;
+    sum->product.products += part->product.products;
+    sum->product.product_nnz += part->product.product_nnz;
+    sum->product.nnz += part->product.nnz;
+    sum->product.dense_rows += part->product.dense_rows;
+    sum->product.batches += part->product.batches;
+    sum->cpu_seconds += part->cpu_seconds;
+    if (part->seconds > sum->seconds) sum->seconds = part->seconds;
+    if (part->product.peak_bytes > sum->product.peak_bytes) sum->product.peak_bytes = part->product.peak_bytes;
+}
+
+/* Gathers `size` bytes for each row, in the order of the rows; each process has those of its own. */
+static sp_status gather_rows(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, const void *own,
+                             int64_t size, void *all)
+{
+    int64_t *counts = NULL;
+    sp_status status = sp_alloc(context, ranks->size, sizeof *counts, (void **)&counts);
+    for (int r = 0; r < ranks->size && status == SP_OK; r++) counts[r] = (cut[r + 1] - cut[r]) * size;
+    if (status == SP_OK) status = check(context, ranks->gather(ranks->user, own, counts[ranks->rank], counts, all));
+    sp_free(context, counts);
+    return status;
+}
+
+sp_status mcl_ranks_gather(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, sp_markov_row *rows,
+                           mcl_iteration *iteration)
+{
+    const int64_t size = sizeof *iteration;
+    int64_t *counts = NULL;
+    mcl_iteration *all = NULL;
+    sp_status status;
+    TRY(sp_alloc(context, ranks->size, sizeof *all, (void **)&all));
+    TRY(sp_alloc(context, ranks->size, sizeof *counts, (void **)&counts));
+    for (int r = 0; r < ranks->size; r++) counts[r] = size;
+    TRY(check(context, ranks->gather(ranks->user, iteration, size, counts, all)));
+    for (int r = 1; r < ranks->size && ranks->rank == 0; r++) add_counts(iteration, &all[r]);
+    TRY(gather_rows(context, ranks, cut, rows, sizeof *rows, rows));
+done:
+    sp_free(context, all);
+    sp_free(context, counts);
+    return status;
+}
+
+/* *counts: the entries that each process has, and their sum; at process 0. */
+static sp_status gather_counts(sp_context *context, const mcl_ranks *ranks, int64_t own, int64_t *counts,
+                               int64_t *total)
+{
+    int64_t *sizes = NULL;
+    sp_status status = sp_alloc(context, ranks->size, sizeof *sizes, (void **)&sizes);
+    for (int r = 0; r < ranks->size && status == SP_OK; r++) sizes[r] = sizeof own;
+    if (status == SP_OK) status = check(context, ranks->gather(ranks->user, &own, sizeof own, sizes, counts));
+    *total = 0;
+    for (int r = 0; r < ranks->size && status == SP_OK && ranks->rank == 0; r++) *total += counts[r];
+    sp_free(context, sizes);
+    return status;
+}
+
+sp_status mcl_ranks_join(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, const sp_csr *part,
+                         sp_csr *whole)
+{
+    const bool first = ranks->rank == 0;
+    int64_t *counts = NULL, nnz = 0;
+    sp_csr made = {0};
+    sp_status status;
+    TRY(sp_calloc(context, ranks->size, sizeof *counts, (void **)&counts));
+    TRY(gather_counts(context, ranks, part->nnz, counts, &nnz));
+    TRY(sp_csr_create(context, first ? part->cols : 0, first ? part->cols : 0, nnz, SP_F32, SP_HOST, &made));
+    made.row_offsets[0] = 0;
+    for (int r = 0; r < ranks->size; r++) counts[r] *= (int64_t)sizeof(float);
+    const int64_t bytes = part->nnz * (int64_t)sizeof(float);
+    TRY(check(context, ranks->gather(ranks->user, part->col_indices, bytes, counts, made.col_indices)));
+    TRY(check(context, ranks->gather(ranks->user, part->values, bytes, counts, made.values)));
+    TRY(gather_rows(context, ranks, cut, part->row_offsets + 1, sizeof *part->row_offsets, made.row_offsets + 1));
+    /* the ends of rows count from the first entry of their part */
+    for (int r = 1; r < ranks->size && first; r++)
+        for (int64_t i = cut[r]; i < cut[r + 1]; i++) made.row_offsets[i + 1] += made.row_offsets[cut[r]];
+    *whole = made;
+done:
+    if (status != SP_OK) sp_csr_free(context, &made);
+    sp_free(context, counts);
+    return status;
+}

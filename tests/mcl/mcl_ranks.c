@@ -1,0 +1,312 @@
+/* test_mcl: mcl_iterate_together, with threads as the processes, against mcl_iterate. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mcl_shared.h"
+
+/* ---- threads that exchange data -------------------------------------------------------------------------- */
+
+enum { MOST = 8 };
+
+/* What the threads of a run share. A call begins when all have come and ends when all have read. */
+typedef struct meeting {
+    int size;
+    pthread_barrier_t barrier;
+    const void *sent[MOST];
+    int64_t cut[MOST + 1];
+    int64_t fails_at, calls; /* the call that fails; for runs of one thread */
+} meeting;
+
+/* One of them: the `user` of its functions. */
+typedef struct member {
+    meeting *all;
+    int rank;
+    const int32_t *wanted; /* between the two calls of a fetch */
+    int64_t count;
+} member;
+
+static void meet(member *m) { pthread_barrier_wait(&m->all->barrier); }
+
+static const char *failure(member *m) { return m->all->calls++ == m->all->fails_at ? "the line is cut" : NULL; }
+
+static const char *broadcast(void *user, void *bytes, int64_t count)
+{
+    member *m = user;
+    if (m->all->size == 1) return failure(m);
+    if (m->rank == 0) m->all->sent[0] = bytes;
+    meet(m);
+    if (m->rank > 0) memcpy(bytes, m->all->sent[0], (size_t)count);
+    meet(m);
+    return NULL;
+}
+
+static const char *gather(void *user, const void *bytes, int64_t count, const int64_t *counts, void *all)
+{
+    member *m = user;
+    char *to = all;
+    if (m->all->size == 1 && failure(m)) return "the line is cut";
+    m->all->sent[m->rank] = bytes;
+    if (m->rank == 0 && all != bytes) memcpy(all, bytes, (size_t)count);
+    meet(m);
+    for (int r = 1; r < m->all->size && m->rank == 0; r++) {
+        to += counts[r - 1];
+        if (counts[r] > 0) memcpy(to, m->all->sent[r], (size_t)counts[r]);
+    }
+    meet(m);
+    return NULL;
+}
+
+/* The part that has row `number`, and the row's place in it. */
+static const sp_csr *part_of(const meeting *all, int64_t number, int64_t *row)
+{
+    int owner = 0;
+    while (number >= all->cut[owner + 1]) owner++;
+    *row = number - all->cut[owner];
+    return all->sent[owner];
+}
+
+static const char *fetch_lengths(void *user, const int64_t *cut, const sp_csr *part, int64_t count,
+                                 const int32_t *numbers, int64_t *lengths)
+{
+    member *m = user;
+    if (m->all->size == 1 && failure(m)) return "the line is cut";
+    if (m->rank == 0) memcpy(m->all->cut, cut, (size_t)(m->all->size + 1) * sizeof *cut);
+    m->all->sent[m->rank] = part;
+    m->wanted = numbers;
+    m->count = count;
+    meet(m);
+    for (int64_t k = 0; k < count; k++) {
+        int64_t row;
+        const sp_csr *from = part_of(m->all, numbers[k], &row);
+        lengths[k] = test_row_length(from, row);
+    }
+    meet(m);
+    return NULL;
+}
+
+static const char *fetch_entries(void *user, const sp_csr *part, int32_t *columns, float *values)
+{
+    member *m = user;
+    if (m->all->size == 1 && failure(m)) return "the line is cut";
+    m->all->sent[m->rank] = part;
+    meet(m);
+    for (int64_t k = 0, at = 0; k < m->count; k++) {
+        int64_t row;
+        const sp_csr *from = part_of(m->all, m->wanted[k], &row);
+        for (int64_t e = from->row_offsets[row]; e < from->row_offsets[row + 1]; e++, at++) {
+            columns[at] = from->col_indices[e];
+            values[at] = ((const float *)from->values)[e];
+        }
+    }
+    meet(m);
+    return NULL;
+}
+
+static mcl_ranks ranks_of(member *m)
+{
+    return (mcl_ranks){.rank = m->rank, .size = m->all->size, .user = m, .broadcast = broadcast, .gather = gather,
+                       .fetch_lengths = fetch_lengths, .fetch_entries = fetch_entries};
+}
+
+/* ---- runs ------------------------------------------------------------------------------------------------ */
+
+/* What a monitor saw, without what differs between runs: times, and how products were made. */
+typedef struct seen {
+    int64_t count;
+    mcl_iteration last;
+    double chaos_sum;
+    int64_t stop_after;
+} seen;
+
+static bool watch(void *user, const mcl_iteration *iteration, const sp_csr *iterand)
+{
+    seen *s = user;
+    (void)iterand;
+    s->count++;
+    s->last = *iteration;
+    s->chaos_sum += iteration->chaos * (double)iteration->number;
+    return iteration->number != s->stop_after;
+}
+
+typedef struct task {
+    member member;
+    int device;
+    const sp_csr *start;
+    const mcl_options *options;
+    seen seen;
+    sp_context *context;
+    sp_csr limit;
+    mcl_run run;
+    sp_status status;
+} task;
+
+static void *run_task(void *argument)
+{
+    task *t = argument;
+    const mcl_ranks ranks = ranks_of(&t->member);
+    t->status = mcl_iterate_together(t->context, &ranks, t->start, t->options, watch, &t->seen, &t->limit, &t->run);
+    return NULL;
+}
+
+static void expect_same_figures(const seen *a, const seen *b, bool cuda)
+{
+    const mcl_iteration *x = &a->last, *y = &b->last;
+    ck_assert_int_eq(a->count, b->count);
+    ck_assert_int_eq(x->nnz_before, y->nnz_before);
+    ck_assert_int_eq(x->nnz_expanded, y->nnz_expanded);
+    ck_assert_int_eq(x->nnz_after, y->nnz_after);
+    ck_assert_int_eq(x->products, y->products);
+    ck_assert_int_eq(x->empty_columns, y->empty_columns);
+    ck_assert_int_eq(x->dense_columns, y->dense_columns);
+    ck_assert(x->mark == y->mark && x->next_inflation == y->next_inflation && x->converged == y->converged);
+    if (cuda) return; /* chaos and homogeneity may differ in the last place */
+    ck_assert(a->chaos_sum == b->chaos_sum && x->homogeneity_average == y->homogeneity_average);
+    ck_assert(x->homogeneity_low == y->homogeneity_low && x->homogeneity_high == y->homogeneity_high);
+}
+
+/* Compares `size` threads with one call of mcl_iterate. */
+static void check_together(int device, int size, const sp_csr *start, const mcl_options *options, int64_t stop_after)
+{
+    sp_context *alone = test_context(device, 2);
+    meeting all = {.size = size, .fails_at = -1};
+    seen expected = {.stop_after = stop_after};
+    task tasks[MOST];
+    pthread_t threads[MOST];
+    sp_csr limit;
+    mcl_run run;
+    ck_ok(alone, mcl_iterate(alone, start, options, watch, &expected, &limit, &run));
+    pthread_barrier_init(&all.barrier, NULL, (unsigned)size);
+    for (int r = 0; r < size; r++)
+        tasks[r] = (task){.member = {.all = &all, .rank = r}, .device = device, .start = start, .options = options,
+                          .seen = {.stop_after = stop_after}, .context = test_context(device, 1 + r % 2)};
+    for (int r = 0; r < size; r++) ck_assert_int_eq(pthread_create(&threads[r], NULL, run_task, &tasks[r]), 0);
+    for (int r = 0; r < size; r++) pthread_join(threads[r], NULL);
+    for (int r = 0; r < size; r++) {
+        ck_assert_msg(tasks[r].status == SP_OK, "%s", sp_last_error(tasks[r].context));
+        expect_same_figures(&expected, &tasks[r].seen, device);
+        const mcl_run *found = &tasks[r].run;
+        ck_assert(run.iterations == found->iterations && run.converged == found->converged &&
+                  run.stopped == found->stopped && run.synopsis == found->synopsis &&
+                  memcmp(run.marks, found->marks, sizeof run.marks) == 0);
+        if (r > 0) ck_assert(tasks[r].limit.rows == 0 && tasks[r].limit.nnz == 0);
+    }
+    test_same(&limit, &tasks[0].limit, (uint64_t)size);
+    for (int r = 0; r < size; r++) {
+        sp_csr_free(tasks[r].context, &tasks[r].limit);
+        sp_context_destroy(tasks[r].context);
+    }
+    pthread_barrier_destroy(&all.barrier);
+    sp_csr_free(alone, &limit);
+    sp_context_destroy(alone);
+}
+
+static sp_csr start_of(sp_context *host, sp_csr graph)
+{
+    const mcl_options options = defaults();
+    sp_csr start;
+    ck_ok(host, mcl_start_matrix(host, &graph, NULL, &options, false, &start));
+    sp_csr_free(host, &graph);
+    return start;
+}
+
+/* ---- tests ----------------------------------------------------------------------------------------------- */
+
+HOST_TEST(processes_together_find_what_one_finds, 1)
+{
+    mcl_options many = defaults(), few = defaults(), emptied = defaults();
+    few.select = 6;
+    few.recover = 9;
+    few.prune_number = 30;
+    emptied.prune_number = 4;
+    emptied.select = emptied.recover = 0;
+    const mcl_options *const options[] = {&many, &few, &emptied};
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        test_random random = test_seed(seed);
+        sp_csr start = start_of(host, test_communities(host, &random, 5, 12 + 10 * (int64_t)seed, 0.6, 0.02));
+        for (int size = 1; size <= 5; size++) check_together(_i, size, &start, options[seed - 1], -1);
+        sp_csr_free(host, &start);
+    }
+}
+
+/* Matrices of this size are renumbered by community. */
+HOST_TEST(numbering_by_community_is_shared, 1)
+{
+    test_random random = test_seed(9);
+    mcl_options options = defaults();
+    sp_csr start = start_of(host, test_communities(host, &random, 12, 160, 0.7, 0.002));
+    ck_assert_int_gt(start.nnz, 200000);
+    options.prune_number = 1000;
+    check_together(_i, 3, &start, &options, -1);
+    sp_csr_free(host, &start);
+}
+
+HOST_TEST(more_processes_than_nodes_work, 1)
+{
+    const mcl_options options = defaults();
+    const double pair[] = {0, 1, 1, 0};
+    sp_csr two = start_of(host, test_from_dense(host, 2, 2, pair, SP_F32));
+    sp_csr nothing = start_of(host, test_from_dense(host, 0, 0, pair, SP_F32));
+    for (int size = 2; size <= MOST; size += 3) {
+        check_together(_i, size, &two, &options, -1);
+        check_together(_i, size, &nothing, &options, -1);
+    }
+    test_free(host, &two, &nothing);
+}
+
+HOST_TEST(what_the_first_monitor_says_ends_all, 1)
+{
+    test_random random = test_seed(2);
+    mcl_options options = defaults();
+    sp_csr start = start_of(host, test_communities(host, &random, 4, 20, 0.5, 0.1));
+    check_together(_i, 3, &start, &options, 0);
+    check_together(_i, 3, &start, &options, 2);
+    options.main_length = 0;
+    check_together(_i, 3, &start, &options, -1);
+    sp_csr_free(host, &start);
+}
+
+/* Each call of the functions fails in turn: the sentence is theirs, nothing is written and nothing is left. */
+TEST(a_broken_connection_ends_the_run)
+{
+    sp_context *host = test_context(0, 1);
+    test_random random = test_seed(5);
+    const mcl_options options = defaults();
+    sp_csr start = start_of(host, test_communities(host, &random, 3, 10, 0.6, 0.05));
+    bool done = false;
+    for (int64_t fails_at = 0; !done; fails_at++) {
+        meeting all = {.size = 1, .fails_at = fails_at};
+        member one = {.all = &all};
+        const mcl_ranks ranks = ranks_of(&one);
+        test_heap heap = {.fail_at = -1};
+        sp_context *context = test_heap_context(&heap, _i, 1);
+        sp_csr limit = {0};
+        mcl_run run;
+        pthread_barrier_init(&all.barrier, NULL, 1);
+        test_mark(&run, sizeof run);
+        const sp_status status = mcl_iterate_together(context, &ranks, &start, &options, NULL, NULL, &limit, &run);
+        done = status == SP_OK;
+        if (!done) {
+            ck_assert_int_eq(status, SP_ERROR_DEVICE);
+            ck_assert(strstr(sp_last_error(context), "the line is cut"));
+            ck_assert_ptr_null(limit.row_offsets);
+            ck_assert(test_is_marked(&run, sizeof run));
+        }
+        sp_csr_free(context, &limit);
+        test_end_heap(context, &heap);
+        pthread_barrier_destroy(&all.barrier);
+        ck_assert_int_lt(fails_at, 500);
+    }
+    sp_csr_free(host, &start);
+    sp_context_destroy(host);
+}
+
+const test_entry ranks_tests[] = {
+    CASE("ranks", 240),
+    ON_DEVICES(processes_together_find_what_one_finds),
+    ON_DEVICES(numbering_by_community_is_shared),
+    ON_DEVICES(more_processes_than_nodes_work),
+    ON_DEVICES(what_the_first_monitor_says_ends_all),
+    ON_DEVICES(a_broken_connection_ends_the_run),
+    {0},
+};
