@@ -9,6 +9,7 @@
 #   ABLATION=1        SPARSE_WITHOUT=name,name leaves special paths out, for bench/ablation.sh; with a BUILD of its own
 #   ISAL=0            decompress gzip files by zlib, although ISA-L is there, which is more than twice as fast
 #   BLAS_LIBS=-lblas  what gnn links for CBLAS (Debian: whatever libblas.so is set to, OpenBLAS once it is installed)
+#   PETSC=NAME        what pkg-config calls PETSc, for make mpi (PETSc; with PKG_CONFIG_PATH another one, of 64 bits)
 #   BUILD=DIR         where everything made goes
 #   PREFIX, BINDIR, LIBDIR, INCLUDEDIR, MANDIR, DESTDIR=DIR  where make install puts things
 #   V=1               show whole command lines
@@ -112,7 +113,7 @@ HEADERS      := libsparse/sparse.h mcl/mcl.h contraction/contraction.h
 LIB_SOURCES  := $(if $(CUDA_SOURCES),$(filter-out libsparse/core/no_cuda.c,$(LIB_SOURCES)),$(LIB_SOURCES))
 TOOLS        := $(patsubst apps/%/main.c,%,$(wildcard apps/*/main.c))
 APP_SOURCES  := $(filter-out %/main.c,$(wildcard apps/*/*.c apps/*/*/*.c)) $(if $(NVCC),$(wildcard apps/*/*/*.cu))
-TEST_SOURCES := $(filter-out tests/fuzz/% tests/gen/% tests/preload/%,$(wildcard tests/*/*.c tests/*/*/*.c))
+TEST_SOURCES := $(filter-out tests/fuzz/% tests/gen/% tests/mpi/% tests/preload/%,$(wildcard tests/*/*.c tests/*/*/*.c))
 SUITE_MAINS  := $(foreach source,$(TEST_SOURCES),$(if $(filter test_%,$(notdir $(source))),$(source)))
 SUITES       := $(basename $(notdir $(SUITE_MAINS)))
 FUZZERS      := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -133,7 +134,7 @@ MODULES := $(if $(GNN_OBJECTS),$(OBJ)/libgnn.a) $(if $(IO_OBJECTS),$(OBJ)/libio.
 PARTS   := $(if $(APP_OBJECTS),$(OBJ)/libapps.a) $(MODULES)
 
 .PHONY: all lib tools suites generators fuzzers test demo bench install uninstall setup help clean
-.PHONY: wheel test-python check-layers sweep fuzz sanitize dist notice FORCE
+.PHONY: mpi test-mpi wheel test-python check-layers sweep fuzz sanitize dist notice FORCE
 
 all: notice lib tools
 lib: $(LIB)/libsparse.a $(LIB)/libsparse.so
@@ -189,7 +190,7 @@ $(OBJ)/libsparse/spmm/cpu/tile.c.o: private COMPILE_C += $(if $(findstring -fsan
 # Nor do the fuzz targets call any product: with sanitizers these files would take most of the time to build them.
 $(foreach room,$(wildcard libsparse/*/cpu),$(OBJ)/$(room)/%.o): private COMPILE_C += $(if $(findstring -fsanitize=fuzzer,$(CFLAGS)),-fno-sanitize=all)
 $(OBJ)/io/%.o: private C_FLAGS += -Wsign-conversion $(ISAL_FLAG)
-$(OBJ)/apps/%.o: private INCLUDES += -Iapps -I$(OBJ)/apps $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
+$(OBJ)/apps/%.o: private INCLUDES += -Iapps -Impi -I$(OBJ)/apps $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
 # The page of a report, as the numbers of a C array.
 $(OBJ)/apps/mcl-gpu/page.html.h: apps/mcl-gpu/page.html
 	@mkdir -p $(@D); od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g' > $@
@@ -241,6 +242,20 @@ $(BUILD)/tests/gen/%: $(OBJ)/tests/gen/%.c.o $(BUILD)/obj/linked
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $< -lm
 
+# What mcl-gpu opens when mpirun has started it; no other part knows MPI or PETSc.
+PETSC ?= PETSc
+MPI_FLAGS = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(PETSC) mpi-c)) -Ilibsparse -Imcl -Impi
+MPI_LIBS  = $(shell pkg-config --libs $(PETSC) mpi-c)
+$(LIB)/libmcl-mpi.so: mpi/mpi_ranks.c mpi/mpi_ranks.h mcl/mcl.h libsparse/sparse.h $(OBJ)/flags
+	@pkg-config --exists $(PETSC) mpi-c || { \
+	  echo "make: pkg-config does not find $(PETSC) and mpi-c: run scripts/setup mpi, which installs them" >&2; exit 1; }
+	$(call say,LINK,$@)
+	$(Q)$(LINK) $(CPPFLAGS) $(MPI_FLAGS) -shared -Wl,-soname,libmcl-mpi.so $< $(MPI_LIBS)
+
+$(BUILD)/tests/mpi/%: tests/mpi/%.c $(LIB)/libmcl-mpi.so
+	$(call say,LINK,$@)
+	$(Q)$(LINK) $(CPPFLAGS) $(MPI_FLAGS) $< -Wl,-rpath,'$$ORIGIN/../../lib' $(LIB)/libmcl-mpi.so $(MPI_LIBS)
+
 -include $(shell find $(OBJ) -name '*.d' 2>/dev/null)
 .SECONDARY:
 
@@ -255,6 +270,12 @@ demo:
 test: ; @scripts/setup test
 	@+$(MAKE) --no-print-directory all suites generators
 	@BUILD=$(BUILD) tests/run.sh
+
+mpi: notice $(LIB)/libmcl-mpi.so $(BIN)/mcl-gpu
+
+test-mpi: ; @scripts/setup mpi
+	@+$(MAKE) --no-print-directory mpi generators $(BUILD)/tests/mpi/fetch_rows
+	@BUILD=$(BUILD) bash tests/mpi/test_mpi.sh
 
 # $(BUILD)/dist/spgraph-VERSION-py3-none-PLATFORM.whl, and its tests in a new virtual environment.
 wheel: $(BUILD)/python/libspgraph.so
@@ -304,6 +325,7 @@ install: all
 	install -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/
 	install -m 644 $(LIB)/libsparse.a $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(LIB)/libsparse.so.$(VERSION) $(DESTDIR)$(LIBDIR)/
+	$(if $(wildcard $(LIB)/libmcl-mpi.so),install -m 755 $(LIB)/libmcl-mpi.so $(DESTDIR)$(LIBDIR)/)
 	ln -sf libsparse.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libsparse.so.$(MAJOR)
 	ln -sf libsparse.so.$(MAJOR) $(DESTDIR)$(LIBDIR)/libsparse.so
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(call from_prefix,$(LIBDIR))|' \
@@ -316,7 +338,7 @@ install: all
 
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(addprefix $(INCLUDEDIR)/,$(notdir $(HEADERS))) $(LIBDIR)/pkgconfig/libsparse.pc $(LIBDIR)/libsparse.a \
-	  $(LIBDIR)/libsparse.so $(LIBDIR)/libsparse.so.$(MAJOR) $(LIBDIR)/libsparse.so.$(VERSION) $(TOOLS:%=$(BINDIR)/%) \
+	  $(LIBDIR)/libmcl-mpi.so $(LIBDIR)/libsparse.so $(LIBDIR)/libsparse.so.$(MAJOR) $(LIBDIR)/libsparse.so.$(VERSION) $(TOOLS:%=$(BINDIR)/%) \
 	  $(patsubst docs/man/%,$(MANDIR)/man1/%,$(wildcard docs/man/*.1)))
 
 # The source of the last commit; the same commit gives the same bytes.
@@ -333,6 +355,7 @@ help:
 	@echo 'make demo            as scripts/demo: installs what is missing, builds, clusters two yeast networks'
 	@echo 'make test            as scripts/test: installs what is missing, builds, runs every test that it can'
 	@echo 'make sweep           random cases against mcl, scipy and numpy, SWEEP_CASES=2000 of each tool'
+	@echo 'make mpi             libmcl-mpi.so, with which mpirun starts mcl-gpu on many hosts; make test-mpi tests it'
 	@echo 'make bench           small benchmarks beside mcl; bench/bench_mcl.sh --help for the large ones'
 	@echo 'make install         library, header, pkg-config file, tools, man pages; PREFIX=/usr/local DESTDIR='
 	@echo 'make uninstall       takes them away again; called as make install was'

@@ -49,7 +49,7 @@ static uint64_t mix(uint64_t hash, const void *bytes, size_t count)
     return hash ^ hash >> 32;
 }
 
-static uint64_t hash_matrix(const sp_csr *m)
+uint64_t job_hash(const sp_csr *m)
 {
     uint64_t hash = mix(1, m->row_offsets, (size_t)(m->rows + 1) * sizeof *m->row_offsets);
     hash = mix(hash, m->col_indices, (size_t)m->nnz * sizeof *m->col_indices);
@@ -67,7 +67,7 @@ static void put(io_output *out, uint64_t *hash, const void *bytes, size_t count)
 void job_begin_checkpoints(job *j)
 {
     const settings *s = j->settings;
-    if (s->checkpoint || s->resume) j->checkpoint.start = hash_matrix(&j->start);
+    if (s->checkpoint || s->resume) j->checkpoint.start = job_hash(&j->start);
     j->checkpoint.written = wall_seconds();
 }
 

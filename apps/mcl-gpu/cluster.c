@@ -22,6 +22,7 @@ sp_status job_write_matrix(job *j, matrix_kind kind, const char *path, const sp_
 {
     const bool binary = j->settings->binary;
     io_output *output = NULL;
+    if (j->follows) return SP_OK;
     may_block = 1;
     sp_status status = io_output_open(j->host, path, &output);
     if (status == SP_OK)
@@ -152,7 +153,7 @@ static expansion foresee(const monitor_state *m, const sp_csr *iterand)
     const int threads = sp_context_threads(m->context);
     const int64_t *offsets = iterand->row_offsets;
     double products = 0, entries = 0;
-    if (sp_context_is_cuda(m->context) || (j->log.quiet && !j->log.plain)) return (expansion){.threads = threads};
+    if (j->ranks || sp_context_is_cuda(m->context) || (j->log.quiet && !j->log.plain)) return (expansion){.threads = threads};
 #pragma omp parallel for schedule(dynamic, 1024) reduction(+ : products, entries) num_threads(threads)
     for (int64_t row = 0; row < iterand->rows; row++) {
         int64_t row_products = 0;
@@ -209,6 +210,8 @@ static sp_status iterate_on(job *j, sp_context *context, bool resume, const mcl_
     snprintf(run->device, sizeof run->device, "%s", sp_context_device(context));
     log_header(&j->log, j->start.rows);
     if (resume) status = mcl_continue(context, &saved.state, options, on_iteration, &monitor, limit, &run->run);
+    else if (j->ranks)
+        status = mcl_iterate_together(context, j->ranks, &j->start, options, on_iteration, &monitor, limit, &run->run);
     else status = mcl_iterate(context, &j->start, options, on_iteration, &monitor, limit, &run->run);
     sp_csr_free(j->host, &monitor.expanded);
     job_free_saved(j, &saved);
@@ -226,7 +229,7 @@ static sp_status iterate(job *j, const mcl_options *options, report_run *run, sp
 {
     *owner = j->device ? j->device : j->host;
     sp_status status = iterate_on(j, *owner, j->settings->resume, options, run, limit);
-    if (!j->device || !device_gives_way(j->settings->device, status)) return status;
+    if (!j->device || j->ranks || !device_gives_way(j->settings->device, status)) return status;
     log_warning(&j->log, "mcl-gpu: " GOING_ON_WITH_CPU, sp_last_error(j->host));
     sp_context_destroy(j->device);
     j->device = NULL;
@@ -468,6 +471,7 @@ static sp_status find_clusters(job *j, report_run *run, mcl_clustering *clusteri
     double began = wall_seconds();
     TRY(job_find_empty(j->host, &j->start, &empty));
     TRY(iterate(j, &options, run, &limit, &owner));
+    if (j->follows) goto done;
     job_warn_vanished(j, &limit, empty);
     run->iterate_seconds = wall_seconds() - began;
     if (j->settings->write_limit) {
@@ -506,6 +510,7 @@ sp_status job_cluster(job *j, report_run *run)
     mcl_clustering clustering = {0};
     sp_status status;
     TRY(find_clusters(j, run, &clustering));
+    if (j->follows) return SP_OK;
     if (job_update_falls_short(j, &clustering)) {
         mcl_clustering_free(j->host, &clustering);
         TRY(find_clusters(j, run, &clustering));

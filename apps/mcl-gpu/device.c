@@ -7,14 +7,15 @@
 #include "common/device.h"
 #include "job.h"
 
-static device_choice choice_of(const settings *s)
+static device_choice choice_of(const job *j)
 {
-    return (device_choice){.device = s->device, .input = s->input, .threads = s->threads, .memory = s->memory};
+    const settings *s = j->settings;
+    return (device_choice){.device = s->device, .input = s->input, .threads = ranks_threads(j), .memory = s->memory};
 }
 
 sp_status job_open_host(job *j)
 {
-    const device_choice choice = choice_of(j->settings);
+    const device_choice choice = choice_of(j);
     return device_open(&choice, device_is_cpu(choice.device) ? choice.device : "cpu", &interrupt_signal, &j->host);
 }
 
@@ -30,18 +31,24 @@ static const int64_t CUDA_BYTES = 2 << 20;
 static void *open_device(void *argument)
 {
     opening *o = argument;
-    const device_choice choice = choice_of(o->job->settings);
-    o->status = device_open(&choice, device_is_auto(choice.device) ? "cuda" : choice.device, &interrupt_signal,
-                            &o->context);
+    const device_choice choice = choice_of(o->job);
+    const char *name = device_is_auto(choice.device) ? "cuda" : choice.device;
+    char own[24];
+    if (o->job->ranks && strcmp(name, "cuda") == 0 && sp_cuda_count() > 0) { /* the processes of a host share its GPUs out */
+        snprintf(own, sizeof own, "cuda:%d", o->job->mpi->host_rank % sp_cuda_count());
+        name = own;
+    }
+    o->status = device_open(&choice, name, &interrupt_signal, &o->context);
     if (o->status != SP_OK) snprintf(o->why, sizeof o->why, "%s", sp_last_error(NULL)); /* of this thread */
     atomic_store(&o->ended, true);
     return NULL;
 }
 
-/* Whether it may be used. */
-static bool cuda_allowed(const settings *s)
+/* Whether it may be used. Several processes must compute on one kind of device, so it is not chosen for each. */
+static bool cuda_allowed(const job *j)
 {
-    return device_is_cuda(s->device) || (device_is_auto(s->device) && !s->exact);
+    const settings *s = j->settings;
+    return device_is_cuda(s->device) || (device_is_auto(s->device) && !s->exact && !j->ranks);
 }
 
 /* The thread blocks all signals: they are the main thread's. */
@@ -50,7 +57,7 @@ void job_begin_opening(const job *j, opening *o)
     const settings *s = j->settings;
     bool large = file_bytes(s->input) >= CUDA_BYTES * thread_count(s->input, s->threads);
     o->job = j;
-    if (!device_is_cuda(s->device) && !(cuda_allowed(s) && large)) return;
+    if (!device_is_cuda(s->device) && !(cuda_allowed(j) && large)) return;
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -155,7 +162,7 @@ sp_status job_choose_device(job *j, opening *o)
     const settings *s = j->settings;
     double products = square_products(&j->start, sp_context_threads(j->host));
     bool wanted = device_is_cuda(s->device) ||
-                  (cuda_allowed(s) && products > CUDA_PRODUCTS * sp_context_threads(j->host));
+                  (cuda_allowed(j) && products > CUDA_PRODUCTS * sp_context_threads(j->host));
     j->report.first_products = (int64_t)products;
     bool began = o->running;
     end_opening(o);

@@ -10,6 +10,7 @@
 #include "io.h"
 #include "log.h"
 #include "mcl.h"
+#include "mpi_ranks.h"
 #include "options.h"
 #include "report.h"
 
@@ -58,6 +59,10 @@ typedef struct job {
     bool mistaken;      /* an output is the input or another output, which was said */
     io_output *kept[MOST_KEPT]; /* matrices that appear with the next clustering */
     int kept_count;
+    mpi_ranks *mpi;        /* NULL: no launcher has started this process */
+    const mcl_ranks *ranks; /* the processes of the run; NULL: this one alone */
+    bool follows;          /* not process 0 of them: it neither writes nor logs */
+    bool silent;           /* another process says why the run fails */
     const volatile sig_atomic_t *finish; /* ends the process after the present iteration */
 } job;
 
@@ -84,6 +89,8 @@ void job_free_update(job *j);
 
 /* ---- checkpoint.c: --checkpoint and --resume ---------------------------------------------------------- */
 
+/* A hash of a matrix on the host. */
+uint64_t job_hash(const sp_csr *matrix);
 /* Notes what the start matrix is. */
 void job_begin_checkpoints(job *j);
 /* Writes a checkpoint if it is time, or the run was interrupted. */
@@ -120,6 +127,28 @@ sp_status job_check_opening(job *j, opening *o);
 sp_status job_choose_device(job *j, opening *o);
 /* Waits for an opening that was not taken, and closes it. */
 void opening_close(opening *o);
+
+/* ---- ranks.c: several processes; nothing happens in a run of one ------------------------------------ */
+
+/* Whether this is one of several processes that were launched together, and not the first. */
+bool ranks_launched_behind(void);
+/* settings_parse; of the processes that were launched together one reports a mistake. */
+bool ranks_parse(int argc, char **argv, settings *s);
+/* Starts MPI if a launcher has started this process. Fails with a sentence in sp_last_error(NULL). */
+sp_status job_open_ranks(job *j);
+/* Whether several processes can run with these options; otherwise the mistake has been reported. */
+bool ranks_allow(const job *j);
+/* The threads of this process, 0 for as many as are worth it. */
+int64_t ranks_threads(const job *j);
+/* The preparation has ended with this status. All processes go on, or none: not if it failed anywhere, nor if they
+ * have different start matrices. */
+sp_status ranks_begin(job *j, sp_status status);
+/* A line of the log about what the processes have exchanged. */
+void ranks_log(job *j);
+/* Adds to the sentence of a failure where it happened. */
+void ranks_name_failure(const job *j, sp_status status);
+/* Ends all processes, at once if this one failed. */
+void ranks_end(const job *j, int code);
 
 /* ---- cluster.c: one clustering --------------------------------------------------------------------- */
 

@@ -26,6 +26,7 @@ static void erase_progress(run_log *log)
 static void print_line(run_log *log, const char *format, va_list arguments)
 {
     char line[2 * MAX_PATH];
+    if (log->mute) return;
     const size_t length = format_line(line, sizeof line - 1, format, arguments);
     line[length] = '\n';
     erase_progress(log);

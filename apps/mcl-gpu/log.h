@@ -15,6 +15,7 @@ typedef struct expansion {
 
 typedef struct run_log {
     bool quiet;    /* -V all: warnings and errors only */
+    bool mute;     /* another process of the run has the log: nothing is printed */
     bool dots;     /* mcl's unthreaded layout: a dot for every few nodes */
     bool terminal; /* stderr is one: a progress line is kept below the log */
     bool progress; /* a progress line stands there now */

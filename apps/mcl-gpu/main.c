@@ -222,6 +222,7 @@ done:
 static sp_status keep_apart(job *j, output_list *all, const char *path)
 {
     const settings *s = j->settings;
+    if (j->follows) return SP_OK;
     j->mistaken = overwrites("mcl-gpu", path, s->input) || overwrites("mcl-gpu", path, s->read.tab) ||
                   overwrites("mcl-gpu", path, s->start_from) || overwrites("mcl-gpu", path, s->start_graph) ||
                   (path != s->checkpoint && overwrites("mcl-gpu", path, s->resume)) ||
@@ -232,12 +233,12 @@ static sp_status keep_apart(job *j, output_list *all, const char *path)
 static sp_status check_output(job *j, output_list *all, const char *path)
 {
     sp_status status = keep_apart(j, all, path);
-    return status == SP_OK && path ? io_output_check(j->host, path) : status;
+    return status == SP_OK && path && !j->follows ? io_output_check(j->host, path) : status;
 }
 
 static sp_status check_dumps(job *j, const output_list *all)
 {
-    for (int i = 0; i < j->settings->inflation_count && !j->mistaken; i++)
+    for (int i = 0; i < j->settings->inflation_count && !j->mistaken && !j->follows; i++)
         for (int k = 0; k < all->count && !j->mistaken; k++)
             if (job_is_dump(j, &j->report.runs[i], &all->places[k]))
                 j->mistaken = !usage_mistake("mcl-gpu", "a dump would be written to \"%s\", too: give one another name",
@@ -291,13 +292,17 @@ static void log_summary(job *j)
              show_count(j->report.nodes, nodes), show_count(edges, arcs), g->undirected ? "edges" : "arcs", line);
 }
 
-static sp_status run_job(job *j)
+/* Everything before the first iteration. */
+static sp_status prepare(job *j, opening *device)
 {
     const settings *s = j->settings;
-    opening device = {0};
     char start[MAX_PATH];
     snprintf(start, sizeof start, "%s", s->arguments[0]);
     sp_status status;
+    if (!ranks_allow(j)) {
+        j->mistaken = true;
+        return SP_ERROR_ARGUMENT;
+    }
     TRY(report_create(j->host, s->inflation_count, &j->report));
     TRY(check_outputs(j));
     const char *slash = strrchr(start, '/');
@@ -305,8 +310,8 @@ static sp_status run_job(job *j)
         TRY(sp_fail(j->host, SP_ERROR_HOST_MEMORY, "out of memory"));
     if (s->steep)
         log_warning(&j->log, "___ [mclInit] float argument to -I should be in range (0.0,30.0]; left out, as with mcl");
-    job_begin_opening(j, &device);
-    TRY(job_check_opening(j, &device));
+    job_begin_opening(j, device);
+    TRY(job_check_opening(j, device));
     double began = wall_seconds();
     TRY(read_input(j));
     j->report.read_seconds = wall_seconds() - began;
@@ -314,19 +319,28 @@ static sp_status run_job(job *j)
     TRY(make_graph(j));
     TRY(make_start(j));
     TRY(job_begin_update(j));
-    TRY(job_choose_device(j, &device));
+    TRY(job_choose_device(j, device));
     job_begin_checkpoints(j);
     j->report.start_seconds = wall_seconds() - began;
+done:
+    return status;
+}
+
+static sp_status cluster(job *j)
+{
+    const settings *s = j->settings;
+    sp_status status = SP_OK;
     for (int i = 0; i < s->inflation_count; i++) {
         if (s->inflation_count > 1)
             log_line(&j->log, "[mcl-gpu] inflation %g, %d of %d", s->inflations[i], i + 1, s->inflation_count);
         TRY(job_cluster(j, &j->report.runs[i]));
     }
+    ranks_log(j);
+    if (j->follows) goto done;
     log_citation(&j->log);
     if (s->quality || (s->inflation_count > 1 && !j->log.quiet)) TRY(quality_show(j));
     log_summary(j);
 done:
-    opening_close(&device);
     return status;
 }
 
@@ -369,26 +383,33 @@ static void close_job(job *j)
 static int run(const settings *s)
 {
     job j = {.settings = s, .finish = &stop_asked};
+    opening device = {0};
     int code = EXIT_FAILED;
     log_open(&j.log, s->quiet, s->threads == 0);
     j.log.plain = s->progress == PROGRESS_PLAIN;
     if (s->progress != PROGRESS_AUTO) j.log.terminal = false;
-    sp_status status = job_open_host(&j);
+    sp_status status = job_open_ranks(&j);
+    if (status == SP_OK) status = job_open_host(&j);
     if (status == SP_OK) {
         status = parse_transforms(&j);
         if (status == SP_ERROR_ARGUMENT || status == SP_ERROR_UNSUPPORTED) code = EXIT_USAGE;
     }
-    if (status == SP_OK) status = run_job(&j);
+    if (status == SP_OK) status = prepare(&j, &device);
+    status = ranks_begin(&j, status);
+    if (status == SP_OK) status = cluster(&j);
+    opening_close(&device);
     if (status == SP_OK) {
         code = EXIT_DONE;
     } else if (j.mistaken) {
         code = EXIT_USAGE;
-    } else {
+    } else if (!j.silent) {
+        ranks_name_failure(&j, status);
         tool_line line = {.tool = "mcl-gpu", .progress = j.log.progress};
         const int failed = end_failed(&line, j.host, status);
         if (code != EXIT_USAGE) code = failed;
     }
     close_job(&j);
+    ranks_end(&j, code);
     return code;
 }
 
@@ -400,9 +421,9 @@ int main(int argc, char **argv)
         settings_usage(stderr);
         return EXIT_USAGE;
     }
-    if (!settings_parse(argc, argv, &s)) return EXIT_USAGE;
+    if (!ranks_parse(argc, argv, &s)) return EXIT_USAGE;
     if (s.request != REQUEST_RUN) {
-        settings_answer(&s);
+        if (!ranks_launched_behind()) settings_answer(&s);
         return end_answer("mcl-gpu");
     }
     catch_signal(SIGALRM, on_alarm);

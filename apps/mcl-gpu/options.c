@@ -229,6 +229,7 @@ static bool refuse_stdout(void *into, const char *value)
 
 static const char *const overlaps[] = {"cut", "keep", "split", NULL};
 static const char *const orders[] = {"revsize", "size", "lex", "none", NULL}; /* mcl's size: the smallest first */
+static const char *const mpi_words[] = {"auto", "yes", "no", NULL}; /* as the enum */
 static const char *const scores[] = {"bits", "evalue", "identity", NULL};
 
 #define AT(place) .field = offsetof(settings, place)
@@ -337,6 +338,8 @@ static const option_row options[] = {
     {"-t", "N", "the same", OPTION_COUNT, AT(threads), OPTION_FROM(0)},
     {"--device", "NAME", "auto, cpu, cuda, cuda:N, cuda:all or cuda:0,cuda:1 [auto: CUDA for large graphs]",
      OPTION_DEVICES, AT(device), .main = true},
+    {"--mpi", "HOW", "processes of mpirun share the work: auto, yes or no [auto: if it started several]", OPTION_WORD,
+     AT(mpi), .words = mpi_words},
     {"--exact", NULL, "the very bytes that mcl writes (on the CPU, its default)", OPTION_FLAG, AT(exact), .main = true},
     {"--fast", NULL, "the same partition up to rounding (CUDA always does so)", OPTION_FLAG, AT(fast), .main = true},
     {"--memory", "SIZE", "working memory of the products, e.g. 8G [what is free]", OPTION_BYTES, AT(memory),

@@ -45,6 +45,7 @@ only io/graphs "$layers|(bytes|text|lines|graphs)/.*"
 only io/arrays "$layers|(bytes|text|arrays)/.*"
 only io/nodes "$layers|(bytes|text|lines|graphs|arrays|nodes)/.*"
 only mcl 'sparse\.h|base/.*'
+only mpi 'sparse\.h|mcl\.h'
 only contraction 'sparse\.h|base/.*'
 # The headers of device that gnn's CUDA code stands on use public calls alone: the shared library hides all others.
 shared='device/(check|array|launch|sums)\.cuh'
@@ -67,7 +68,7 @@ fi
 only bench/generate 'sparse\.h|base/.*'
 modules='sparse\.h|base/.*|io\.h|mcl\.h|contraction\.h|gnn\.h|generate\.h'
 only apps/common "$modules"
-for tool in mcl-gpu contract gnn; do only "apps/$tool" "$modules|common/.*|mcl-gpu/page\.html\.h"; done
+for tool in mcl-gpu contract gnn; do only "apps/$tool" "$modules|common/.*|mpi_ranks\.h|mcl-gpu/page\.html\.h"; done
 only apps/sparse-bench "$modules|common/.*|peers/.*|sparse-bench/.*|gnn/input\.h"
 
 # The library never prints, exits or aborts.

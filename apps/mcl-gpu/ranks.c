@@ -1,0 +1,173 @@
+/* One run in several processes that a launcher such as mpirun has started. Each reads the input and makes the start
+ * matrix; the process itself is shared (mcl_iterate_together). Process 0 does all the rest: it writes and logs. */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/device.h"
+#include "job.h"
+
+/* ---- who has started this process ---------------------------------------------------------------------------- */
+
+/* What launchers tell each process: Open MPI, then those with PMI (MPICH, Intel MPI, srun) and PMIx (srun, prterun),
+ * which does not tell the size. */
+static const struct { const char *rank, *size; } launchers[] = {
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"PMIX_RANK", NULL}};
+
+/* This process's number among those that were launched with it; -1: it is alone. */
+static int launched_rank(void)
+{
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+        const char *rank = getenv(launchers[i].rank), *size = launchers[i].size ? getenv(launchers[i].size) : NULL;
+        if (rank) return size && strcmp(size, "1") == 0 ? -1 : atoi(rank);
+    }
+    return -1;
+}
+
+bool ranks_launched_behind(void) { return launched_rank() > 0; }
+
+bool ranks_parse(int argc, char **argv, settings *s)
+{
+    const int kept = ranks_launched_behind() ? dup(STDERR_FILENO) : -1, nowhere = kept >= 0 ? open("/dev/null", O_WRONLY) : -1;
+    if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
+    const bool parsed = settings_parse(argc, argv, s);
+    if (nowhere >= 0) dup2(kept, STDERR_FILENO);
+    if (nowhere >= 0) close(nowhere);
+    if (kept >= 0) close(kept);
+    return parsed;
+}
+
+/* ---- opening --------------------------------------------------------------------------------------------- */
+
+/* The shared object is beside the program, in ../lib, or where the system looks. */
+static mpi_ranks_open_function *find_ranks(char why[256])
+{
+    char path[PATH_MAX + 32];
+    const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX);
+    void *object = NULL;
+    path[length > 0 ? length : 0] = '\0';
+    char *end = strrchr(path, '/');
+    if (end) {
+        snprintf(end, sizeof path - (size_t)(end - path), "/../lib/" MPI_RANKS_FILE);
+        object = dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* Open MPI's plugins look for its names among the global ones */
+    }
+    if (!object && (!end || access(path, F_OK) != 0)) object = dlopen(MPI_RANKS_FILE, RTLD_NOW | RTLD_GLOBAL);
+    if (!object) snprintf(why, 256, "%s", dlerror());
+    return object ? (mpi_ranks_open_function *)dlsym(object, MPI_RANKS_OPEN) : NULL;
+}
+
+sp_status job_open_ranks(job *j)
+{
+    const settings *s = j->settings;
+    const int launched = launched_rank();
+    char why[256] = "its function is missing";
+    if (s->mpi == MPI_NO || (s->mpi == MPI_AUTO && launched < 0)) return SP_OK;
+    mpi_ranks_open_function *open_ranks = find_ranks(why);
+    if (!open_ranks) {
+        j->silent = launched > 0;
+        return sp_fail(NULL, SP_ERROR_UNSUPPORTED, "this is one of several MPI processes, and " MPI_RANKS_FILE
+                       " cannot be opened (%s): make mpi builds it, and --mpi no runs without it", why);
+    }
+    const char *failure = open_ranks(SP_ABI, &j->mpi);
+    if (failure) return sp_fail(NULL, SP_ERROR_UNSUPPORTED, "%s", failure);
+    if (j->mpi->ranks.size > 1) j->ranks = &j->mpi->ranks;
+    j->follows = j->mpi->ranks.rank > 0;
+    j->log.mute = j->silent = j->follows;
+    j->log.quiet = j->log.quiet || j->follows;
+    if (j->follows) j->log.terminal = j->log.plain = false;
+    return SP_OK;
+}
+
+/* Options that need the whole iterand, which no process has, or a standard input for each. */
+bool ranks_allow(const job *j)
+{
+    const settings *s = j->settings;
+    const char *option = strcmp(s->input, "-") == 0 ? "standard input"
+                         : s->checkpoint            ? "--checkpoint"
+                         : s->resume                ? "--resume"
+                         : s->start_from            ? "--start-from"
+                         : s->dump_iterands         ? "-dump ite"
+                         : s->dump_clusters         ? "-dump cls"
+                         : s->fast && !device_is_cuda(s->device) ? "--fast"
+                                                    : NULL;
+    if (!j->ranks || !option) return true;
+    return j->follows ? false : usage_mistake("mcl-gpu", "%s is for a run in one process, and there are %d", option,
+                                              j->ranks->size);
+}
+
+int64_t ranks_threads(const job *j)
+{
+    const settings *s = j->settings;
+    const int threads = thread_count(s->input, s->threads);
+    cpu_set_t usable;
+    if (!j->ranks || s->threads > 0 || sched_getaffinity(0, sizeof usable, &usable) != 0) return s->threads;
+    /* A launcher that binds has shared out the processors. */
+    const int64_t online = sysconf(_SC_NPROCESSORS_ONLN), bound = CPU_COUNT(&usable);
+    const int64_t share = bound < online ? bound : online / j->mpi->host_size;
+    return share < 1 ? 1 : threads < share ? threads : share;
+}
+
+/* ---- together -------------------------------------------------------------------------------------------- */
+
+sp_status ranks_begin(job *j, sp_status status)
+{
+    struct { uint64_t start; sp_status status; } own = {.status = status}, first;
+    if (!j->ranks) return status;
+    if (status == SP_OK) own.start = job_hash(&j->start);
+    first = own;
+    const char *failure = j->ranks->broadcast(j->ranks->user, &first, sizeof first);
+    if (failure) return sp_fail(j->host, SP_ERROR_DEVICE, "%s", failure);
+    if (first.status != SP_OK) return first.status; /* process 0 says why */
+    j->silent = false;
+    if (status == SP_OK && own.start != first.start)
+        return sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: not the network that process 0 has read", j->settings->input);
+    return status;
+}
+
+void ranks_log(job *j)
+{
+    struct { int64_t received, messages, peak; } own, *all = NULL;
+    const mcl_ranks *ranks = j->ranks;
+    int64_t *counts = NULL, sum = 0, most = 0, peak = 0;
+    char total[COUNT_TEXT], largest[COUNT_TEXT], memory[COUNT_TEXT];
+    if (!ranks) return;
+    own.received = j->mpi->received;
+    own.messages = j->mpi->messages;
+    own.peak = peak_host_bytes();
+    all = calloc((size_t)ranks->size, sizeof *all);
+    counts = calloc((size_t)ranks->size, sizeof *counts);
+    for (int r = 0; counts && r < ranks->size; r++) counts[r] = sizeof own;
+    if (all && counts && !ranks->gather(ranks->user, &own, sizeof own, counts, all) && ranks->rank == 0) {
+        for (int r = 0; r < ranks->size; r++) {
+            sum += all[r].received;
+            if (all[r].received > most) most = all[r].received;
+            if (all[r].peak > peak) peak = all[r].peak;
+        }
+        log_line(&j->log, "mcl-gpu: %d processes received %s MB of columns, one of them %s MB; at most %s MB of memory in "
+                 "one", ranks->size, show_count(sum / 1000000, total), show_count(most / 1000000, largest),
+                 show_count(peak / 1000000, memory));
+    }
+    free(all);
+    free(counts);
+}
+
+void ranks_name_failure(const job *j, sp_status status)
+{
+    char host[128] = "", why[512];
+    if (!j->follows) return;
+    gethostname(host, sizeof host - 1);
+    snprintf(why, sizeof why, "%s", sp_last_error(j->host));
+    sp_fail(j->host, status, "process %d on %s: %s", j->ranks->rank, host, *why ? why : sp_status_string(status));
+}
+
+/* Where process 0 has failed, the others wait until it has said why and ends them. */
+void ranks_end(const job *j, int code)
+{
+    if (!j->mpi) return;
+    if (code != EXIT_DONE && !j->silent) j->mpi->stop(code);
+    j->mpi->close();
+}

@@ -1,0 +1,135 @@
+#!/bin/bash
+# mcl-gpu in several MPI processes against one process: the same files and the same log. Run by `make test-mpi`, which
+# builds what is needed.
+#   MCL_GPU  the tool [$BUILD/bin/mcl-gpu], with ../lib/libmcl-mpi.so
+cd "$(dirname "$0")/../.." || exit 1
+tool=$(realpath "${MCL_GPU:-${BUILD:-build}/bin/mcl-gpu}") || exit 1
+tests=$(realpath "${BUILD:-build}/tests") golden=$PWD/tests/mcl/golden.sh
+in=$PWD/tests/golden/in
+. tests/support/cli.sh
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # in containers
+command -v mpirun >/dev/null && [ -e "$(dirname "$tool")/../lib/libmcl-mpi.so" ] || {
+    echo 'skipped: no mpirun, or no libmcl-mpi.so (scripts/setup mpi; make mpi)'
+    echo '0 passed, 0 failed, 1 skipped'
+    exit 0
+}
+together() { timeout 120 mpirun --oversubscribe "$@" </dev/null; }
+
+# ---- networks ----------------------------------------------------------------------------------------------
+
+awk 'BEGIN { for (i = 0; i < 101; i++) print "v" i, "v" (i + 1) % 101, 1 }' >cycle.abc
+awk 'BEGIN { for (i = 1; i < 400; i++) { print "hub", "v" i, 1 + i % 7; if (i % 3) print "v" i, "v" i + 1, 2 } }' >hub.abc
+printf 'a b 1\nb c 1\nc a 2\nd e 1\ne f 2\nf g 1\n' >seven.abc
+: >nothing.abc
+cp "$in/p2000.abc" .
+"$tests/gen/gen_protein" 3000 60 7 >protein.abc # more than 200,000 entries: nodes are numbered by community
+
+# A log without process ids, times and what processes say of each other.
+mask() {
+    sed -E -e 's/pid [0-9]+/pid N/' -e 's/^( *[0-9]+  \.* *[0-9]+\.[0-9]+) +[0-9.]+ /\1 TIME /' \
+        -e '/^mcl-gpu: [0-9]+ processes received /d' "$1"
+}
+# same P ARGUMENTS...: what P processes write is what one writes
+same() {
+    local processes=$1 name
+    shift
+    rm -rf one several
+    mkdir one several
+    (cd one && "$tool" "$@" --device cpu 2>log) || { cat one/log; return 1; }
+    (cd several && together -n "$processes" "$tool" "$@" --device "${device:-cpu}" 2>log) || { cat several/log; return 1; }
+    for name in one several; do
+        mask $name/log >$name/log.masked
+        rm $name/log
+    done
+    diff -r one several
+}
+# compare P NETWORK ARGUMENTS...: the same clusters, log and limit matrix
+compare() { ok "$*" same "$1" "../$2" --abc "${@:3}" -o out --write-limit -te 1; }
+
+# ---- rows --------------------------------------------------------------------------------------------------
+
+for processes in 1 2 3 4; do
+    ok "rows of $processes processes" together -n $processes "$tests/mpi/fetch_rows"
+    SPARSE_MPI_BYTES=1000 ok "rows of $processes processes in short messages" \
+        together -n $processes "$tests/mpi/fetch_rows"
+done
+SPARSE_MPI_BYTES=4 ok 'an entry a message' together -n 2 "$tests/mpi/fetch_rows"
+
+# ---- clusterings ---------------------------------------------------------------------------------------------
+
+for processes in 1 2 3 4; do
+    for network in cycle hub seven nothing p2000; do compare $processes $network.abc; done
+done
+for processes in 2 3 4; do compare $processes protein.abc -I 1.6; done
+compare 12 seven.abc
+export SPARSE_MPI_BYTES=1000
+compare 3 protein.abc
+compare 2 p2000.abc -I 1.4
+unset SPARSE_MPI_BYTES
+compare 3 protein.abc -P 20 -S 10 -R 0 # emptied columns
+compare 4 p2000.abc -p 0.1 -S 0 -R 0
+compare 3 p2000.abc -P 500 -S 30 -R 60 -pct 99
+compare 2 cycle.abc -P 3 -R 0 -I 4
+compare 3 hub.abc -L 0
+device=cpu,cpu compare 2 protein.abc
+ok 'several inflations' same 3 ../p2000.abc --abc -I 1.4,2,4 -V all
+ok 'all outputs' same 2 ../p2000.abc --abc -o out --table table --graphml graph --quality -write-graph g -write-graphx x
+
+cat >tool.sh <<END
+#!/bin/bash
+exec mpirun --oversubscribe -n 3 "$tool" "\$@" </dev/null
+END
+chmod +x tool.sh
+if MCL_GPU=$work/tool.sh bash "$golden" '[ijln]*' >golden.out; then passed=$((passed + 1)); else
+    failed=$((failed + 1))
+    cat golden.out
+fi
+
+# ---- failures --------------------------------------------------------------------------------------------------
+
+# fails P STATUS PATTERN ARGUMENTS...: all processes end, one line of ours says why, nothing is written
+fails() {
+    local processes=$1 expected=$2 pattern=$3 got
+    shift 3
+    rm -rf out
+    together -n "$processes" "$tool" "$@" -o out 2>run.err
+    got=$?
+    [ $got -eq "$expected" ] && [ "$(grep -c '^mcl-gpu: ' run.err)" -eq 1 ] && grep -q "^mcl-gpu: .*$pattern" run.err &&
+        [ ! -e out ] && no_leftovers || { echo "status $got"; cat run.err; return 1; }
+}
+ok 'a file that is not there' fails 3 1 'No such file' missing.abc --abc
+ok 'an unknown option' fails 3 2 'unknown option' p2000.abc --abc --typo
+ok 'a wrong transform' fails 3 2 'unknown transform' p2000.abc --abc -tf 'none()'
+ok 'standard input' fails 2 2 'one process' - --abc
+ok '--checkpoint' fails 2 2 'one process' p2000.abc --abc --checkpoint saved
+ok '--fast' fails 2 2 'one process' p2000.abc --abc --fast
+ok 'an output that cannot be written' fails 3 1 'nowhere' p2000.abc --abc --table nowhere/table
+ok 'a device that is not there' fails 2 1 'cuda:77' p2000.abc --abc --device cuda:77
+other_network() {
+    together -n 2 "$tool" p2000.abc --abc -o out -V all : -n 1 "$tool" cycle.abc --abc -o out 2>run.err
+    [ $? -eq 1 ] && grep -q '^mcl-gpu: process 2 on .*: cycle.abc: not the network' run.err && [ ! -e out ]
+}
+ok 'a process that reads another network' other_network
+killed() { # one process of three, in the middle
+    local victim started
+    mpirun --oversubscribe -n 3 "$tool" large.abc --abc -I 1.2 -o out </dev/null 2>run.err &
+    sleep 3
+    victim=$(pgrep -P $! mcl-gpu | tail -n 1)
+    [ -n "$victim" ] || { echo 'ended too early'; return 1; }
+    started=$SECONDS
+    kill -KILL "$victim"
+    wait $!
+    [ $? -ne 0 ] && [ $((SECONDS - started)) -le 5 ] && [ ! -e out ] && no_leftovers
+}
+"$tests/gen/gen_protein" 20000 60 7 >large.abc
+ok 'a killed process ends all' killed
+
+cp "$tool" alone # without ../lib
+ok 'no MPI library' eval 'together -n 2 ./alone p2000.abc --abc -o out 2>run.err; [ $? -eq 1 ] &&
+    [ "$(grep -c "^mcl-gpu: .*make mpi builds it" run.err)" -eq 1 ] && [ ! -e out ]'
+ok '--mpi no' eval 'together -n 1 ./alone p2000.abc --abc -o out --mpi no 2>run.err && [ -s out ]'
+ok '--mpi yes' eval 'env -u PMIX_RANK "$tool" p2000.abc --abc -o yes --mpi yes 2>run.err && cmp yes out'
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
