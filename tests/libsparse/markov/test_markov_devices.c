@@ -58,21 +58,39 @@ static void expect_same(const outcome *expected, const outcome *found, int64_t r
     }
 }
 
-/* Compares 2, 3 and more devices with one. */
-static void check_counts(int device, const sp_csr *a, const sp_csr *b, const sp_markov_epilogue *epilogue,
+/* Contexts of one device, and of several. Opening a GPU takes a while, so a test opens them once. */
+enum { FLEETS = 3 };
+typedef struct fleet {
+    int device;
+    sp_context *one, *several[FLEETS];
+} fleet;
+
+static fleet open_fleet(int device)
+{
+    static const int counts[FLEETS] = {2, 3, 5};
+    fleet f = {.device = device, .one = one_device(device)};
+    for (int i = 0; i < FLEETS; i++)
+        f.several[i] = several_devices(device, counts[i], (sp_context_options){.threads = 3});
+    return f;
+}
+
+static void close_fleet(fleet *f)
+{
+    for (int i = 0; i < FLEETS; i++) sp_context_destroy(f->several[i]);
+    sp_context_destroy(f->one);
+}
+
+/* Compares several devices with one. */
+static void check_counts(const fleet *f, const sp_csr *a, const sp_csr *b, const sp_markov_epilogue *epilogue,
                          uint64_t seed)
 {
-    sp_context *one = one_device(device);
-    outcome expected = multiply(one, a, b, epilogue);
-    for (int count = 2; count <= 5; count += 1 + (count == 3)) {
-        sp_context *several = several_devices(device, count, (sp_context_options){.threads = 3});
-        outcome found = multiply(several, a, b, epilogue);
-        expect_same(&expected, &found, a->rows, device, seed);
-        release(several, &found);
-        sp_context_destroy(several);
+    outcome expected = multiply(f->one, a, b, epilogue);
+    for (int i = 0; i < FLEETS; i++) {
+        outcome found = multiply(f->several[i], a, b, epilogue);
+        expect_same(&expected, &found, a->rows, f->device, seed);
+        release(f->several[i], &found);
     }
-    release(one, &expected);
-    sp_context_destroy(one);
+    release(f->one, &expected);
 }
 
 static const sp_markov_epilogue epilogues[] = {
@@ -87,30 +105,35 @@ static const sp_markov_epilogue epilogues[] = {
 
 HOST_TEST(several_devices_give_the_bits_of_one, 2)
 {
+    fleet devices = open_fleet(_i);
     for (uint64_t seed = 1; seed <= 3; seed++)
         for (size_t e = 0; e < COUNT(epilogues); e++) {
             test_random random = test_seed(seed);
             sp_csr m = test_stochastic(host, &random, 40 + 400 * (int64_t)(seed - 1), seed == 3 ? 300 : 12);
-            check_counts(_i, &m, &m, &epilogues[e], seed);
+            check_counts(&devices, &m, &m, &epilogues[e], seed);
             sp_csr_free(host, &m);
         }
+    close_fleet(&devices);
 }
 
 /* Rows of B far apart and close together, one of them full, in matrices that are not square. */
 HOST_TEST(each_device_gets_the_rows_that_its_own_name, 2)
 {
+    fleet devices = open_fleet(_i);
     for (uint64_t seed = 1; seed <= 4; seed++) {
         test_random random = test_seed(seed);
         sp_csr a = test_matrix(host, &random, 50, 20000, seed % 2 ? 0.0005 : 0.2, SP_F32, TEST_POSITIVE);
         sp_csr b = test_matrix(host, &random, 20000, seed < 3 ? 30 : 3000, seed < 3 ? 0.9 : 0.01, SP_F32, TEST_POSITIVE);
         const sp_markov_epilogue epilogue = {.cutoff = 1e-3, .select = 20, .inflation = 2, .dense_factor = 10};
-        check_counts(_i, &a, &b, &epilogue, seed);
+        check_counts(&devices, &a, &b, &epilogue, seed);
         test_free(host, &a, &b);
     }
+    close_fleet(&devices);
 }
 
 HOST_TEST(edge_shapes_work_on_several_devices, 2)
 {
+    fleet devices = open_fleet(_i);
     static const int64_t shapes[][3] = {{0, 0, 0}, {1, 1, 1}, {2, 2, 2}, {3, 9, 2}, {1, 50, 40}, {40, 1, 1}, {0, 3, 7}};
     for (uint64_t s = 0; s < COUNT(shapes); s++)
         for (int full = 0; full < 2; full++) {
@@ -118,26 +141,30 @@ HOST_TEST(edge_shapes_work_on_several_devices, 2)
             const int64_t *shape = shapes[s];
             sp_csr a = test_matrix(host, &random, shape[0], shape[1], full, SP_F32, TEST_POSITIVE);
             sp_csr b = test_matrix(host, &random, shape[1], shape[2], full, SP_F32, TEST_POSITIVE);
-            for (size_t e = 0; e < COUNT(epilogues); e++) check_counts(_i, &a, &b, &epilogues[e], s + 1);
+            for (size_t e = 0; e < COUNT(epilogues); e++) check_counts(&devices, &a, &b, &epilogues[e], s + 1);
             test_free(host, &a, &b);
         }
+    close_fleet(&devices);
 }
 
 /* A row that takes all products leaves nothing for some of the devices. */
 HOST_TEST(one_row_may_be_all_the_work, 2)
 {
+    fleet devices = open_fleet(_i);
     enum { N = 300 };
     double *numbers = calloc(N * N, sizeof *numbers);
     for (int i = 0; i < N; i++) numbers[i] = numbers[i * N] = 1. / N;
     sp_csr m = test_from_dense(host, N, N, numbers, SP_F32);
-    for (size_t e = 0; e < COUNT(epilogues); e++) check_counts(_i, &m, &m, &epilogues[e], 0);
+    for (size_t e = 0; e < COUNT(epilogues); e++) check_counts(&devices, &m, &m, &epilogues[e], 0);
     sp_csr_free(host, &m);
     free(numbers);
+    close_fleet(&devices);
 }
 
 /* The order of the sums is that of the original numbers on all devices. */
 HOST_TEST(renumbered_matrices_keep_their_bits, 2)
 {
+    fleet devices = open_fleet(_i);
     enum { N = 500 };
     test_random random = test_seed(21);
     sp_csr m = test_stochastic(host, &random, N, 60);
@@ -145,8 +172,9 @@ HOST_TEST(renumbered_matrices_keep_their_bits, 2)
     sp_markov_epilogue epilogue = epilogues[3];
     for (int i = 0; i < N; i++) order[i] = (int32_t)((i * 7 + 3) % N);
     epilogue.order = order;
-    check_counts(_i, &m, &m, &epilogue, 21);
+    check_counts(&devices, &m, &m, &epilogue, 21);
     sp_csr_free(host, &m);
+    close_fleet(&devices);
 }
 
 /* Rows of a larger matrix: those that are emptied get their loops on its diagonal, not on the block's. */
