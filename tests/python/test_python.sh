@@ -1,8 +1,9 @@
 #!/bin/bash
 # The Python package: makes the wheel, installs it into a virtual environment away from the checkout, and runs there
-# tests/python, the examples in the docstrings and in docs/python.md, and those of scipy's own tests that multiply sparse matrices with
-# spgraph's product in place of scipy's. Skipped without python3, venv and packages from PyPI. With FRESH=1
-# (make test-python) the environment is made anew; otherwise only the wheel is installed again.
+# tests/python, the examples in the docstrings and in docs/python.md, those of scipy's own tests that multiply sparse
+# matrices with spgraph's product in place of scipy's, and networkx's own tests of what the back end computes (those of
+# other functions are expected to fail, and not counted). Skipped without python3, venv and packages from PyPI. With
+# FRESH=1 (make test-python) the environment is made anew; otherwise only the wheel is installed again.
 cd "$(dirname "$0")/../.." || exit 1
 root=$PWD
 export BUILD=${BUILD:-build}
@@ -34,8 +35,10 @@ pytest --doctest-modules --pyargs spgraph >docs.log 2>&1
 (cd "$root/data" && pytest --doctest-glob='*.md' "$root/docs/python.md") >guide.log 2>&1
 PYTHONPATH=$root/tests/python pytest -p scipy_product --pyargs scipy.sparse.tests.test_base \
     -k '(TestCSR or TestCSRMatrix) and (matmul or mul or dot or power or product or sum)' >scipy.log 2>&1
+NETWORKX_TEST_BACKEND=spgraph pytest --pyargs networkx.algorithms.tests.test_cluster \
+    networkx.algorithms.tests.test_link_prediction networkx.algorithms.link_analysis.tests.test_pagerank >networkx.log 2>&1
 passed=0 failed=0 skipped=0
-for part in own docs guide scipy; do
+for part in own docs guide scipy networkx; do
     count() { tail -n 1 $part.log | grep -oE "[0-9]+ $1" | grep -oE '[0-9]+' || echo 0; }
     p=$(count passed) f=$(($(count failed) + $(count error)))
     if [ "$p" -eq 0 ] && [ "$f" -eq 0 ]; then f=1; fi
