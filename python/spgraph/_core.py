@@ -183,8 +183,9 @@ class Block:
         self.__array_interface__ = {"shape": (count,), "typestr": dtype.str, "data": (pointer, False), "version": 3}
 
     def __del__(self, free: Any = lib.sp_free, release: Any = lib.sp_context_destroy) -> None:
-        free(self.handle, self.pointer)
-        release(self.handle)
+        if getattr(self, "handle", None):  # torch.compile makes objects without their parts
+            free(self.handle, self.pointer)
+            release(self.handle)
 
 
 def own(context: Context, pointer: int, count: int, dtype: np.dtype) -> np.ndarray:

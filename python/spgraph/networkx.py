@@ -1,8 +1,8 @@
 """A back end of networkx: counts of triangles, squares and common neighbours, and PageRank, by sparse products.
 
 networkx finds this module by its entry points. ``nx.triangles(g, backend="spgraph")`` runs one function here, and
-``nx.config.backend_priority = ["spgraph"]`` every one that this module has and that pays. Results are those of networkx:
-the same numbers, for clustering with weights and for `pagerank` up to rounding.
+``nx.config.backend_priority = ["spgraph"]`` every one that this module has and that pays. Results are those of
+networkx: the same numbers, for clustering with weights, scores of pairs and `pagerank` up to rounding.
 
 `from_matrix` makes a graph of a sparse matrix, which these functions take without a networkx graph in between.
 """

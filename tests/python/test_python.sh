@@ -3,7 +3,8 @@
 # tests/python, the examples in the docstrings and in docs/python.md, those of scipy's own tests that multiply sparse
 # matrices with spgraph's product in place of scipy's, and networkx's own tests of what the back end computes (those of
 # other functions are expected to fail, and not counted). Skipped without python3, venv and packages from PyPI. With
-# FRESH=1 (make test-python) the environment is made anew; otherwise only the wheel is installed again.
+# FRESH=1 (make test-python) the environment is made anew; otherwise only the wheel is installed again. With TORCH=1
+# torch and PyG are installed, too (5 GB), and spgraph.torch is tested; otherwise its tests are skipped.
 cd "$(dirname "$0")/../.." || exit 1
 root=$PWD
 export BUILD=${BUILD:-build}
@@ -18,6 +19,8 @@ prepare() {
     scripts/wheel && { [ -x "$python/env/bin/pytest" ] || {
         ${PYTHON:-python3} -m venv "$python/env" && "$python/env/bin/pip" install -q --disable-pip-version-check \
             numpy scipy networkx pandas pytest pycparser mypy; }; } &&
+        { [ -z "${TORCH-}" ] || "$python/env/bin/pip" install -q --disable-pip-version-check 'torch>=2.4' \
+            torch_geometric; } &&
         "$python/env/bin/pip" install -q --disable-pip-version-check --force-reinstall --no-deps \
             "$BUILD"/dist/spgraph-*.whl
 }
@@ -30,8 +33,9 @@ fi
 pytest() { "$python/env/bin/python" -m pytest -p no:cacheprovider -q "$@"; }
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=
 cd "$python" || exit 1 # where no folder is called spgraph
-pytest "$root/tests/python" >own.log 2>&1
-pytest --doctest-modules --pyargs spgraph >docs.log 2>&1
+pytest -rs "$root/tests/python" >own.log 2>&1
+grep '^SKIPPED' own.log
+pytest --doctest-modules --doctest-ignore-import-errors --pyargs spgraph >docs.log 2>&1
 (cd "$root/data" && pytest --doctest-glob='*.md' "$root/docs/python.md") >guide.log 2>&1
 PYTHONPATH=$root/tests/python pytest -p scipy_product --pyargs scipy.sparse.tests.test_base \
     -k '(TestCSR or TestCSRMatrix) and (matmul or mul or dot or power or product or sum)' >scipy.log 2>&1

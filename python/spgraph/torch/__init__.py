@@ -1,0 +1,11 @@
+"""Sparse products of torch tensors with gradients, and layers of graph networks.
+
+The operators `torch.ops.spgraph.spmm`, `sddmm` and `spmm_extreme` work with autograd and `torch.compile`. Nothing links
+torch, so one wheel serves all its versions from 2.4 on.
+"""
+
+from ._layers import GCNConv, GINConv, SAGEConv
+from ._matrix import SparseMatrix, sddmm, spmm
+from ._pyg import install_pyg, uninstall_pyg
+
+__all__ = ["GCNConv", "GINConv", "SAGEConv", "SparseMatrix", "install_pyg", "sddmm", "spmm", "uninstall_pyg"]
