@@ -91,6 +91,33 @@ def _from_networkx(graph: Any, weight: str | None, dtype: np.dtype) -> Graph:
                               not graph.is_directed()), nodes)
 
 
+def _from_igraph(graph: Any, weight: str | None, dtype: np.dtype) -> Graph:
+    ends = np.array(graph.get_edgelist(), I4).reshape(-1, 2)
+    weights = None
+    if weight is not None and weight in graph.es.attributes():
+        given = graph.es[weight]
+        if None in given:
+            raise ValueError(f"an edge of the graph has no {weight!r}")
+        weights = np.array(given)
+    elif weight not in (None, "weight"):
+        raise ValueError(f"the edges of the graph have no {weight!r}")
+    nodes = graph.vs["name"] if "name" in graph.vs.attributes() else None
+    return Graph(from_triples(ends[:, 0], ends[:, 1], weights, graph.vcount(), dtype, not graph.is_directed()), nodes)
+
+
+def _from_anndata(data: Any, weight: str | None, dtype: np.dtype) -> Graph:
+    """The graph of neighbours of scanpy, or another one of `obsp`."""
+    name = weight
+    if weight in (None, "weight"):
+        name = data.uns.get("neighbors", {}).get("connectivities_key", "connectivities")
+    if name not in data.obsp:
+        raise ValueError(f"the AnnData has no graph {name!r} in obsp: scanpy.pp.neighbors makes one")
+    matrix = _from_sparse(ss.csr_array(data.obsp[name]), dtype).matrix
+    if weight is None:
+        matrix.data = np.ones_like(matrix.data)
+    return Graph(matrix, list(data.obs_names))
+
+
 def _from_frame(frame: Any, weight: str | None, directed: bool, dtype: np.dtype) -> Graph:
     import pandas
 
@@ -200,12 +227,20 @@ def as_graph(graph: Any, weight: str | None, directed: bool, dtype: np.dtype, **
         return _from_sparse(graph, dtype)
     if isinstance(graph, (str, os.PathLike)):
         return read(graph, dtype=dtype, **read_options)
-    networkx, pandas = sys.modules.get("networkx"), sys.modules.get("pandas")
-    if networkx is not None and isinstance(graph, networkx.Graph):
+    if _is(graph, "networkx", "Graph"):
         return _from_networkx(graph, weight, dtype)
-    if pandas is not None and isinstance(graph, pandas.DataFrame):
+    if _is(graph, "igraph", "Graph"):
+        return _from_igraph(graph, weight, dtype)
+    if _is(graph, "anndata", "AnnData"):
+        return _from_anndata(graph, weight, dtype)
+    if _is(graph, "pandas", "DataFrame"):
         return _from_frame(graph, weight, directed, dtype)
     if isinstance(graph, tuple):
         return _from_arrays(graph, directed, dtype)
-    raise TypeError(f"a graph cannot be made from {type(graph).__name__}: sparse matrices, networkx graphs, tuples of "
-                    "arrays (row, col, weight), data frames and files can")
+    raise TypeError(f"a graph cannot be made from {type(graph).__name__}: sparse matrices, graphs of networkx and "
+                    "igraph, tuples of arrays (row, col, weight), data frames, AnnData and files can")
+
+
+def _is(graph: Any, module: str, name: str) -> bool:
+    """Whether an object is of a class of a module, which is only there if somebody has imported it."""
+    return isinstance(graph, getattr(sys.modules.get(module), name, ()))

@@ -113,6 +113,63 @@ class Clustering:
         nodes = self.members if self.nodes is None else [self.nodes[i] for i in self.members.tolist()]
         return pandas.DataFrame({"node": nodes, "cluster": numbers, "size": self.sizes[numbers]})
 
+    def to_igraph(self, graph: Any = None) -> Any:
+        """Make a clustering of igraph.
+
+        Parameters
+        ----------
+        graph : igraph.Graph, optional
+            The graph that was clustered. If both have names for nodes, the names tell which vertex is which, otherwise
+            the order does. A graph without edges by default.
+
+        Returns
+        -------
+        igraph.VertexClustering
+            With the overlap "keep" an igraph.VertexCover.
+        """
+        import igraph
+
+        count = len(self.labels)
+        if graph is None:
+            graph = igraph.Graph(n=count)
+            if self.nodes is not None:
+                graph.vs["name"] = self.nodes
+        if graph.vcount() != count:
+            raise ValueError(f"the graph has {graph.vcount()} vertices, the clustering {count} nodes")
+        vertex: Any = range(count)  # of each node
+        if self.nodes is not None and "name" in graph.vs.attributes():
+            places = {name: i for i, name in enumerate(graph.vs["name"])}
+            try:
+                vertex = [places[node] for node in self.nodes]
+            except KeyError as missing:
+                raise ValueError(f"the graph has no vertex called {missing}") from None
+        if len(self.members) > count:
+            members = [vertex[i] for i in self.members.tolist()]
+            ends = self.offsets.tolist()
+            return igraph.VertexCover(graph, [members[begin:end] for begin, end in zip(ends, ends[1:])])
+        membership = [0] * count
+        for i, label in zip(vertex, self.labels.tolist()):
+            membership[i] = label
+        return igraph.VertexClustering(graph, membership)
+
+    def to_cdlib(self, graph: Any) -> Any:
+        """Make a clustering of cdlib, for its measures and plots.
+
+        Parameters
+        ----------
+        graph : networkx.Graph or igraph.Graph
+            The graph that was clustered, with the same names of nodes.
+
+        Returns
+        -------
+        cdlib.NodeClustering
+        """
+        from cdlib import NodeClustering
+
+        return NodeClustering(self.clusters(), graph=graph, method_name="mcl",
+                              method_parameters={"inflation": self.inflation},
+                              overlap=len(self.members) > len(self.labels))
+
 
 def _options(session: Session, inflation: float, prune: int | None, select: int | None, recover: int | None,
              recover_percent: float | None, scheme: int | None, overlap: str, connected: bool,
@@ -191,16 +248,18 @@ def mcl(graph: Any, inflation: Any = 2.0, *, weight: str | None = "weight", dire
 
     Parameters
     ----------
-    graph : sparse matrix, networkx graph, (row, col) or (row, col, weight), data frame, file name or `graph.read`
+    graph : sparse matrix, graph, (row, col) or (row, col, weight), data frame, AnnData, file name or `graph.read`
         Weights are similarities: heavier means closer. They are rounded to float32, as in `mcl`. Of repeated edges the
-        heaviest counts (a sparse matrix adds them). Matrices and directed graphs are taken as they are, with the
-        neighbours of node i in row i. Edges of arrays and data frames count in both directions. A data frame has the
-        columns ``source`` and ``target``, or the ends in its first two columns. Files are read as by `graph.read`.
+        heaviest counts (a sparse matrix adds them). Matrices and directed graphs (of networkx or igraph) are taken as
+        they are, with the neighbours of node i in row i. Edges of arrays and data frames count in both directions. A
+        data frame has the columns ``source`` and ``target``, or the ends in its first two columns. Of an AnnData it is
+        the graph of neighbours that scanpy has made. Files are read as by `graph.read`.
     inflation : float or sequence of float
         Larger values make smaller clusters: 1.4 few large ones, 6 many small ones. Several values give a list of
         clusterings.
     weight : str or None
-        The attribute or the column with the weights. None: all are 1.
+        The attribute or the column with the weights. None: all are 1. Of an AnnData: the name of the graph in ``obsp``,
+        if it is another than that of the neighbours.
     directed : bool
         Edges of arrays and data frames count in the given direction only.
     prune, select, recover, recover_percent, scheme

@@ -195,3 +195,73 @@ def test_comparisons(rng):
         cluster.compare(a, b[:9])
     with pytest.raises(ValueError, match="label -1"):
         cluster.compare(a, np.full(200, -1))
+
+
+def test_graphs_of_igraph_and_back(hu, tool):
+    igraph = pytest.importorskip("igraph", reason="igraph is not installed")
+    best = {}
+    for u, v, w in edges(hu):
+        best[min(u, v), max(u, v)] = max(w, best.get((min(u, v), max(u, v)), 0))
+    g = igraph.Graph.TupleList([(u, v, w) for (u, v), w in best.items()], edge_attrs=["weight"])
+    found = cluster.mcl(g)
+    assert as_sets(found.clusters()) == as_sets(tool(hu, "--abc", "-I", "2"))
+    made = found.to_igraph(g)
+    assert as_sets([g.vs[member]["name"] for member in members] for members in made) == as_sets(found.clusters())
+    assert made.graph is g and len(made) == len(found)
+    other = g.permute_vertices(list(range(g.vcount()))[::-1])  # names tell which vertex is which
+    by_name = found.to_igraph(other)
+    assert as_sets([other.vs[member]["name"] for member in members] for members in by_name) == as_sets(found.clusters())
+    assert found.to_igraph().membership == found.labels.tolist()
+    assert found.to_igraph().graph.vs["name"] == found.nodes
+    for wrong, message in ((igraph.Graph(n=3), "3 vertices"), (igraph.Graph(n=g.vcount(), vertex_attrs={
+            "name": [str(-i) for i in range(g.vcount())]}), "no vertex called")):
+        with pytest.raises(ValueError, match=message):
+            found.to_igraph(wrong)
+    with pytest.raises(ValueError, match="'score'"):
+        cluster.mcl(g, weight="score")
+    g.es[0]["weight"] = None
+    with pytest.raises(ValueError, match="an edge of the graph has no 'weight'"):
+        cluster.mcl(g)
+    assert len(cluster.mcl(igraph.Graph(), 2.0)) == 0
+    arcs = igraph.Graph([(0, 1), (1, 2), (2, 0), (3, 2)], directed=True)
+    row, col = np.array([0, 1, 2, 3]), np.array([1, 2, 0, 2])
+    assert as_sets(cluster.mcl(arcs).clusters()) == as_sets(cluster.mcl((row, col), directed=True).clusters())
+
+
+def test_nodes_in_several_clusters_make_a_cover_in_igraph():
+    igraph = pytest.importorskip("igraph", reason="igraph is not installed")
+    path = igraph.Graph([(0, 1), (1, 2), (2, 3), (3, 4)])
+    found = cluster.mcl(path, 1.9, overlap="keep")
+    assert len(found.members) > 5
+    cover = found.to_igraph(path)
+    assert isinstance(cover, igraph.VertexCover) and as_sets(cover) == as_sets(found.clusters())
+
+
+def test_clusterings_of_cdlib():
+    cdlib = pytest.importorskip("cdlib", reason="cdlib is not installed (LARGE=1 make test-python installs it)")
+    g = networkx.karate_club_graph()
+    found = cluster.mcl(g, weight=None)
+    made = found.to_cdlib(g)
+    assert isinstance(made, cdlib.NodeClustering) and as_sets(made.communities) == as_sets(found.clusters())
+    assert made.method_name == "mcl" and made.method_parameters == {"inflation": 2.0} and not made.overlap
+
+
+def test_neighbours_of_cells(rng):
+    anndata = pytest.importorskip("anndata", reason="anndata is not installed")
+    weights = ss.random(40, 40, 0.1, "csr", dtype=np.float32, random_state=1)
+    weights = ((weights + weights.T) / 2).tocsr()
+    cells = anndata.AnnData(np.zeros((40, 2), np.float32))
+    cells.obs_names = [f"cell {i}" for i in range(40)]
+    with pytest.raises(ValueError, match="scanpy.pp.neighbors"):
+        cluster.mcl(cells)
+    cells.obsp["connectivities"] = weights
+    found = cluster.mcl(cells)
+    assert (found.labels == cluster.mcl(weights).labels).all() and found.nodes == list(cells.obs_names)
+    ones = weights.copy()
+    ones.data[:] = 1
+    assert (cluster.mcl(cells, weight=None).labels == cluster.mcl(ones).labels).all()
+    assert (cells.obsp["connectivities"] != weights).nnz == 0  # unchanged
+    cells.obsp["other"] = ones
+    assert (cluster.mcl(cells, weight="other").labels == cluster.mcl(ones).labels).all()
+    cells.uns["neighbors"] = {"connectivities_key": "other"}
+    assert (cluster.mcl(cells).labels == cluster.mcl(ones).labels).all()

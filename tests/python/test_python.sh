@@ -3,8 +3,8 @@
 # tests/python, the examples in the docstrings and in docs/python.md, those of scipy's own tests that multiply sparse
 # matrices with spgraph's product in place of scipy's, and networkx's own tests of what the back end computes (those of
 # other functions are expected to fail, and not counted). Skipped without python3, venv and packages from PyPI. With
-# FRESH=1 (make test-python) the environment is made anew; otherwise only the wheel is installed again. With TORCH=1
-# torch and PyG are installed, too (5 GB), and spgraph.torch is tested; otherwise its tests are skipped.
+# FRESH=1 (make test-python) the environment is made anew; otherwise only the wheel is installed again. With LARGE=1
+# torch, PyG and cdlib are installed, too (6 GB); otherwise their tests are skipped.
 cd "$(dirname "$0")/../.." || exit 1
 root=$PWD
 export BUILD=${BUILD:-build}
@@ -18,9 +18,9 @@ log=$python/install.log
 prepare() {
     scripts/wheel && { [ -x "$python/env/bin/pytest" ] || {
         ${PYTHON:-python3} -m venv "$python/env" && "$python/env/bin/pip" install -q --disable-pip-version-check \
-            numpy scipy networkx pandas pytest pycparser mypy; }; } &&
-        { [ -z "${TORCH-}" ] || "$python/env/bin/pip" install -q --disable-pip-version-check 'torch>=2.4' \
-            torch_geometric; } &&
+            numpy scipy networkx pandas igraph anndata pytest pycparser mypy; }; } &&
+        { [ -z "${LARGE-}" ] || "$python/env/bin/pip" install -q --disable-pip-version-check 'torch>=2.4' \
+            torch_geometric cdlib; } &&
         "$python/env/bin/pip" install -q --disable-pip-version-check --force-reinstall --no-deps \
             "$BUILD"/dist/spgraph-*.whl
 }

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as ss
 
-torch = pytest.importorskip("torch", reason="torch is not installed (TORCH=1 make test-python installs it)")
+torch = pytest.importorskip("torch", reason="torch is not installed (LARGE=1 make test-python installs it)")
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse .* tensor support is in beta")
 
 import spgraph.torch as st  # noqa: E402
