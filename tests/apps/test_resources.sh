@@ -1,0 +1,89 @@
+#!/bin/bash
+# Memory, files and threads that the system refuses: each request of a tool fails, of which a sample is taken. The run then
+# fails with one line, or does without and gives the same files; it never crashes, hangs or leaves part of an output.
+#   RESOURCE_CALLS=N  requests of each command and kind that fail, in place of 40; 0: all
+#   RESOURCE_SEED=N   repeats the sample of a run, which prints it
+cd "$(dirname "$0")/../.." || exit 1
+root=$PWD bin=$(realpath "${BUILD:-build}/bin") || exit 1
+tool=
+. tests/support/cli.sh
+
+if ! ${CC:-cc} -shared -fPIC -o fail.so "$root/tests/preload/fail_resource.c" -ldl 2>compiled; then
+    skip 'requests that fail: no C compiler, or another C library'
+    echo "$passed passed, $failed failed, $skipped skipped"
+    exit 0
+fi
+most=${RESOURCE_CALLS:-40} seed=${RESOURCE_SEED:-$(date +%s)}
+echo "RESOURCE_SEED=$seed"
+
+awk 'BEGIN { srand(1); for (i = 0; i < 300; i++) print "n" int(40 * rand()), "n" int(40 * rand()), 1 + int(5 * rand()) }' \
+    >g.abc
+gzip -kf g.abc
+awk '{ for (i = 1; i < 3; i++) if (!seen[$i]++) print $i, "g" length(seen) % 5 }' g.abc >labels
+printf 'id,x,y\nn1,2,a\nn2,3,"b"\n' >nodes.csv
+mkdir d
+for ((i = 0; i < 40; i++)); do echo "$i $(((i + 1) % 40))"; done >d/graph.txt
+for ((i = 0; i < 40; i++)); do echo "$((i % 2)),$((i % 3))"; done >d/features.csv
+for ((i = 0; i < 40; i++)); do echo $((i % 2)); done >d/labels.txt
+"$bin/mcl-gpu" g.abc --abc -o old.cls -q x
+"$bin/mcl-gpu" g.abc --abc -o x -q x --checkpoint saved --checkpoint-every 0
+"$bin/gnn" train d --split 5,5 --threads 1 --epochs 2 --save model >/dev/null 2>&1
+
+# run KIND CALL COMMAND...: with that request failing
+run() {
+    rm -rf t && mkdir t
+    timeout 60 env FAIL_KIND="$1" FAIL_CALL="$2" FAIL_COUNT="$PWD/count" LD_PRELOAD="$PWD/fail.so" "${@:3}" \
+        >run.out 2>run.err
+}
+# as_made FILE: what a run without failures made, but for the times in a report
+as_made() { [[ $1 = *.json || $1 = *.html ]] || cmp "made/$1" "t/$1"; }
+# survives KIND CALL COMMAND...: all outputs are there; or one line says why not, and which are
+survives() {
+    local name=${3##*/} file got
+    run "$@"
+    got=$?
+    case $got in
+    0) for file in made/*; do [ -e "t/${file#made/}" ] || { echo "request $2: no $file"; return 1; }; done ;;
+    1)
+        [ "$(grep -c . run.err)" -eq 1 ] && grep -q "^$name: " run.err && no_leftovers t ||
+            { echo "request $2 of $1:"; cat run.err; return 1; }
+        ;;
+    *) echo "request $2 of $1: status $got"; cat run.err; return 1 ;;
+    esac
+    for file in $(ls -A t); do
+        as_made "$file" || { echo "request $2 of $1"; return 1; }
+        [ $got -eq 0 ] || grep -q "t/$file.* written, no other file" run.err ||
+            { echo "request $2 of $1: $file is not named"; cat run.err; return 1; }
+    done
+}
+# every_request KIND COMMAND...
+every_request() {
+    local kind=$1 count call step=1
+    shift
+    run "$kind" 0 "$@" || { cat run.err; return 1; }
+    count=$(cat count)
+    [ $kind = thread ] || [ "$count" -ge 4 ] || { echo "only $count requests"; return 1; }
+    rm -rf made && mv t made
+    [ "$most" -eq 0 ] || step=$((count / most + 1))
+    for ((call = 1 + seed % step; call <= count; call += step)); do survives "$kind" $call "$@" || return 1; done
+}
+# refused NAME COMMAND...: memory, then reading, then threads
+refused() {
+    local kind
+    for kind in memory read thread; do ok "$1, $kind" every_request $kind "$bin/$2" "${@:3}"; done
+}
+refused 'a clustering' mcl-gpu g.abc --abc -o t/q -q x -te 2 --table t/table --graphml t/graphml --report t/r.json
+refused 'a report' mcl-gpu g.abc.gz --abc -o t/q -q x -te 2 --report t/r.html
+refused 'several inflations' mcl-gpu g.abc --abc -I 1.5,2 -o t/q -q x -te 2
+refused 'several devices' mcl-gpu g.abc --abc -o t/q -q x --device cpu,cpu
+refused 'a resumed run' mcl-gpu g.abc --abc -o t/q -q x --resume saved
+refused 'a grown network' mcl-gpu g.abc --abc -o t/q -q x --start-from old.cls --start-graph g.abc
+refused 'a quotient' contract g.abc labels -o t/q.mtx --names --node-output t/nodes --attributes nodes.csv --threads 2 --quiet
+refused 'a compressed quotient' contract g.abc.gz labels -o t/q.abc.gz --threads 2 --quiet
+refused 'a hierarchy' contract g.abc -o t/q.mtx --repeat hec --to-nodes 5 --undirected --threads 2 --quiet
+refused 'a training' gnn train d --split 5,5 --threads 1 --epochs 2 --save t/m --report t/r.json
+refused 'a prediction' gnn predict d --threads 1 --load model -o t/classes
+refused 'a conversion' gnn convert d t --threads 1
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -1,0 +1,162 @@
+/* Loaded before a program (LD_PRELOAD), makes the Nth request of the program itself, not of the libraries that it uses,
+ * fail: FAIL_CALL=N. FAIL_KIND tells of which kind: memory (malloc, calloc, realloc, aligned_alloc, posix_memalign), read
+ * (open and openat for reading, fopen, read, pread, fstat) or thread (pthread_create). With FAIL_CALL=0 none fails. FAIL_COUNT
+ * names a file that gets the number of requests at the end. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* glibc's own, which need no dlsym: that allocates. */
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *block, size_t size);
+void *__libc_memalign(size_t alignment, size_t size);
+
+enum { MEMORY = 1, READ, THREAD };
+static int kind;
+static long wanted;
+static atomic_long calls;
+static uintptr_t code_begin, code_end; /* of the program */
+
+static int find_code(struct dl_phdr_info *object, size_t size, void *unused)
+{
+    (void)size;
+    (void)unused;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        if (part->p_type != PT_LOAD || !(part->p_flags & PF_X)) continue;
+        code_begin = object->dlpi_addr + part->p_vaddr;
+        code_end = code_begin + part->p_memsz;
+    }
+    return 1; /* the program is the first object */
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    const char *what = getenv("FAIL_KIND"), *call = getenv("FAIL_CALL");
+    dl_iterate_phdr(find_code, NULL);
+    wanted = call ? atol(call) : 0;
+    kind = !what ? 0 : strcmp(what, "memory") == 0 ? MEMORY : strcmp(what, "read") == 0 ? READ : THREAD;
+}
+
+/* Whether this request of the caller is the one that fails. */
+static bool fails(int of, const void *caller, int error)
+{
+    const uintptr_t from = (uintptr_t)caller;
+    if (kind != of || from < code_begin || from >= code_end || ++calls != wanted) return false;
+    errno = error;
+    return true;
+}
+#define FAILS(of, error) fails(of, __builtin_return_address(0), error)
+
+static void *next_of(const char *name) { return dlsym(RTLD_NEXT, name); }
+
+/* ---- memory ---------------------------------------------------------------------------------------------- */
+
+void *malloc(size_t size) { return FAILS(MEMORY, ENOMEM) ? NULL : __libc_malloc(size); }
+void *calloc(size_t count, size_t size) { return FAILS(MEMORY, ENOMEM) ? NULL : __libc_calloc(count, size); }
+void *realloc(void *block, size_t size) { return FAILS(MEMORY, ENOMEM) ? NULL : __libc_realloc(block, size); }
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    return FAILS(MEMORY, ENOMEM) ? NULL : __libc_memalign(alignment, size);
+}
+int posix_memalign(void **block, size_t alignment, size_t size)
+{
+    if (FAILS(MEMORY, ENOMEM)) return ENOMEM;
+    *block = __libc_memalign(alignment, size);
+    return *block ? 0 : ENOMEM;
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------- */
+
+static mode_t mode_of(int flags, va_list arguments)
+{
+    return flags & (O_CREAT | __O_TMPFILE) ? (mode_t)va_arg(arguments, int) : 0;
+}
+
+int open(const char *path, int flags, ...)
+{
+    va_list arguments;
+    va_start(arguments, flags);
+    const mode_t mode = mode_of(flags, arguments);
+    va_end(arguments);
+    if ((flags & O_ACCMODE) == O_RDONLY && FAILS(READ, EIO)) return -1;
+    return ((int (*)(const char *, int, ...))next_of("open"))(path, flags, mode);
+}
+
+int open64(const char *path, int flags, ...)
+{
+    va_list arguments;
+    va_start(arguments, flags);
+    const mode_t mode = mode_of(flags, arguments);
+    va_end(arguments);
+    if ((flags & O_ACCMODE) == O_RDONLY && FAILS(READ, EIO)) return -1;
+    return ((int (*)(const char *, int, ...))next_of("open64"))(path, flags, mode);
+}
+
+FILE *fopen(const char *path, const char *mode)
+{
+    if (*mode == 'r' && FAILS(READ, EIO)) return NULL;
+    return ((FILE * (*)(const char *, const char *))next_of("fopen"))(path, mode);
+}
+
+FILE *fopen64(const char *path, const char *mode)
+{
+    if (*mode == 'r' && FAILS(READ, EIO)) return NULL;
+    return ((FILE * (*)(const char *, const char *))next_of("fopen64"))(path, mode);
+}
+
+ssize_t read(int file, void *bytes, size_t count)
+{
+    if (FAILS(READ, EIO)) return -1;
+    return ((ssize_t (*)(int, void *, size_t))next_of("read"))(file, bytes, count);
+}
+
+ssize_t pread(int file, void *bytes, size_t count, off_t at)
+{
+    if (FAILS(READ, EIO)) return -1;
+    return ((ssize_t (*)(int, void *, size_t, off_t))next_of("pread"))(file, bytes, count, at);
+}
+
+ssize_t pread64(int file, void *bytes, size_t count, off64_t at)
+{
+    if (FAILS(READ, EIO)) return -1;
+    return ((ssize_t (*)(int, void *, size_t, off64_t))next_of("pread64"))(file, bytes, count, at);
+}
+
+int fstat(int file, struct stat *status)
+{
+    if (FAILS(READ, EIO)) return -1;
+    return ((int (*)(int, struct stat *))next_of("fstat"))(file, status);
+}
+
+/* ---- threads --------------------------------------------------------------------------------------------- */
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument)
+{
+    if (FAILS(THREAD, EAGAIN)) return EAGAIN;
+    return ((int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))next_of("pthread_create"))(
+        thread, attributes, start, argument);
+}
+
+__attribute__((destructor)) static void tell(void)
+{
+    const char *path = getenv("FAIL_COUNT");
+    kind = 0;
+    FILE *file = path ? fopen(path, "w") : NULL;
+    if (!file) return;
+    fprintf(file, "%ld\n", (long)calls);
+    fclose(file);
+}
