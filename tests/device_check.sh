@@ -29,6 +29,7 @@ test_spgemm giant 8
 test_spgemm random 1
 test_spgemm_plan random 1
 test_spgemm_markov - 2
+test_markov_devices - 2
 test_spmm products 4
 test_spmm edges 1
 test_contraction sums 2

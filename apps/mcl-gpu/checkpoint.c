@@ -177,6 +177,20 @@ void job_free_saved(job *j, saved_state *s)
     *s = (saved_state){0};
 }
 
+/* Whether the order has each node once: nodes are renumbered by it, and a checksum only tells that nothing changed. */
+static sp_status check_order(job *j, const int32_t *order, int64_t nodes)
+{
+    uint8_t *seen;
+    sp_status status = sp_calloc(j->host, nodes, 1, (void **)&seen);
+    if (status != SP_OK) return status;
+    for (int64_t i = 0; i < nodes && status == SP_OK; i++) {
+        if (order[i] < 0 || order[i] >= nodes || seen[order[i]]) status = refuse(j, "the checkpoint is damaged");
+        else seen[order[i]] = 1;
+    }
+    sp_free(j->host, seen);
+    return status;
+}
+
 static sp_status read_rest(job *j, FILE *file, const header *h, uint64_t hash, report_run *run, saved_state *to)
 {
     uint64_t written;
@@ -191,6 +205,7 @@ static sp_status read_rest(job *j, FILE *file, const header *h, uint64_t hash, r
     TRY(get_array(j, file, &hash, h->nnz, sizeof(float), &m.values));
     TRY(get(j, file, NULL, &written, sizeof written));
     if (written != hash || sp_csr_check(j->host, &m) != SP_OK) TRY(refuse(j, "the checkpoint is damaged"));
+    if (to->order) TRY(check_order(j, to->order, h->rows));
     to->iterand = m;
     m = (sp_csr){0};
     to->state = (mcl_state){.iterations = h->iterations, .nnz_input = h->nnz_input, .inflation = h->inflation,

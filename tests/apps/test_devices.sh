@@ -15,7 +15,7 @@ printf 'a b 1\n' >pair.abc
 printf 'a b 1\nb c 1\nc a 2\nd e 1\ne f 2\nf g 1\n' >seven.abc
 : >nothing.abc
 cp "$in/p2000.abc" .
-"$generators/gen_protein" 3000 60 7 >protein.abc # more than 200,000 entries: nodes are renumbered
+"$generators/gen_protein" 7500 60 7 >protein.abc # more than 200,000 entries: nodes are renumbered
 
 "$generators/gen_protein" 20000 60 7 >large.abc
 

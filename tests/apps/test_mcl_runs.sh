@@ -3,7 +3,7 @@
 #   MCL_GPU  the tool [$BUILD/bin/mcl-gpu]
 cd "$(dirname "$0")/../.." || exit 1
 tool=$(realpath "${MCL_GPU:-${BUILD:-build}/bin/mcl-gpu}") || exit 1
-in=$PWD/tests/golden/in
+in=$PWD/tests/golden/in generators=$(realpath "${BUILD:-build}/tests/gen") forge=$PWD/tests/apps/forge_checkpoint.py
 . tests/support/cli.sh
 command -v python3 >/dev/null || { echo '0 passed, 0 failed, 1 skipped'; exit 0; }
 
@@ -159,6 +159,13 @@ ok 'another network' refused 1 'c.ckpt: the checkpoint is of another network' "$
 head -c 5000 c.ckpt >cut.ckpt
 ok 'a checkpoint that is cut off' refused 1 'cut.ckpt: the checkpoint is cut off' "$network" --abc --device cpu --resume cut.ckpt -o x
 ok 'one that is damaged' eval 'cp c.ckpt bad.ckpt && printf "\377\377" | dd of=bad.ckpt bs=1 seek=20000 conv=notrunc 2>/dev/null && refused 1 "bad.ckpt: the checkpoint is damaged" "$network" --abc --device cpu --resume bad.ckpt -o x'
+forged() { # the numbering names a node twice, and the checksum is right
+    "$generators/gen_protein" 7500 60 7 >protein.abc # large enough for a numbering
+    status 0 protein.abc --abc --device cpu -L 2 -o x --checkpoint p.ckpt --checkpoint-every 0 &&
+        python3 -B "$forge" p.ckpt forged.ckpt && rm x &&
+        refused 1 'forged.ckpt: the checkpoint is damaged' protein.abc --abc --device cpu -L 2 --resume forged.ckpt -o x
+}
+ok 'a forged checkpoint' forged
 ok 'no checkpoint at all' refused 1 'whole.cls: not a checkpoint of mcl-gpu' "$network" --abc --resume whole.cls -o x
 ok 'no such file' refused 1 'none.ckpt: No such file' "$network" --abc --resume none.ckpt -o x
 ok 'clusters over the checkpoint' refused 2 '.*is an input' "$network" --abc --resume c.ckpt -o c.ckpt

@@ -23,7 +23,7 @@ awk 'BEGIN { for (i = 1; i < 400; i++) { print "hub", "v" i, 1 + i % 7; if (i % 
 printf 'a b 1\nb c 1\nc a 2\nd e 1\ne f 2\nf g 1\n' >seven.abc
 : >nothing.abc
 cp "$in/p2000.abc" .
-"$tests/gen/gen_protein" 3000 60 7 >protein.abc # more than 200,000 entries: nodes are numbered by community
+"$tests/gen/gen_protein" 7500 60 7 >protein.abc # more than 200,000 entries: nodes are numbered by community
 
 # A log without process ids, times and what processes say of each other.
 mask() {
