@@ -197,6 +197,11 @@ for text in (b'', b'.', b'(.', b'K\1b.', b'K\1K\2b.', b'K\1t.', b']K\1s.', b'K\1
 refused(b'c_codecs\nencode\n(X\1\0\0\0aU\3zipt' + b'R.', 'p: ')
 for text in (b'K\1.', b'N.', array(b'O8', b'').join((b'', b'.')), array(b'U8', b'') + b'.', array(b'i4', b'\1') + b'.'):
     refused(text, 'p: ', lambda text: tool.as_array(load(text), 'p'))
+tracemalloc.start() # numbers that would be so many bytes, or places in the memo
+refused(b'cbuiltins\nbytes\nJ\0\0\0\x40\x85R.', 'p: bytes of something')
+load(b'K\1r\xff\xff\xff\x7f.')
+assert tracemalloc.get_traced_memory()[1] <= 1 << 20
+tracemalloc.stop()
 for value in (b'K\1', b'N'): # lists of small numbers, and what takes no bytes beside its name
     text = b'](' + value * (2 << 20) + b'e.'
     tracemalloc.start()
