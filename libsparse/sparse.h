@@ -322,6 +322,30 @@ sp_status sp_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const
 sp_status sp_spgemm_top_k(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t k,
                           const sp_spgemm_options *options, sp_csr *c, sp_spgemm_info *info);
 
+/* How two rows are compared. */
+typedef enum sp_metric {
+    SP_METRIC_COSINE, /* their product, divided by both lengths; 0 for a row of length 0 */
+    SP_METRIC_DOT     /* their product */
+} sp_metric;
+
+/* Which similarities a join keeps. All zero: all cosines above 0. */
+typedef struct sp_similarity_options {
+    sp_metric metric;
+    int64_t top_k;    /* the largest of each row of A, among equals those of the lowest rows of B; 0: all */
+    double threshold; /* and only those that are at least this; -INFINITY: whatever they are */
+    bool skip_self;   /* not row i with row i: for a matrix that is compared with itself */
+} sp_similarity_options;
+
+/* C(i, j) = the similarity of A's row i and B's row j, where `options` keep it: A.rows x B.rows. Similarities of 0, and
+ * NaN, are never kept. A and B have the same number of columns and the same value type, which C gets too; B may be A.
+ * On the CPU; SP_ERROR_UNSUPPORTED on CUDA. `options` and `info` may be NULL.
+ * For cosines B's values are divided by the lengths of its rows and rounded to their type. Sums are f64, run over A's
+ * row in ascending column order and are compared before they are rounded, so C does not depend on the threads.
+ * Sums are compared with the least that can still be kept in the cache where they are made. Neither the product nor a
+ * row of it is ever in memory, and 9e18 products are possible. O(products). */
+sp_status sp_similarity(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_similarity_options *options,
+                        sp_csr *c, sp_spgemm_info *info);
+
 /* A product whose pattern is known: for operands whose values change while their patterns stay the same. */
 typedef struct sp_spgemm_plan sp_spgemm_plan;
 

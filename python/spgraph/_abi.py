@@ -35,6 +35,8 @@ SP_SPGEMM_HASH = 1
 SP_SPGEMM_DENSE = 2
 SP_SPGEMM_WARP = 3
 SP_SPGEMM_GROUPS = 12
+SP_METRIC_COSINE = 0
+SP_METRIC_DOT = 1
 SP_LOOPS_KEEP = 0
 SP_LOOPS_DROP = 1
 SP_LOOPS_ONLY = 2
@@ -147,6 +149,15 @@ class sp_spgemm_info(Structure):
         ("numeric_seconds", c_double),
         ("groups", c_int),
         ("group", sp_spgemm_group * 12),
+    ]
+
+
+class sp_similarity_options(Structure):
+    _fields_ = [
+        ("metric", c_int),
+        ("top_k", c_int64),
+        ("threshold", c_double),
+        ("skip_self", c_bool),
     ]
 
 
@@ -580,6 +591,7 @@ FUNCTIONS = {
     "sp_csr_community_order": (c_int, [c_void_p, POINTER(sp_csr), c_void_p]),
     "sp_spgemm": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(sp_spgemm_options), POINTER(sp_csr), POINTER(sp_spgemm_info)]),
     "sp_spgemm_top_k": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), c_int64, POINTER(sp_spgemm_options), POINTER(sp_csr), POINTER(sp_spgemm_info)]),
+    "sp_similarity": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(sp_similarity_options), POINTER(sp_csr), POINTER(sp_spgemm_info)]),
     "sp_spgemm_plan_create": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(sp_spgemm_options), c_void_p]),
     "sp_spgemm_plan_info": (POINTER(sp_spgemm_info), [c_void_p]),
     "sp_spgemm_plan_execute": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(sp_csr)]),

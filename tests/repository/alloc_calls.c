@@ -116,6 +116,7 @@ static sp_status call_scale(sp_context *context, subject *s, void *out)
 
 CALL(extract_rows, sp_csr_extract(context, &s->square, s->rows, 200, NULL, 0, SP_HOST, out))
 CALL(extract, sp_csr_extract(context, &s->square, s->rows, 200, s->cols, 200, SP_HOST, out))
+CALL(similarity, sp_similarity(context, &s->wide, &s->wide, &(sp_similarity_options){.top_k = 3}, out, NULL))
 CALL(top_k, sp_csr_top_k(context, &s->wide, 3, out))
 CALL(spgemm_top_k, sp_spgemm_top_k(context, &s->square, &s->wide, 3, &(sp_spgemm_options){.mask = &s->mask}, out,
      NULL))
@@ -534,6 +535,7 @@ const trial trials[] = {
     {"sp_spgemm, or-and", call_spgemm_pattern, release_csr, sizeof(sp_csr)},
     {"sp_spgemm, hash", call_spgemm_hash, release_csr, sizeof(sp_csr)},
     {"dense sp_spgemm", call_spgemm_dense, release_csr, sizeof(sp_csr)}, /* the CPU's only */
+    {"sp_similarity", call_similarity, release_csr, sizeof(sp_csr)}, /* the CPU's only */
     {"sp_spgemm_top_k", call_spgemm_top_k, release_csr, sizeof(sp_csr)},
     {"sp_spgemm_plan_create", call_plan_create, release_plan, sizeof(sp_spgemm_plan *)},
     {"sp_spgemm_plan_create, masked", call_plan_create_masked, release_plan, sizeof(sp_spgemm_plan *)},

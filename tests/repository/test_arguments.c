@@ -36,6 +36,7 @@ TEST(calls_without_a_context_are_refused)
     WITHOUT(sp_csr_community_order(NULL, &o.a, &order));
     WITHOUT(sp_spgemm(NULL, &o.a, &o.a, NULL, &c, NULL));
     WITHOUT(sp_spgemm_top_k(NULL, &o.a, &o.a, 1, NULL, &c, NULL));
+    WITHOUT(sp_similarity(NULL, &o.a, &o.a, NULL, &c, NULL));
     WITHOUT(sp_spgemm_plan_create(NULL, &o.a, &o.a, NULL, &product));
     WITHOUT(sp_spgemm_markov(NULL, &o.a, &o.a, &epilogue, &c, NULL, NULL));
     WITHOUT(sp_csr_inflate(NULL, &o.a, 2));
@@ -86,6 +87,8 @@ TEST(calls_without_a_matrix_are_refused)
     REFUSED(t, sp_spgemm(t, NULL, &o.a, NULL, &c, NULL), "sp_spgemm: A is NULL");
     REFUSED(t, sp_spgemm(t, &o.a, NULL, NULL, &c, NULL), "sp_spgemm: B is NULL");
     REFUSED(t, sp_spgemm_top_k(t, NULL, &o.a, 1, NULL, &c, NULL), "sp_spgemm_top_k: A is NULL");
+    REFUSED(t, sp_similarity(t, NULL, &o.a, NULL, &c, NULL), "sp_similarity: A is NULL");
+    REFUSED(t, sp_similarity(t, &o.a, NULL, NULL, &c, NULL), "sp_similarity: B is NULL");
     REFUSED(t, sp_spgemm_plan_create(t, NULL, &o.a, NULL, &product), "sp_spgemm_plan_create: A is NULL");
     REFUSED(t, sp_spgemm_plan_execute(o.product, NULL, &o.a, &c), "sp_spgemm_plan_execute: A is NULL");
     REFUSED(t, sp_spgemm_plan_execute(o.product, &o.a, NULL, &c), "sp_spgemm_plan_execute: B is NULL");
@@ -156,6 +159,7 @@ TEST(calls_without_an_output_are_refused)
     REFUSED(t, sp_csr_permute(t, &o.a, labels, labels, NULL), "sp_csr_permute: B is NULL");
     REFUSED(t, sp_csr_community_order(t, &o.a, NULL), "sp_csr_community_order: order is NULL");
     REFUSED(t, sp_spgemm(t, &o.a, &o.a, NULL, NULL, NULL), "sp_spgemm: C is NULL");
+    REFUSED(t, sp_similarity(t, &o.a, &o.a, NULL, NULL, NULL), "sp_similarity: C is NULL");
     REFUSED(t, sp_spgemm_top_k(t, &o.a, &o.a, 1, NULL, NULL, NULL), "sp_spgemm_top_k: C is NULL");
     REFUSED(t, sp_spgemm_plan_create(t, &o.a, &o.a, NULL, NULL), "sp_spgemm_plan_create: plan is NULL");
     REFUSED(t, sp_spgemm_plan_execute(o.product, &o.a, &o.a, NULL), "sp_spgemm_plan_execute: C is NULL");

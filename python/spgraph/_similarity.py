@@ -1,0 +1,75 @@
+"""Similarity joins: the most similar rows of sparse matrices."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from . import _abi
+from ._core import Session, lib
+from ._matrix import Types, as_csr, choose, largest, lend, take
+
+METRICS = ("cosine", "dot")
+
+
+def similarity(a: Any, b: Any = None, top_k: int | None = None, threshold: float | None = None,
+               metric: str = "cosine", self_join: bool | None = None) -> Any:
+    """Find the most similar rows of two sparse matrices.
+
+    Parameters
+    ----------
+    a, b : sparse array or matrix of scipy
+        With the same number of columns, such as the features of items. Without `b` the rows of `a` are compared with
+        each other.
+    top_k : int, optional
+        Keep the `top_k` most similar rows of `b` for each row of `a`, among equals those of the lowest numbers.
+    threshold : float, optional
+        Keep only similarities of at least this.
+    metric : {"cosine", "dot"}
+        The cosine of the angle between two rows, or their product.
+    self_join : bool, optional
+        Leave out the similarity of each row with itself. By default where there is no `b`.
+
+    Returns
+    -------
+    sparse array or matrix
+        Rows of `a` x rows of `b`, of the class and format of `a`. Row i has the similarities that are kept, never those
+        that are 0. Cosines of whole numbers are float64.
+
+    Notes
+    -----
+    The product of the matrices is never in memory, nor is a row of it: similarities are compared with the smallest that
+    can still be kept where they are summed. Cosines of float32 matrices are accurate to about 1e-7, so a row may have
+    0.9999999 with its like. The result does not depend on the number of threads.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> import spgraph
+    >>> words = sp.csr_array([[1.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 3.0], [0.0, 1.0, 1.0]])
+    >>> spgraph.similarity(words, top_k=1).toarray().round(2)
+    array([[0.  , 0.95, 0.  , 0.  ],
+           [0.95, 0.  , 0.  , 0.  ],
+           [0.  , 0.  , 0.  , 0.71],
+           [0.  , 0.  , 0.71, 0.  ]])
+    """
+    number = choose(METRICS, metric, "metric")
+    x = as_csr(a, "a")
+    y = x if b is None else as_csr(b, "b")
+    types = Types(x, y)
+    if types.whole and metric == "cosine":
+        types.whole, types.result = False, types.compute
+    elif types.whole:
+        types.require_exact(max(largest(x) * largest(y) * x.shape[1], largest(x), largest(y)))
+    if top_k is not None and operator.index(top_k) < 1:
+        raise ValueError(f"top_k is {top_k}: 1 or more is possible")
+    itself = b is None if self_join is None else bool(self_join)
+    options = _abi.sp_similarity_options(metric=number, top_k=0 if top_k is None else operator.index(top_k),
+                                         threshold=float("-inf") if threshold is None else float(threshold),
+                                         skip_self=itself)
+    keep: list[Any] = []
+    lent, c = lend(x, types.compute, keep), _abi.sp_csr()
+    other = lent if b is None else lend(y, types.compute, keep)
+    with Session() as session:
+        session.check(lib.sp_similarity(session.handle, lent, other, options, c, None))
+        return take(session, c, types, a)
