@@ -20,6 +20,8 @@ enum {
     LINE = 8,
     WINDOW = 1 << 15,    /* columns: 256 KB of sums, half of a small second-level cache */
     DENSE_SHARE = LINE,  /* rows with a product for so many columns touch most lines: marks do not pay */
+    WINDOW_PRODUCTS = 1 << 12, /* of a row in a window, on average: for fewer, entering the rows of B anew takes longer
+                                  than the cache saves */
     SPLITS_SHARE = 2     /* the places where rows of B enter a window are at most nnz / SPLITS_SHARE */
 };
 
@@ -109,6 +111,17 @@ static sp_status take_heap(worker *w, row_buffer *out)
 
 /* ---- a row --------------------------------------------------------------------------------------------- */
 
+/* Rows of B are reached through A's columns: their offsets are asked for 16 entries ahead, their first entries 6. */
+static inline void prefetch_rows(const join *job, int64_t e)
+{
+    const sp_csr *a = job->a, *b = job->b;
+    if (job->splits || e + 16 >= a->nnz) return;
+    __builtin_prefetch(&b->row_offsets[a->col_indices[e + 16]]);
+    const int64_t start = b->row_offsets[a->col_indices[e + 6]];
+    __builtin_prefetch(b->col_indices + start);
+    __builtin_prefetch((const char *)b->values + (size_t)start * sp_value_size(b->value_type));
+}
+
 /* Adds the products of a row that lie in a window. */
 static inline __attribute__((always_inline)) void add_products(worker *w, int64_t row, int64_t window, int type,
                                                                bool mark)
@@ -124,6 +137,7 @@ static inline __attribute__((always_inline)) void add_products(worker *w, int64_
     for (int64_t e = a->row_offsets[row]; e < a->row_offsets[row + 1]; e++) {
         const int64_t j = a->col_indices[e];
         const int64_t *ends = job->splits ? job->splits + j * (job->windows + 1) + window : b->row_offsets + j;
+        prefetch_rows(job, e);
         const double weight = factor * load_value(a->values, (sp_value_type)type, e);
         for (int64_t q = ends[0], end = ends[1]; q < end; q++) {
             const uint32_t at = (uint32_t)columns[q] & within;
@@ -249,13 +263,15 @@ done:
 /* ---- the join ------------------------------------------------------------------------------------------ */
 
 /* Chooses the windows and finds where B's rows enter them. */
-static sp_status cut_windows(sp_context *context, join *job, int64_t **splits)
+static sp_status cut_windows(sp_context *context, join *job, int64_t products, int64_t **splits)
 {
     const sp_csr *b = job->b;
+    const int64_t by_memory = b->nnz / SPLITS_SHARE / (b->rows + 1);
+    const int64_t by_products = products / WINDOW_PRODUCTS / (job->a->rows + 1);
+    const int64_t most = 1 + (by_memory < by_products ? by_memory : by_products);
     sp_status status = SP_OK;
     job->window = WINDOW;
-    while (job->window < b->cols &&
-           ((b->cols - 1) / job->window + 2) > b->nnz / SPLITS_SHARE / (b->rows + 1) + 2) job->window *= 2;
+    while (job->window < b->cols && (b->cols - 1) / job->window + 1 > most) job->window *= 2;
     job->windows = b->cols > 0 ? (b->cols - 1) / job->window + 1 : 0;
     if (job->windows <= 1) goto done;
     TRY(sp_alloc(context, b->rows * (job->windows + 1), sizeof **splits, (void **)splits));
@@ -301,7 +317,7 @@ sp_status sp_cpu_similarity(sp_context *context, const sp_csr *a, const double *
     sp_status status;
     if (job.k > b->cols) job.k = b->cols;
     TRY(sp_row_products(context, a, b, &products, &info->products, &largest));
-    TRY(cut_windows(context, &job, &splits));
+    TRY(cut_windows(context, &job, info->products, &splits));
     threads = sp_threads_for(context, info->products);
     TRY(sp_calloc(context, threads, sizeof *workers, (void **)&workers));
     for (int t = 0; t < threads; t++) TRY(open_worker(context, &job, &workers[t], &info->peak_bytes));
