@@ -5,7 +5,8 @@
  * each line (eight neighbouring columns, a cache line of sums), so that the inner loop has no branch. Then the marked
  * lines are compared with the smallest value that can still be kept, four sums at a time. Few pass, and go to a heap of
  * the k largest or, without a k, directly to C. So neither a row of the product nor the list of its columns is made.
- * Rows with many products need no marks: all lines are compared. Sums are f64 and run over A's row in ascending order.
+ * Rows with many products need no marks: all lines are compared. Rows with few products among many columns are summed
+ * in a hash table, which takes less of the caches. Sums are f64 and run over A's row in ascending order.
  *
  * A product costs 12 bytes of B (8 for f32), and a read and a write in the cache.
  */
@@ -22,6 +23,8 @@ enum {
     DENSE_SHARE = LINE,  /* rows with a product for so many columns touch most lines: marks do not pay */
     WINDOW_PRODUCTS = 1 << 12, /* of a row in a window, on average: for fewer, entering the rows of B anew takes longer
                                   than the cache saves */
+    TABLE_PRODUCTS = 1 << 12, /* the table then takes 96 KB, and a quarter of it for a quarter of them */
+    TABLE_SHARE = 32,         /* columns a product, from which on the table is faster than lines */
     SPLITS_SHARE = 2     /* the places where rows of B enter a window are at most nnz / SPLITS_SHARE */
 };
 
@@ -52,7 +55,9 @@ typedef struct worker {
     void *block;
     double *sums;   /* of a window; 0 between windows; on a 64-byte boundary */
     uint64_t *marks; /* a byte a line, 0 between windows */
-    pair *heap;     /* the kept entries, the least first */
+    double *slots;  /* of the table; 0 between rows */
+    int32_t *keys;
+    pair *heap;     /* the kept entries, the least first; without a k those of a table, in any order */
     uint64_t *order[2];
     int64_t kept;
 } worker;
@@ -83,14 +88,14 @@ static void sift_up(pair *heap, int64_t at, pair moving)
     heap[at] = moving;
 }
 
-/* Keeps an entry of at least `least` and returns the least that can be kept from here on. Columns come in ascending
- * order, so an equal entry is no better than those that the heap has. */
+/* Keeps an entry of at least `least`, unless the heap is full of better ones, and returns the least that can be kept
+ * from here on. */
 static double keep(worker *w, pair found, double least)
 {
     const int64_t k = w->job->k;
     if (w->kept < k) sift_up(w->heap, w->kept++, found);
-    else sift_down(w->heap, k, found);
-    return w->kept < k ? least : nextafter(w->heap[0].value, INFINITY);
+    else if (goes_first(w->heap[0], found)) sift_down(w->heap, k, found);
+    return w->kept < k ? least : w->heap[0].value;
 }
 
 /* Appends the heap by ascending columns. */
@@ -110,6 +115,12 @@ static sp_status take_heap(worker *w, row_buffer *out)
 }
 
 /* ---- a row --------------------------------------------------------------------------------------------- */
+
+/* Of B, which has values. */
+static inline double value_of(const void *values, int type, int64_t at)
+{
+    return type == SP_F32 ? (double)((const float *)values)[at] : ((const double *)values)[at];
+}
 
 /* Rows of B are reached through A's columns: their offsets are asked for 16 entries ahead, their first entries 6. */
 static inline void prefetch_rows(const join *job, int64_t e)
@@ -141,7 +152,7 @@ static inline __attribute__((always_inline)) void add_products(worker *w, int64_
         const double weight = factor * load_value(a->values, (sp_value_type)type, e);
         for (int64_t q = ends[0], end = ends[1]; q < end; q++) {
             const uint32_t at = (uint32_t)columns[q] & within;
-            sums[at] += weight * (type == SP_F32 ? (double)((const float *)values)[q] : ((const double *)values)[q]);
+            sums[at] += weight * value_of(values, type, q);
             if (mark) marks[at / LINE] = 1;
         }
     }
@@ -163,8 +174,9 @@ static sp_status take_line(worker *w, int64_t row, int32_t column, const double 
     if (!job->k) TRY(sp_row_buffer_reserve(out, LINE));
     for (int i = 0; i < LINE; i++) {
         if (!(sums[i] >= *least) || sums[i] == 0 || (job->skip_self && column + i == row)) continue;
-        if (job->k) {
+        if (job->k) { /* columns ascend: an equal entry is not better than those that the heap has */
             *least = keep(w, (pair){sums[i], column + i}, *least);
+            if (w->kept == job->k) *least = nextafter(*least, INFINITY);
         } else {
             out->columns[out->count] = column + i;
             store_value(out->values, job->b->value_type, out->count++, sums[i]);
@@ -241,6 +253,49 @@ static compare_window *choose_compare(void)
     return compare_portable;
 }
 
+/* ---- rows of few products ------------------------------------------------------------------------------ */
+
+static inline __attribute__((always_inline)) void add_to_table(worker *w, int64_t row, int bits, int type)
+{
+    const join *job = w->job;
+    const sp_csr *a = job->a, *b = job->b;
+    const void *values = b->values;
+    const double factor = job->factors ? job->factors[row] : 1;
+    for (int64_t e = a->row_offsets[row]; e < a->row_offsets[row + 1]; e++) {
+        const double weight = factor * load_value(a->values, (sp_value_type)type, e);
+        const int64_t j = a->col_indices[e], end = b->row_offsets[j + 1];
+        prefetch_rows(job, e);
+        for (int64_t q = b->row_offsets[j]; q < end; q++) {
+            const uint32_t at = table_slot(w->keys, bits, b->col_indices[q]);
+            w->keys[at] = b->col_indices[q];
+            w->slots[at] += weight * value_of(values, type, q);
+        }
+    }
+}
+
+/* The row's entries come in the order of the slots. An empty slot has the sum 0, which is never kept. */
+static void join_by_table(worker *w, int64_t row, int64_t products)
+{
+    const join *job = w->job;
+    const int bits = table_bits(products);
+    double least = job->threshold;
+    clear_keys(w->keys, bits);
+    if (job->b->value_type == SP_F32) add_to_table(w, row, bits, SP_F32);
+    else add_to_table(w, row, bits, SP_F64);
+    for (int64_t slot = 0; slot < (int64_t)1 << bits; slot += LINE / 2) {
+        four *sums = (four *)(w->slots + slot);
+        if (has_large(sums, 1, least)) {
+            for (int64_t i = slot; i < slot + LINE / 2; i++) {
+                const pair found = {w->slots[i], w->keys[i]};
+                if (!(found.value >= least) || found.value == 0 || (job->skip_self && found.column == row)) continue;
+                if (job->k) least = keep(w, found, least);
+                else w->heap[w->kept++] = found;
+            }
+        }
+        *sums = (four){0};
+    }
+}
+
 /* A row_method's `row`. */
 static sp_status join_row(void *worker_, int64_t row, int64_t products, row_buffer *out)
 {
@@ -251,6 +306,10 @@ static sp_status join_row(void *worker_, int64_t row, int64_t products, row_buff
     double least = job->threshold;
     sp_status status = SP_OK;
     if (products == 0) return SP_OK;
+    if (products <= TABLE_PRODUCTS && products < job->b->cols / TABLE_SHARE) {
+        join_by_table(w, row, products);
+        return take_heap(w, out);
+    }
     for (int64_t window = 0; window < job->windows; window++) {
         add_window(w, row, window, mark);
         TRY(compare(w, row, window, mark, &least, out));
@@ -293,14 +352,16 @@ static sp_status open_worker(sp_context *context, const join *job, worker *w, in
     const int64_t window = job->window;
     sp_status status;
     w->job = job;
-    TRY(sp_calloc(context, window + LINE, sizeof(double), &w->block));
+    TRY(sp_calloc(context, window + 2 * TABLE_PRODUCTS + LINE, sizeof(double), &w->block));
     w->sums = (double *)(((uintptr_t)w->block + 63) / 64 * 64);
+    w->slots = w->sums + window;
+    TRY(sp_alloc(context, 2 * TABLE_PRODUCTS, sizeof *w->keys, (void **)&w->keys));
     TRY(sp_calloc(context, window / LINE / 8 + 1, sizeof *w->marks, (void **)&w->marks));
-    *bytes += window * 8 + window / LINE;
-    if (!job->k) goto done;
-    TRY(sp_alloc(context, job->k, sizeof *w->heap, (void **)&w->heap));
-    for (int i = 0; i < 2; i++) TRY(sp_alloc(context, job->k, sizeof *w->order[i], (void **)&w->order[i]));
-    *bytes += job->k * (int64_t)(sizeof *w->heap + 2 * sizeof *w->order[0]);
+    const int64_t room = job->k ? job->k : TABLE_PRODUCTS;
+    TRY(sp_alloc(context, room, sizeof *w->heap, (void **)&w->heap));
+    for (int i = 0; i < 2; i++) TRY(sp_alloc(context, room, sizeof *w->order[i], (void **)&w->order[i]));
+    *bytes += window * 8 + window / LINE + 2 * TABLE_PRODUCTS * 12 +
+              room * (int64_t)(sizeof *w->heap + 2 * sizeof *w->order[0]);
 done:
     return status;
 }
@@ -332,6 +393,7 @@ done:
     for (int t = 0; workers && t < threads; t++) {
         sp_free(context, workers[t].block);
         sp_free(context, workers[t].marks);
+        sp_free(context, workers[t].keys);
         sp_free(context, workers[t].heap);
         for (int i = 0; i < 2; i++) sp_free(context, workers[t].order[i]);
     }

@@ -89,24 +89,28 @@ HOST_TEST(kept_pairs_are_those_of_a_dense_product, 2)
     }
 }
 
-/* B has more rows than a window, of which some are dense and some have few products. */
-HOST_TEST(rows_that_span_several_windows, 2)
+/* B has more rows than a window: rows of C with many products, with few, and with so few that a table sums them. */
+HOST_TEST(rows_of_many_columns, 2)
 {
-    static const double densities[] = {0.9, 0.1, 0.001};
+    static const double densities[] = {0.9, 0.1, 0.001, 0.003};
     for (size_t d = 0; d < COUNT(densities); d++) {
         test_random random = test_seed(d + 1);
-        sp_csr a = test_matrix(host, &random, 6, 4, 0.7, SP_F64, TEST_SIGNED);
-        sp_csr b = test_matrix(host, &random, 70000, 4, densities[d], SP_F64, TEST_SIGNED), found;
-        double *all = similarities(&a, &b, SP_METRIC_COSINE);
+        const test_values kind = d == 3 ? TEST_INTEGERS : TEST_SIGNED; /* many equal products */
+        const sp_metric metric = d == 3 ? SP_METRIC_DOT : SP_METRIC_COSINE;
+        sp_csr a = test_matrix(host, &random, 6, 4, 0.7, SP_F64, kind);
+        sp_csr b = test_matrix(host, &random, 70000, 4, densities[d], SP_F64, kind), found;
+        double *all = similarities(&a, &b, metric);
         for (int self = 0; self < 2; self++) {
-            const sp_similarity_options options = {.threshold = self ? 0.5 : -INFINITY, .skip_self = self};
+            const sp_similarity_options options = {.metric = metric, .threshold = self ? 0.5 : -INFINITY,
+                                                   .skip_self = self};
             double *kept = test_block((size_t)(a.rows * b.rows) * sizeof *kept);
             memcpy(kept, all, (size_t)(a.rows * b.rows) * sizeof *kept);
             select_pairs(kept, a.rows, b.rows, &options);
             sp_csr expected = test_from_dense(host, a.rows, b.rows, kept, SP_F64), best, best_found;
             ck_ok(host, sp_similarity(host, &a, &b, &options, &found, NULL));
             test_same(&expected, &found, d);
-            const sp_similarity_options few = {.threshold = options.threshold, .skip_self = self, .top_k = 7};
+            const sp_similarity_options few = {.metric = metric, .threshold = options.threshold, .skip_self = self,
+                                               .top_k = 7};
             ck_ok(host, sp_csr_top_k(host, &expected, 7, &best));
             ck_ok(host, sp_similarity(host, &a, &b, &few, &best_found, NULL));
             test_same(&best, &best_found, d);
@@ -116,6 +120,25 @@ HOST_TEST(rows_that_span_several_windows, 2)
         test_free(host, &a, &b);
         free_all(all);
     }
+}
+
+/* Each row is only like itself. */
+HOST_TEST(rows_with_themselves, 2)
+{
+    enum { ROWS = 3000 };
+    int32_t numbers[ROWS];
+    sp_csr a, with, without;
+    for (int32_t i = 0; i < ROWS; i++) numbers[i] = i;
+    ck_ok(host, sp_csr_from_coo(host, ROWS, ROWS, ROWS, numbers, numbers, NULL, SP_F64, SP_COMBINE_SUM, false, &a));
+    for (int64_t k = 0; k < 3; k++) {
+        ck_ok(host, sp_similarity(host, &a, &a, &(sp_similarity_options){.top_k = k}, &with, NULL));
+        ck_ok(host, sp_similarity(host, &a, &a, &(sp_similarity_options){.top_k = k, .skip_self = true}, &without,
+                                  NULL));
+        test_same(&a, &with, (uint64_t)k);
+        ck_assert_int_eq(without.nnz, 0);
+        test_free(host, &with, &without);
+    }
+    test_free(host, &a);
 }
 
 TEST(bits_do_not_depend_on_the_threads)
@@ -184,7 +207,8 @@ int main(void)
     static const test_entry tests[] = {
         CASE("pairs", 120),
         ONCE(kept_pairs_are_those_of_a_dense_product),
-        ONCE(rows_that_span_several_windows),
+        ONCE(rows_of_many_columns),
+        ONCE(rows_with_themselves),
         ONCE(bits_do_not_depend_on_the_threads),
         ONCE(the_product_is_never_in_memory),
         CASE("calls", 60),
