@@ -206,6 +206,7 @@ static const sp_backend cuda_backend = {
     .spgemm_numeric = sp_cuda_spgemm_numeric,
     .spgemm_forget = sp_cuda_spgemm_forget,
     .spgemm_markov = sp_cuda_spgemm_markov,
+    .similarity = nullptr,
     .contract = sp_cuda_contract,
     .spmm_prepare = sp_cuda_spmm_prepare,
     .spmm_refresh = sp_cuda_spmm_refresh,
