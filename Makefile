@@ -277,8 +277,8 @@ test-mpi: ; @scripts/setup mpi
 	@+$(MAKE) --no-print-directory mpi generators $(BUILD)/tests/mpi/fetch_rows
 	@BUILD=$(BUILD) bash tests/mpi/test_mpi.sh
 
-# $(BUILD)/dist/spgraph-VERSION-py3-none-PLATFORM.whl, and its tests in a new virtual environment.
-wheel: $(BUILD)/python/libspgraph.so
+# $(BUILD)/dist/{spgraph,mcl_gpu}-VERSION-py3-none-PLATFORM.whl, and their tests in a new virtual environment.
+wheel: $(BUILD)/python/libspgraph.so tools
 	@BUILD=$(BUILD) scripts/wheel
 
 test-python: $(BUILD)/python/libspgraph.so tools
@@ -361,7 +361,7 @@ help:
 	@echo 'make uninstall       takes them away again; called as make install was'
 	@echo 'make dist            the source of the last commit, under build/dist/; packaging/deb.sh makes Debian packages'
 	@echo 'make setup           only installs what is missing (apt-get)'
-	@echo 'make wheel           the Python package, build/dist/spgraph-*.whl'
+	@echo 'make wheel           the Python package and the tools, build/dist/*.whl'
 	@echo 'make test-python     the tests of the wheel in a new virtual environment'
 	@echo 'make check-layers    includes between modules point one way'
 	@echo 'make sanitize        the tests under the address and undefined-behaviour sanitizers'

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The Python package: makes the wheel, installs it into a virtual environment away from the checkout, and runs there
+# The Python package: makes the wheels, installs them into a virtual environment away from the checkout, and runs there
 # tests/python, the examples in the docstrings and in docs/python.md, those of scipy's own tests that multiply sparse
 # matrices with spgraph's product in place of scipy's, and networkx's own tests of what the back end computes (those of
 # other functions are expected to fail, and not counted). Skipped without python3, venv and packages from PyPI. With
@@ -22,7 +22,7 @@ prepare() {
         { [ -z "${LARGE-}" ] || "$python/env/bin/pip" install -q --disable-pip-version-check 'torch>=2.4' \
             torch_geometric cdlib; } &&
         "$python/env/bin/pip" install -q --disable-pip-version-check --force-reinstall --no-deps \
-            "$BUILD"/dist/spgraph-*.whl
+            "$BUILD"/dist/spgraph-*.whl $(ls "$BUILD"/dist/mcl_gpu-*.whl 2>/dev/null)
 }
 if ! prepare >"$log" 2>&1; then
     grep -qiE 'connection|resolution|no matching distribution|temporary failure' "$log" || {
@@ -40,7 +40,8 @@ pytest --doctest-modules --doctest-ignore-import-errors --pyargs spgraph >docs.l
 PYTHONPATH=$root/tests/python pytest -p scipy_product --pyargs scipy.sparse.tests.test_base \
     -k '(TestCSR or TestCSRMatrix) and (matmul or mul or dot or power or product or sum)' >scipy.log 2>&1
 NETWORKX_TEST_BACKEND=spgraph pytest --pyargs networkx.algorithms.tests.test_cluster \
-    networkx.algorithms.tests.test_link_prediction networkx.algorithms.link_analysis.tests.test_pagerank >networkx.log 2>&1
+    networkx.algorithms.tests.test_link_prediction networkx.algorithms.link_analysis.tests.test_pagerank \
+    >networkx.log 2>&1
 passed=0 failed=0 skipped=0
 for part in own docs guide scipy networkx; do
     count() { tail -n 1 $part.log | grep -oE "[0-9]+ $1" | grep -oE '[0-9]+' || echo 0; }
