@@ -8,7 +8,7 @@ _FUNCTIONS = {
     "jaccard_coefficient": "Only for graphs without loops.",
     "pagerank": "Sums run in another order than in networkx.",
     "resource_allocation_index": "",
-    "square_clustering": "Only for undirected graphs.",
+    "square_clustering": "Only for undirected graphs. Loops are ignored, as in networkx from 3.5 on.",
     "transitivity": "",
     "triangles": "",
 }

@@ -34,7 +34,7 @@ def test_similar_names(tmp_path):
 
 
 def test_network_measures(data):
-    networkx = pytest.importorskip("networkx")
+    networkx = pytest.importorskip("networkx", minversion="3.4")
     from spgraph import graph
 
     said = run("network_measures.py", data("Hu-2007.txt.gz"))
