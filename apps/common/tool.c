@@ -49,7 +49,10 @@ enum { LONGEST_LINE = 8192 }; /* bytes: two names of files */
 static struct {
     const char *tool;
     bool terminal; /* stderr is one: a changing line may stand there */
+    bool silent;   /* nothing is said of a signal */
 } process;
+
+void leave_signals_unsaid(void) { process.silent = true; }
 
 static void blank_controls(char *line)
 {
@@ -80,7 +83,7 @@ static void end_at_once(int number)
     strcat(line, text);
     strcat(line, "\n");
     io_output_unlink_all();
-    const ssize_t written = write(STDERR_FILENO, line, strlen(line));
+    const ssize_t written = process.silent ? 0 : write(STDERR_FILENO, line, strlen(line));
     (void)written; /* a failure to write a message cannot be reported */
     _exit(EXIT_SIGNAL + number);
 }
@@ -235,6 +238,7 @@ int end_failed(tool_line *line, const sp_context *host, sp_status status)
 {
     char text[LONGEST_LINE];
     if (interrupt_signal) {
+        if (process.silent) return EXIT_SIGNAL + interrupt_signal;
         stop_text(interrupt_signal, text, sizeof text);
         error_line(line, "%s", text);
         return EXIT_SIGNAL + interrupt_signal;

@@ -27,6 +27,8 @@ extern volatile sig_atomic_t may_block;
  * `tool` is the name that messages begin with. */
 void catch_signals(const char *tool);
 void catch_signal(int number, void (*handler)(int));
+/* For a process of several: another one says why all are ended. */
+void leave_signals_unsaid(void);
 
 /* For runs that take a while: large arrays come from the kernel and go back to it, threads sleep while they wait,
  * signals are caught. With one thread the process is as it was started; otherwise it may start again. */

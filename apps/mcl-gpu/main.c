@@ -427,6 +427,7 @@ int main(int argc, char **argv)
         return end_answer("mcl-gpu");
     }
     catch_signal(SIGALRM, on_alarm);
+    if (ranks_launched_behind()) leave_signals_unsaid();
     settle_process("mcl-gpu", argv, thread_count(s.input, s.threads));
     return run(&s);
 }
