@@ -154,7 +154,7 @@ static sp_status advance(process *p)
     sp_csr next;
     iteration.inflation = initial ? (double)(float)p->options->initial_inflation : p->inflation;
     sp_status status = step(p, &iteration, &next);
-    if (status == SP_ERROR_INTERRUPTED && p->monitor) {
+    if (status == SP_ERROR_INTERRUPTED && p->monitor && !p->ranks) {
         iteration = begin_iteration(p, done->iterations);
         iteration.interrupted = true;
         p->monitor(p->user, &iteration, p->current);
@@ -186,7 +186,7 @@ static sp_status finish(process *p, sp_csr *limit, mcl_run *run)
     if (p->ranks) {
         sp_csr part = p->owned;
         p->owned = (sp_csr){0};
-        status = mcl_ranks_join(p->context, p->ranks, p->cut, &part, &p->owned);
+        status = mcl_gather(p->context, p->ranks, &part, &p->owned);
         sp_csr_free(p->context, &part);
         if (status != SP_OK) return status;
         p->current = &p->owned;
@@ -215,6 +215,20 @@ static sp_status take_part(process *p)
     return SP_OK;
 }
 
+/* Room for the figures of all columns, or elsewhere than at process 0 of those kept. */
+static sp_status open_rows(process *p, int64_t all)
+{
+    const int64_t count = p->ranks && p->ranks->rank > 0 ? p->current->rows : all;
+    return sp_alloc(p->context, count, sizeof *p->rows, (void **)&p->rows);
+}
+
+static void close_process(process *p)
+{
+    sp_csr_free(p->context, &p->owned);
+    sp_free(p->context, p->rows);
+    sp_free(p->context, p->cut);
+}
+
 static sp_status iterate(process *p, const sp_csr *start, sp_csr *limit, mcl_run *run)
 {
     sp_context *context = p->context;
@@ -227,8 +241,7 @@ static sp_status iterate(process *p, const sp_csr *start, sp_csr *limit, mcl_run
         p->current = &p->owned;
     }
     if (p->ranks) TRY(take_part(p));
-    TRY(sp_alloc(context, p->ranks && p->ranks->rank > 0 ? p->current->rows : start->rows, sizeof *p->rows,
-                 (void **)&p->rows));
+    TRY(open_rows(p, start->rows));
     if (p->monitor) {
         const mcl_iteration before = {.nnz_after = p->nnz_input, .nnz_input = p->nnz_input, .order = order,
                                       .marks = {100, 100, 100}, .next_inflation = p->inflation};
@@ -237,10 +250,8 @@ static sp_status iterate(process *p, const sp_csr *start, sp_csr *limit, mcl_run
     if (p->ranks) TRY(mcl_ranks_agree(context, p->ranks, &p->done.stopped, sizeof p->done.stopped));
     status = finish(p, limit, run);
 done:
-    sp_csr_free(context, &p->owned);
     sp_free(context, order);
-    sp_free(context, p->rows);
-    sp_free(context, p->cut);
+    close_process(p);
     return status;
 }
 
@@ -273,20 +284,40 @@ sp_status mcl_iterate_together(sp_context *context, const mcl_ranks *ranks, cons
     return iterate(&p, start, limit, run);
 }
 
+/* Goes on alone if `ranks` is NULL. */
+static sp_status resume(sp_context *context, const mcl_ranks *ranks, const mcl_state *state, const mcl_options *options,
+                        mcl_monitor monitor, void *user, sp_csr *limit, mcl_run *run)
+{
+    process p = begin(context, state->iterand, options, monitor, user);
+    sp_status status = SP_OK;
+    p.ranks = ranks;
+    p.order = state->order;
+    p.nnz_input = state->nnz_input;
+    p.inflation = state->inflation;
+    p.done.iterations = state->iterations;
+    memcpy(p.done.marks, state->marks, sizeof p.done.marks);
+    if (ranks) TRY(take_part(&p));
+    TRY(open_rows(&p, state->iterand->rows));
+    status = finish(&p, limit, run);
+done:
+    close_process(&p);
+    return status;
+}
+
 sp_status mcl_continue(sp_context *context, const mcl_state *state, const mcl_options *options, mcl_monitor monitor,
                        void *user, sp_csr *limit, mcl_run *run)
 {
     sp_status status = sp_require(context, __func__, "state", state);
     if (status == SP_OK) status = check_arguments(context, __func__, state->iterand, options, limit, run);
-    if (status != SP_OK) return status;
-    process p = {.context = context, .options = options, .monitor = monitor, .user = user, .current = state->iterand,
-                 .order = state->order, .nnz_input = state->nnz_input, .inflation = state->inflation,
-                 .done = {.iterations = state->iterations}};
-    memcpy(p.done.marks, state->marks, sizeof p.done.marks);
-    TRY(sp_alloc(context, state->iterand->rows, sizeof *p.rows, (void **)&p.rows));
-    status = finish(&p, limit, run);
-done:
-    sp_csr_free(context, &p.owned);
-    sp_free(context, p.rows);
-    return status;
+    return status == SP_OK ? resume(context, NULL, state, options, monitor, user, limit, run) : status;
+}
+
+sp_status mcl_continue_together(sp_context *context, const mcl_ranks *ranks, const mcl_state *state,
+                                const mcl_options *options, mcl_monitor monitor, void *user, sp_csr *limit,
+                                mcl_run *run)
+{
+    sp_status status = sp_require(context, __func__, "ranks", ranks);
+    if (status == SP_OK) status = sp_require(context, __func__, "state", state);
+    if (status == SP_OK) status = check_arguments(context, __func__, state->iterand, options, limit, run);
+    return status == SP_OK ? resume(context, ranks, state, options, monitor, user, limit, run) : status;
 }

@@ -148,11 +148,15 @@ typedef struct mcl_ranks {
 
 /* mcl_iterate in several processes, each of which gives the same start matrix and options. All get the same iterations
  * and *run as a single process on one device of that kind, and process 0 the same limit; elsewhere *limit has no rows.
- * The monitor is called with this process's rows of the iterand; what it returns counts at process 0. options->fast has
- * no effect. */
+ * The monitor is called with this process's rows of the iterand, and not after an interrupt; what it returns counts at
+ * process 0. options->fast has no effect. */
 sp_status mcl_iterate_together(sp_context *context, const mcl_ranks *ranks, const sp_csr *start,
                                const mcl_options *options, mcl_monitor monitor, void *user, sp_csr *limit,
                                mcl_run *run);
+
+/* For such monitors, all of which must call it: the whole iterand at process 0, in host memory, from the rows that each
+ * was given; elsewhere a matrix without rows. */
+sp_status mcl_gather(sp_context *context, const mcl_ranks *ranks, const sp_csr *part, sp_csr *whole);
 
 /* Where a process goes on: what a monitor was given after an iteration that was not the last. */
 typedef struct mcl_state {
@@ -168,6 +172,11 @@ typedef struct mcl_state {
  * iterand has the same bits as if it had not been interrupted. The monitor is first called after an iteration. */
 sp_status mcl_continue(sp_context *context, const mcl_state *state, const mcl_options *options, mcl_monitor monitor,
                        void *user, sp_csr *limit, mcl_run *run);
+
+/* The same in several processes, each of which has the whole state; it may come from another number of processes. */
+sp_status mcl_continue_together(sp_context *context, const mcl_ranks *ranks, const mcl_state *state,
+                                const mcl_options *options, mcl_monitor monitor, void *user, sp_csr *limit,
+                                mcl_run *run);
 
 /* ---- interpretation ----------------------------------------------------------------------------------- */
 

@@ -156,73 +156,74 @@ static void add_counts(mcl_iteration *sum, const mcl_iteration *part)
     if (part->product.peak_bytes > sum->product.peak_bytes) sum->product.peak_bytes = part->product.peak_bytes;
 }
 
-/* Gathers `size` bytes for each row, in the order of the rows; each process has those of its own. */
-static sp_status gather_rows(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, const void *own,
-                             int64_t size, void *all)
+/* Gathers counts[r] elements of `size` bytes from each process r, in the order of the processes. */
+static sp_status gather(sp_context *context, const mcl_ranks *ranks, const void *own, const int64_t *counts,
+                        int64_t size, void *all)
 {
-    int64_t *counts = NULL;
-    sp_status status = sp_alloc(context, ranks->size, sizeof *counts, (void **)&counts);
-    for (int r = 0; r < ranks->size && status == SP_OK; r++) counts[r] = (cut[r + 1] - cut[r]) * size;
-    if (status == SP_OK) status = check(context, ranks->gather(ranks->user, own, counts[ranks->rank], counts, all));
-    sp_free(context, counts);
+    int64_t *bytes = NULL;
+    sp_status status = sp_alloc(context, ranks->size, sizeof *bytes, (void **)&bytes);
+    for (int r = 0; r < ranks->size && status == SP_OK; r++) bytes[r] = counts[r] * size;
+    if (status == SP_OK) status = check(context, ranks->gather(ranks->user, own, bytes[ranks->rank], bytes, all));
+    sp_free(context, bytes);
     return status;
 }
 
 sp_status mcl_ranks_gather(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, sp_markov_row *rows,
                            mcl_iteration *iteration)
 {
-    const int64_t size = sizeof *iteration;
     int64_t *counts = NULL;
     mcl_iteration *all = NULL;
     sp_status status;
     TRY(sp_alloc(context, ranks->size, sizeof *all, (void **)&all));
     TRY(sp_alloc(context, ranks->size, sizeof *counts, (void **)&counts));
-    for (int r = 0; r < ranks->size; r++) counts[r] = size;
-    TRY(check(context, ranks->gather(ranks->user, iteration, size, counts, all)));
+    for (int r = 0; r < ranks->size; r++) counts[r] = 1;
+    TRY(gather(context, ranks, iteration, counts, sizeof *iteration, all));
     for (int r = 1; r < ranks->size && ranks->rank == 0; r++) add_counts(iteration, &all[r]);
-    TRY(gather_rows(context, ranks, cut, rows, sizeof *rows, rows));
+    for (int r = 0; r < ranks->size; r++) counts[r] = cut[r + 1] - cut[r];
+    TRY(gather(context, ranks, rows, counts, sizeof *rows, rows));
 done:
     sp_free(context, all);
     sp_free(context, counts);
     return status;
 }
 
-/* *counts: the entries that each process has, and their sum; at process 0. */
-static sp_status gather_counts(sp_context *context, const mcl_ranks *ranks, int64_t own, int64_t *counts,
-                               int64_t *total)
+/* (*counts)[r]: the number that process r gave; the same in all processes. */
+static sp_status share_number(sp_context *context, const mcl_ranks *ranks, int64_t own, int64_t *counts)
 {
-    int64_t *sizes = NULL;
-    sp_status status = sp_alloc(context, ranks->size, sizeof *sizes, (void **)&sizes);
-    for (int r = 0; r < ranks->size && status == SP_OK; r++) sizes[r] = sizeof own;
-    if (status == SP_OK) status = check(context, ranks->gather(ranks->user, &own, sizeof own, sizes, counts));
-    *total = 0;
-    for (int r = 0; r < ranks->size && status == SP_OK && ranks->rank == 0; r++) *total += counts[r];
-    sp_free(context, sizes);
+    for (int r = 0; r < ranks->size; r++) counts[r] = 1;
+    sp_status status = gather(context, ranks, &own, counts, sizeof own, counts);
+    if (status == SP_OK) status = mcl_ranks_agree(context, ranks, counts, ranks->size * (int64_t)sizeof *counts);
     return status;
 }
 
-sp_status mcl_ranks_join(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, const sp_csr *part,
-                         sp_csr *whole)
+sp_status mcl_gather(sp_context *context, const mcl_ranks *ranks, const sp_csr *part, sp_csr *whole)
 {
-    const bool first = ranks->rank == 0;
-    int64_t *counts = NULL, nnz = 0;
+    int64_t *rows = NULL, *entries = NULL, row_sum = 0, nnz = 0;
     sp_csr made = {0};
     sp_status status;
-    TRY(sp_calloc(context, ranks->size, sizeof *counts, (void **)&counts));
-    TRY(gather_counts(context, ranks, part->nnz, counts, &nnz));
-    TRY(sp_csr_create(context, first ? part->cols : 0, first ? part->cols : 0, nnz, SP_F32, SP_HOST, &made));
+    TRY(sp_require(context, __func__, "ranks", ranks));
+    TRY(sp_require_csr(context, __func__, "part", part));
+    TRY(sp_require_output(context, __func__, "whole", whole, "part", part));
+    TRY(sp_alloc(context, ranks->size, sizeof *rows, (void **)&rows));
+    TRY(sp_alloc(context, ranks->size, sizeof *entries, (void **)&entries));
+    TRY(share_number(context, ranks, part->rows, rows));
+    TRY(share_number(context, ranks, part->nnz, entries));
+    for (int r = 0; r < ranks->size && ranks->rank == 0; r++) {
+        row_sum += rows[r];
+        nnz += entries[r];
+    }
+    TRY(sp_csr_create(context, row_sum, ranks->rank == 0 ? part->cols : 0, nnz, SP_F32, SP_HOST, &made));
     made.row_offsets[0] = 0;
-    for (int r = 0; r < ranks->size; r++) counts[r] *= (int64_t)sizeof(float);
-    const int64_t bytes = part->nnz * (int64_t)sizeof(float);
-    TRY(check(context, ranks->gather(ranks->user, part->col_indices, bytes, counts, made.col_indices)));
-    TRY(check(context, ranks->gather(ranks->user, part->values, bytes, counts, made.values)));
-    TRY(gather_rows(context, ranks, cut, part->row_offsets + 1, sizeof *part->row_offsets, made.row_offsets + 1));
+    TRY(gather(context, ranks, part->col_indices, entries, sizeof *part->col_indices, made.col_indices));
+    TRY(gather(context, ranks, part->values, entries, sizeof(float), made.values));
+    TRY(gather(context, ranks, part->row_offsets + 1, rows, sizeof *part->row_offsets, made.row_offsets + 1));
     /* the ends of rows count from the first entry of their part */
-    for (int r = 1; r < ranks->size && first; r++)
-        for (int64_t i = cut[r]; i < cut[r + 1]; i++) made.row_offsets[i + 1] += made.row_offsets[cut[r]];
+    for (int64_t r = 0, row = 0, base = 0; r < ranks->size && ranks->rank == 0; base += entries[r++])
+        for (const int64_t end = row + rows[r]; row < end; row++) made.row_offsets[row + 1] += base;
     *whole = made;
 done:
     if (status != SP_OK) sp_csr_free(context, &made);
-    sp_free(context, counts);
+    sp_free(context, rows);
+    sp_free(context, entries);
     return status;
 }

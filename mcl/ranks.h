@@ -22,8 +22,4 @@ sp_status mcl_ranks_gather(sp_context *context, const mcl_ranks *ranks, const in
 /* `bytes` of process 0 become those of all. */
 sp_status mcl_ranks_agree(sp_context *context, const mcl_ranks *ranks, void *bytes, int64_t count);
 
-/* The whole matrix at process 0, in host memory; elsewhere a matrix without rows. */
-sp_status mcl_ranks_join(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, const sp_csr *part,
-                         sp_csr *whole);
-
 #endif

@@ -106,14 +106,21 @@ done:
     return status;
 }
 
-sp_status job_checkpoint(job *j, sp_context *context, const report_run *run, const mcl_iteration *i,
-                         const sp_csr *iterand)
+bool job_checkpoint_due(const job *j, const mcl_iteration *i)
 {
     enum { SHARE = 20 }; /* at most about a twentieth of the time is spent on checkpoints */
     const settings *s = j->settings;
-    const double now = wall_seconds(), passed = now - j->checkpoint.written;
-    if (!s->checkpoint || i->converged || (i->interrupted && j->checkpoint.iteration == i->number + 1)) return SP_OK;
-    if (!i->interrupted && (passed < s->checkpoint_every || passed < SHARE * j->checkpoint.seconds)) return SP_OK;
+    const double passed = wall_seconds() - j->checkpoint.written;
+    if (!s->checkpoint || i->number == 0 || i->converged) return false;
+    if (i->interrupted) return j->checkpoint.iteration != i->number + 1;
+    return passed >= s->checkpoint_every && passed >= SHARE * j->checkpoint.seconds;
+}
+
+sp_status job_checkpoint(job *j, sp_context *context, const report_run *run, const mcl_iteration *i,
+                         const sp_csr *iterand)
+{
+    const settings *s = j->settings;
+    const double now = wall_seconds();
     const sp_status status = write_checkpoint(j, context, run, i, iterand);
     if (status != SP_OK) return status;
     j->checkpoint.iteration = i->number + 1;

@@ -123,12 +123,16 @@ done:
     return status;
 }
 
+/* Whether the iterand itself is dumped after iteration `number`, and the clusters of the one that follows. */
+static bool dumps_iterand(const settings *s, int64_t number) { return s->dump_iterands && is_dumped(s, number); }
+static bool dumps_next(const settings *s, int64_t number) { return s->dump_clusters && is_dumped(s, number + 1); }
+
 static sp_status dump(monitor_state *m, const mcl_iteration *iteration, const sp_csr *iterand)
 {
     job *j = m->job;
     const settings *s = j->settings;
     const int64_t number = iteration->number;
-    const bool now = s->dump_iterands && is_dumped(s, number), next = s->dump_clusters && is_dumped(s, number + 1);
+    const bool now = dumps_iterand(s, number), next = dumps_next(s, number);
     char name[MAX_PATH];
     sp_csr copy = {0};
     sp_status status = SP_OK;
@@ -165,20 +169,44 @@ static expansion foresee(const monitor_state *m, const sp_csr *iterand)
     return (expansion){products, entries, threads};
 }
 
+/* The dumps and the checkpoint after an iteration. Of several processes the first writes, after it has gathered the
+ * iterand if something is due. */
+static sp_status save(monitor_state *m, const mcl_iteration *iteration, const sp_csr *iterand)
+{
+    job *j = m->job;
+    const int64_t number = iteration->number;
+    bool due = job_checkpoint_due(j, iteration);
+    const sp_csr *whole = iterand;
+    sp_csr gathered = {0};
+    sp_status status;
+    TRY(ranks_agree(j, &due, sizeof due));
+    if (j->ranks && (due || dumps_iterand(j->settings, number) || dumps_next(j->settings, number))) {
+        status = mcl_gather(m->context, j->ranks, iterand, &gathered);
+        if (status != SP_OK) ranks_give_up(j, m->context, status); /* the others are waiting in the middle of it */
+        whole = &gathered;
+    }
+    if (j->follows) goto done;
+    TRY(dump(m, iteration, whole));
+    if (due) TRY(job_checkpoint(j, m->context, m->run, iteration, whole));
+done:
+    sp_csr_free(m->context, &gathered);
+    return status;
+}
+
 static bool on_iteration(void *user, const mcl_iteration *iteration, const sp_csr *iterand)
 {
     monitor_state *m = user;
     job *j = m->job;
     int64_t initial = j->settings->mcl.initial_length;
     if (iteration->interrupted) {
-        m->status = job_checkpoint(j, m->context, m->run, iteration, iterand);
+        if (job_checkpoint_due(j, iteration)) m->status = job_checkpoint(j, m->context, m->run, iteration, iterand);
         if (m->status != SP_OK) log_warning(&j->log, "mcl-gpu: %s", sp_last_error(j->host));
         return false;
     }
     if (!m->keep_start && iterand != &j->start) sp_csr_free(j->host, &j->start);
     if (iteration->number == 0) {
         j->log.ahead = foresee(m, iterand);
-        m->status = dump(m, iteration, iterand);
+        m->status = save(m, iteration, iterand);
         return m->status == SP_OK;
     }
     const expansion ahead = foresee(m, iterand);
@@ -189,8 +217,7 @@ static bool on_iteration(void *user, const mcl_iteration *iteration, const sp_cs
     if (initial > 0 && iteration->number == initial)
         log_line(&j->log, "[mclProcess] ====== Changing from initial to main inflation now ======");
     m->status = report_add_iteration(j->host, m->run, iteration);
-    if (m->status == SP_OK) m->status = dump(m, iteration, iterand);
-    if (m->status == SP_OK) m->status = job_checkpoint(j, m->context, m->run, iteration, iterand);
+    if (m->status == SP_OK) m->status = save(m, iteration, iterand);
     return m->status == SP_OK && !*j->finish;
 }
 
@@ -205,11 +232,14 @@ static sp_status iterate_on(job *j, sp_context *context, bool resume, const mcl_
     saved_state saved = {0};
     sp_status status = SP_OK;
     run->iteration_count = 0;
-    if (resume) status = job_resume(j, options, run, context != j->host, &saved);
+    if (resume) status = ranks_check(j, job_resume(j, options, run, context != j->host, &saved));
     if (status != SP_OK) return status;
     snprintf(run->device, sizeof run->device, "%s", sp_context_device(context));
     log_header(&j->log, j->start.rows);
-    if (resume) status = mcl_continue(context, &saved.state, options, on_iteration, &monitor, limit, &run->run);
+    if (resume && j->ranks)
+        status = mcl_continue_together(context, j->ranks, &saved.state, options, on_iteration, &monitor, limit,
+                                       &run->run);
+    else if (resume) status = mcl_continue(context, &saved.state, options, on_iteration, &monitor, limit, &run->run);
     else if (j->ranks)
         status = mcl_iterate_together(context, j->ranks, &j->start, options, on_iteration, &monitor, limit, &run->run);
     else status = mcl_iterate(context, &j->start, options, on_iteration, &monitor, limit, &run->run);

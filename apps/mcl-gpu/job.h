@@ -93,7 +93,9 @@ void job_free_update(job *j);
 uint64_t job_hash(const sp_csr *matrix);
 /* Notes what the start matrix is. */
 void job_begin_checkpoints(job *j);
-/* Writes a checkpoint if it is time, or the run was interrupted. */
+/* Whether it is time for a checkpoint, or the run was interrupted. */
+bool job_checkpoint_due(const job *j, const mcl_iteration *iteration);
+/* Writes a checkpoint. */
 sp_status job_checkpoint(job *j, sp_context *context, const report_run *run, const mcl_iteration *iteration,
                          const sp_csr *iterand);
 /* Reads the checkpoint, which must be of this input and these options; fills the run's iterations. */
@@ -140,13 +142,17 @@ sp_status job_open_ranks(job *j);
 bool ranks_allow(const job *j);
 /* The threads of this process, 0 for as many as are worth it. */
 int64_t ranks_threads(const job *j);
-/* The preparation has ended with this status. All processes go on, or none: not if it failed anywhere, nor if they
- * have different start matrices. */
-sp_status ranks_begin(job *j, sp_status status);
+/* A step that all processes take by themselves has ended with this status. All go on, or none: not if it failed
+ * anywhere, nor if they have different start matrices. What has failed in process 0 is said there alone. */
+sp_status ranks_check(job *j, sp_status status);
+/* The bytes of process 0 become those of all. */
+sp_status ranks_agree(job *j, void *bytes, int64_t count);
 /* A line of the log about what the processes have exchanged. */
 void ranks_log(job *j);
 /* Adds to the sentence of a failure where it happened. */
 void ranks_name_failure(const job *j, sp_status status);
+/* Prints the failure of a call with `context`, and ends all processes. Does not return. */
+void ranks_give_up(job *j, sp_context *context, sp_status status) __attribute__((noreturn));
 /* Ends all processes, at once if this one failed. */
 void ranks_end(const job *j, int code);
 

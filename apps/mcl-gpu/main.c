@@ -395,7 +395,7 @@ static int run(const settings *s)
         if (status == SP_ERROR_ARGUMENT || status == SP_ERROR_UNSUPPORTED) code = EXIT_USAGE;
     }
     if (status == SP_OK) status = prepare(&j, &device);
-    status = ranks_begin(&j, status);
+    status = ranks_check(&j, status);
     if (status == SP_OK) status = cluster(&j);
     opening_close(&device);
     if (status == SP_OK) {

@@ -78,20 +78,20 @@ sp_status job_open_ranks(job *j)
     j->follows = j->mpi->ranks.rank > 0;
     j->log.mute = j->silent = j->follows;
     j->log.quiet = j->log.quiet || j->follows;
-    if (j->follows) j->log.terminal = j->log.plain = false;
+    if (!j->follows) return SP_OK;
+    j->log.terminal = j->log.plain = false;
+    /* It has no files to remove: what the launcher sends when another process has failed ends it at once. */
+    const int ending[] = {SIGTERM, SIGINT, SIGHUP};
+    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) signal(ending[i], SIG_DFL);
     return SP_OK;
 }
 
-/* Options that need the whole iterand, which no process has, or a standard input for each. */
+/* Options that need a standard input for each process, or act on parts of the graph that only one knows. */
 bool ranks_allow(const job *j)
 {
     const settings *s = j->settings;
     const char *option = strcmp(s->input, "-") == 0 ? "standard input"
-                         : s->checkpoint            ? "--checkpoint"
-                         : s->resume                ? "--resume"
                          : s->start_from            ? "--start-from"
-                         : s->dump_iterands         ? "-dump ite"
-                         : s->dump_clusters         ? "-dump cls"
                          : s->fast && !device_is_cuda(s->device) ? "--fast"
                                                     : NULL;
     if (!j->ranks || !option) return true;
@@ -113,14 +113,21 @@ int64_t ranks_threads(const job *j)
 
 /* ---- together -------------------------------------------------------------------------------------------- */
 
-sp_status ranks_begin(job *j, sp_status status)
+sp_status ranks_agree(job *j, void *bytes, int64_t count)
+{
+    const char *failure = j->ranks ? j->ranks->broadcast(j->ranks->user, bytes, count) : NULL;
+    return failure ? sp_fail(j->host, SP_ERROR_DEVICE, "%s", failure) : SP_OK;
+}
+
+sp_status ranks_check(job *j, sp_status status)
 {
     struct { uint64_t start; sp_status status; } own = {.status = status}, first;
     if (!j->ranks) return status;
+    j->silent = j->follows;
     if (status == SP_OK) own.start = job_hash(&j->start);
     first = own;
-    const char *failure = j->ranks->broadcast(j->ranks->user, &first, sizeof first);
-    if (failure) return sp_fail(j->host, SP_ERROR_DEVICE, "%s", failure);
+    const sp_status agreed = ranks_agree(j, &first, sizeof first);
+    if (agreed != SP_OK) return agreed;
     if (first.status != SP_OK) return first.status; /* process 0 says why */
     j->silent = false;
     if (status == SP_OK && own.start != first.start)
@@ -162,6 +169,17 @@ void ranks_name_failure(const job *j, sp_status status)
     gethostname(host, sizeof host - 1);
     snprintf(why, sizeof why, "%s", sp_last_error(j->host));
     sp_fail(j->host, status, "process %d on %s: %s", j->ranks->rank, host, *why ? why : sp_status_string(status));
+}
+
+void ranks_give_up(job *j, sp_context *context, sp_status status)
+{
+    tool_line line = {.tool = "mcl-gpu", .progress = j->log.progress};
+    if (context != j->host) sp_fail(j->host, status, "%s", sp_last_error(context));
+    ranks_name_failure(j, status);
+    const int code = end_failed(&line, j->host, status);
+    for (int i = 0; i < j->kept_count; i++) io_output_discard(j->kept[i]);
+    j->mpi->stop(code);
+    exit(code);
 }
 
 /* Where process 0 has failed, the others wait until it has said why and ends them. */

@@ -117,12 +117,18 @@ typedef struct seen {
     mcl_iteration last;
     double chaos_sum;
     int64_t stop_after;
+    sp_context *context;
+    const mcl_ranks *ranks; /* not NULL: iterand number `stop_after` is gathered */
+    sp_csr gathered;
+    sp_status status;
 } seen;
 
 static bool watch(void *user, const mcl_iteration *iteration, const sp_csr *iterand)
 {
     seen *s = user;
-    (void)iterand;
+    if (iteration->number == s->stop_after)
+        s->status = s->ranks ? mcl_gather(s->context, s->ranks, iterand, &s->gathered)
+                             : sp_csr_copy(s->context, iterand, SP_HOST, &s->gathered);
     s->count++;
     s->last = *iteration;
     s->chaos_sum += iteration->chaos * (double)iteration->number;
@@ -133,6 +139,7 @@ typedef struct task {
     member member;
     int device;
     const sp_csr *start;
+    const mcl_state *state; /* not NULL: where it goes on */
     const mcl_options *options;
     seen seen;
     sp_context *context;
@@ -145,7 +152,11 @@ static void *run_task(void *argument)
 {
     task *t = argument;
     const mcl_ranks ranks = ranks_of(&t->member);
-    t->status = mcl_iterate_together(t->context, &ranks, t->start, t->options, watch, &t->seen, &t->limit, &t->run);
+    t->seen.context = t->context;
+    t->seen.ranks = &ranks;
+    if (t->state)
+        t->status = mcl_continue_together(t->context, &ranks, t->state, t->options, watch, &t->seen, &t->limit, &t->run);
+    else t->status = mcl_iterate_together(t->context, &ranks, t->start, t->options, watch, &t->seen, &t->limit, &t->run);
     return NULL;
 }
 
@@ -165,39 +176,60 @@ static void expect_same_figures(const seen *a, const seen *b, bool cuda)
     ck_assert(x->homogeneity_low == y->homogeneity_low && x->homogeneity_high == y->homogeneity_high);
 }
 
+/* Runs `size` threads; what they made is in `tasks`. */
+static void run_threads(task *tasks, int size, const task *common)
+{
+    meeting all = {.size = size, .fails_at = -1};
+    pthread_t threads[MOST];
+    pthread_barrier_init(&all.barrier, NULL, (unsigned)size);
+    for (int r = 0; r < size; r++) {
+        tasks[r] = *common;
+        tasks[r].member = (member){.all = &all, .rank = r};
+        tasks[r].context = test_context(common->device, 1 + r % 2);
+    }
+    for (int r = 0; r < size; r++) ck_assert_int_eq(pthread_create(&threads[r], NULL, run_task, &tasks[r]), 0);
+    for (int r = 0; r < size; r++) pthread_join(threads[r], NULL);
+    pthread_barrier_destroy(&all.barrier);
+    for (int r = 0; r < size; r++) {
+        ck_assert_msg(tasks[r].status == SP_OK, "%s", sp_last_error(tasks[r].context));
+        ck_assert_int_eq(tasks[r].seen.status, SP_OK);
+        ck_assert_int_eq(tasks[r].limit.rows, r > 0 ? 0 : common->start->rows);
+    }
+}
+
+static void end_threads(task *tasks, int size)
+{
+    for (int r = 0; r < size; r++) {
+        test_free(tasks[r].context, &tasks[r].limit, &tasks[r].seen.gathered);
+        sp_context_destroy(tasks[r].context);
+    }
+}
+
+static void expect_same_run(const mcl_run *a, const mcl_run *b)
+{
+    ck_assert(a->iterations == b->iterations && a->converged == b->converged && a->stopped == b->stopped &&
+              a->synopsis == b->synopsis && memcmp(a->marks, b->marks, sizeof a->marks) == 0);
+}
+
 /* Compares `size` threads with one call of mcl_iterate. */
 static void check_together(int device, int size, const sp_csr *start, const mcl_options *options, int64_t stop_after)
 {
     sp_context *alone = test_context(device, 2);
-    meeting all = {.size = size, .fails_at = -1};
-    seen expected = {.stop_after = stop_after};
+    seen expected = {.stop_after = stop_after, .context = alone};
+    const task common = {.device = device, .start = start, .options = options, .seen = {.stop_after = stop_after}};
     task tasks[MOST];
-    pthread_t threads[MOST];
     sp_csr limit;
     mcl_run run;
     ck_ok(alone, mcl_iterate(alone, start, options, watch, &expected, &limit, &run));
-    pthread_barrier_init(&all.barrier, NULL, (unsigned)size);
-    for (int r = 0; r < size; r++)
-        tasks[r] = (task){.member = {.all = &all, .rank = r}, .device = device, .start = start, .options = options,
-                          .seen = {.stop_after = stop_after}, .context = test_context(device, 1 + r % 2)};
-    for (int r = 0; r < size; r++) ck_assert_int_eq(pthread_create(&threads[r], NULL, run_task, &tasks[r]), 0);
-    for (int r = 0; r < size; r++) pthread_join(threads[r], NULL);
+    run_threads(tasks, size, &common);
     for (int r = 0; r < size; r++) {
-        ck_assert_msg(tasks[r].status == SP_OK, "%s", sp_last_error(tasks[r].context));
         expect_same_figures(&expected, &tasks[r].seen, device);
-        const mcl_run *found = &tasks[r].run;
-        ck_assert(run.iterations == found->iterations && run.converged == found->converged &&
-                  run.stopped == found->stopped && run.synopsis == found->synopsis &&
-                  memcmp(run.marks, found->marks, sizeof run.marks) == 0);
-        if (r > 0) ck_assert(tasks[r].limit.rows == 0 && tasks[r].limit.nnz == 0);
+        expect_same_run(&run, &tasks[r].run);
     }
     test_same(&limit, &tasks[0].limit, (uint64_t)size);
-    for (int r = 0; r < size; r++) {
-        sp_csr_free(tasks[r].context, &tasks[r].limit);
-        sp_context_destroy(tasks[r].context);
-    }
-    pthread_barrier_destroy(&all.barrier);
-    sp_csr_free(alone, &limit);
+    if (expected.gathered.row_offsets) test_same(&expected.gathered, &tasks[0].seen.gathered, (uint64_t)size);
+    end_threads(tasks, size);
+    test_free(alone, &limit, &expected.gathered);
     sp_context_destroy(alone);
 }
 
@@ -266,6 +298,39 @@ HOST_TEST(what_the_first_monitor_says_ends_all, 1)
     sp_csr_free(host, &start);
 }
 
+/* What one process had after two iterations goes on in several, and the reverse. */
+HOST_TEST(a_run_goes_on_in_another_number_of_processes, 1)
+{
+    sp_context *alone = test_context(_i, 1);
+    test_random random = test_seed(7);
+    const mcl_options options = defaults();
+    sp_csr start = start_of(host, test_communities(host, &random, 5, 25, 0.5, 0.03)), limit, again;
+    seen two = {.stop_after = 2, .context = alone};
+    const task whole = {.device = _i, .start = &start, .options = &options, .seen = {.stop_after = -1}};
+    task first = whole, rest = whole, tasks[MOST];
+    mcl_run run, stopped, found;
+    ck_ok(alone, mcl_iterate(alone, &start, &options, NULL, NULL, &limit, &run));
+    ck_ok(alone, mcl_iterate(alone, &start, &options, watch, &two, &again, &stopped));
+    const mcl_state state = {.iterations = 2, .nnz_input = start.nnz, .inflation = two.last.next_inflation,
+                             .marks = {stopped.marks[0], stopped.marks[1], stopped.marks[2]}, .iterand = &two.gathered};
+    sp_csr_free(alone, &again);
+    rest.state = &state;
+    run_threads(tasks, 3, &rest);
+    test_same(&limit, &tasks[0].limit, 7);
+    expect_same_run(&run, &tasks[0].run);
+    end_threads(tasks, 3);
+
+    first.seen.stop_after = 2;
+    run_threads(tasks, 4, &first);
+    test_same(&two.gathered, &tasks[0].seen.gathered, 7);
+    ck_ok(alone, mcl_continue(alone, &state, &options, NULL, NULL, &again, &found));
+    test_same(&limit, &again, 7);
+    end_threads(tasks, 4);
+    test_free(alone, &limit, &again, &two.gathered);
+    sp_csr_free(host, &start);
+    sp_context_destroy(alone);
+}
+
 /* Each call of the functions fails in turn: the sentence is theirs, nothing is written and nothing is left. */
 TEST(a_broken_connection_ends_the_run)
 {
@@ -307,6 +372,7 @@ const test_entry ranks_tests[] = {
     ON_DEVICES(numbering_by_community_is_shared),
     ON_DEVICES(more_processes_than_nodes_work),
     ON_DEVICES(what_the_first_monitor_says_ends_all),
+    ON_DEVICES(a_run_goes_on_in_another_number_of_processes),
     ON_DEVICES(a_broken_connection_ends_the_run),
     {0},
 };

@@ -74,6 +74,18 @@ compare 2 cycle.abc -P 3 -R 0 -I 4
 compare 3 hub.abc -L 0
 device=cpu,cpu compare 2 protein.abc
 ok 'several inflations' same 3 ../p2000.abc --abc -I 1.4,2,4 -V all
+ok 'dumps' same 3 ../protein.abc --abc -o out -dump ite,cls -dump-interval 0:3
+resumed() { # resumed P FILE: from a checkpoint of another number of processes
+    together -n "$1" "$tool" protein.abc --abc -I 1.6 -o resumed.cls --device cpu --resume "$2" 2>run.err &&
+        cmp resumed.cls whole.cls
+}
+"$tool" protein.abc --abc -I 1.6 -o whole.cls --device cpu --checkpoint one.saved --checkpoint-every 0 2>run.err
+together -n 3 "$tool" protein.abc --abc -I 1.6 -o three.cls --device cpu --checkpoint three.saved --checkpoint-every 0 \
+    2>run.err
+ok 'a run with checkpoints' cmp three.cls whole.cls
+ok 'three processes go on from a checkpoint of one' resumed 3 one.saved
+ok 'one process goes on from a checkpoint of three' resumed 1 three.saved
+ok 'two processes go on from a checkpoint of three' resumed 2 three.saved
 ok 'all outputs' same 2 ../p2000.abc --abc -o out --table table --graphml graph --quality -write-graph g -write-graphx x
 
 cat >tool.sh <<END
@@ -102,7 +114,10 @@ ok 'a file that is not there' fails 3 1 'No such file' missing.abc --abc
 ok 'an unknown option' fails 3 2 'unknown option' p2000.abc --abc --typo
 ok 'a wrong transform' fails 3 2 'unknown transform' p2000.abc --abc -tf 'none()'
 ok 'standard input' fails 2 2 'one process' - --abc
-ok '--checkpoint' fails 2 2 'one process' p2000.abc --abc --checkpoint saved
+ok '--start-from' fails 2 2 'one process' p2000.abc --abc --start-from whole.cls
+ok 'a checkpoint that is not one' fails 2 1 'not a checkpoint' p2000.abc --abc --resume p2000.abc
+ok 'a checkpoint that cannot be written' fails 3 1 'nowhere' p2000.abc --abc --checkpoint nowhere/saved
+ok 'a dump that cannot be written' fails 3 1 'full' p2000.abc --abc -dump ite -dump-stem full/x
 ok '--fast' fails 2 2 'one process' p2000.abc --abc --fast
 ok 'an output that cannot be written' fails 3 1 'nowhere' p2000.abc --abc --table nowhere/table
 ok 'a device that is not there' fails 2 1 'cuda:77' p2000.abc --abc --device cuda:77
