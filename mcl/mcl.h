@@ -133,14 +133,15 @@ sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_option
  * or a sentence that says why it failed. A process that fails must end the others, which wait for it. */
 typedef struct mcl_ranks {
     int rank, size;
-    void *user; /* the first argument of all functions */
+    int64_t memory; /* bytes that the fetched rows of an expansion may take at once in this process; 0 in all: any */
+    void *user;     /* the first argument of all functions */
     /* The bytes of process 0 become those of all. */
     const char *(*broadcast)(void *user, void *bytes, int64_t count);
     /* Process 0 gets in `all` the bytes of process 0, 1, ..., counts[r] of process r, which is `count` in that process.
      * Elsewhere only bytes[count] counts. Process 0's own bytes may already be in their place. */
     const char *(*gather)(void *user, const void *bytes, int64_t count, const int64_t *counts, void *all);
     /* Gets rows of the iterand from the processes that keep them; `part` has those of this process. First the lengths of
-     * the `count` rows whose numbers are listed (ascending), then the entries of the same rows, one after another. */
+     * the `count` rows whose numbers are listed (ascending), then, if at all, the entries of the same rows, one after another. */
     const char *(*fetch_lengths)(void *user, const int64_t *cut, const sp_csr *part, int64_t count,
                                  const int32_t *numbers, int64_t *lengths);
     const char *(*fetch_entries)(void *user, const sp_csr *part, int32_t *columns, float *values);

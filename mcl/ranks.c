@@ -2,7 +2,8 @@
  *
  * A process fetches the rows that its own rows name, into a matrix of the whole shape in which all other rows are
  * empty: 8 bytes a row beside the entries. So columns, the order of sums and the diagonal keep their numbers, and a row
- * gets the bits that it has in a product of the whole. Figures of rows are gathered by process 0 in the order of the
+ * gets the bits that it has in a product of the whole. With a limit for the fetched rows it does so in batches of its
+ * rows; processes take turns together, because all serve all. Figures of rows are gathered by process 0 in the order of the
  * rows and evaluated there, as those of a single process are.
  */
 #include <string.h>
@@ -18,6 +19,27 @@ static sp_status check(sp_context *context, const char *failure)
 sp_status mcl_ranks_agree(sp_context *context, const mcl_ranks *ranks, void *bytes, int64_t count)
 {
     return check(context, ranks->broadcast(ranks->user, bytes, count));
+}
+
+/* Gathers counts[r] elements of `size` bytes from each process r, in the order of the processes. */
+static sp_status gather(sp_context *context, const mcl_ranks *ranks, const void *own, const int64_t *counts,
+                        int64_t size, void *all)
+{
+    int64_t *bytes = NULL;
+    sp_status status = sp_alloc(context, ranks->size, sizeof *bytes, (void **)&bytes);
+    for (int r = 0; r < ranks->size && status == SP_OK; r++) bytes[r] = counts[r] * size;
+    if (status == SP_OK) status = check(context, ranks->gather(ranks->user, own, bytes[ranks->rank], bytes, all));
+    sp_free(context, bytes);
+    return status;
+}
+
+/* (*counts)[r]: the number that process r gave; the same in all processes. */
+static sp_status share_number(sp_context *context, const mcl_ranks *ranks, int64_t own, int64_t *counts)
+{
+    for (int r = 0; r < ranks->size; r++) counts[r] = 1;
+    sp_status status = gather(context, ranks, &own, counts, sizeof own, counts);
+    if (status == SP_OK) status = mcl_ranks_agree(context, ranks, counts, ranks->size * (int64_t)sizeof *counts);
+    return status;
 }
 
 /* ---- rows ---------------------------------------------------------------------------------------------- */
@@ -87,15 +109,21 @@ static sp_status list_named(sp_context *context, const sp_csr *part, int32_t **n
     return status;
 }
 
-/* The rows that `part` names, in a square matrix whose other rows are empty. */
+/* Some rows of the part that a process keeps, and where they begin in it. */
+typedef struct batch {
+    int64_t first;
+    sp_csr rows; /* the entries are the part's */
+} batch;
+
+/* The rows that a batch names, in a square matrix whose other rows are empty. */
 static sp_status fetch_rows(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, const sp_csr *part,
-                            sp_csr *rows)
+                            const batch *b, sp_csr *rows)
 {
     int32_t *named = NULL;
     int64_t *lengths = NULL, count = 0, nnz = 0;
     sp_csr made = {0};
     sp_status status;
-    TRY(list_named(context, part, &named, &count));
+    TRY(list_named(context, &b->rows, &named, &count));
     TRY(sp_alloc(context, count, sizeof *lengths, (void **)&lengths));
     TRY(check(context, ranks->fetch_lengths(ranks->user, cut, part, count, named, lengths)));
     for (int64_t k = 0; k < count; k++) nnz += lengths[k];
@@ -115,16 +143,18 @@ done:
     return status;
 }
 
-sp_status mcl_ranks_expand(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, const sp_csr *part,
-                           const sp_markov_epilogue *epilogue, sp_csr *next, sp_markov_row *rows, sp_spgemm_info *info)
+/* The rows of a batch of the next iterand, in host memory. */
+static sp_status expand_batch(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, const sp_csr *part,
+                              const batch *b, const sp_markov_epilogue *epilogue, sp_csr *next, sp_markov_row *rows,
+                              sp_spgemm_info *info)
 {
     sp_markov_epilogue own = *epilogue;
     sp_csr fetched = {0}, made = {0};
     sp_status status;
-    own.diagonal = cut[ranks->rank];
+    own.diagonal = cut[ranks->rank] + b->first;
     own.fast = false; /* which sums would be f32 depends on the rows that are together */
-    TRY(fetch_rows(context, ranks, cut, part, &fetched));
-    TRY(sp_spgemm_markov(context, part, &fetched, &own, &made, rows, info));
+    TRY(fetch_rows(context, ranks, cut, part, b, &fetched));
+    TRY(sp_spgemm_markov(context, &b->rows, &fetched, &own, &made, rows + b->first, info));
     if (made.space == SP_HOST) {
         *next = made;
         made = (sp_csr){0};
@@ -137,6 +167,154 @@ done:
     return status;
 }
 
+/* ---- batches ------------------------------------------------------------------------------------------- */
+
+enum { ENTRY_BYTES = sizeof(int32_t) + sizeof(float) };
+
+/* lengths[j] of all rows that `part` names. */
+static sp_status named_lengths(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, const sp_csr *part,
+                               int64_t *lengths)
+{
+    int32_t *named = NULL;
+    int64_t *found = NULL, count = 0;
+    sp_status status;
+    TRY(list_named(context, part, &named, &count));
+    TRY(sp_alloc(context, count, sizeof *found, (void **)&found));
+    TRY(check(context, ranks->fetch_lengths(ranks->user, cut, part, count, named, found)));
+    for (int64_t k = 0; k < count; k++) lengths[named[k]] = found[k];
+done:
+    sp_free(context, named);
+    sp_free(context, found);
+    return status;
+}
+
+/* Cuts the part into batches whose named rows take at most ranks->memory bytes: batch b is rows ends[b - 1] to
+ * ends[b] - 1. Returns their number; 0 if the row *ends needs more by itself. last[j] is scratch. */
+static int64_t cut_batches(const sp_csr *part, int64_t memory, const int64_t *lengths, int64_t *last, int64_t *ends)
+{
+    int64_t count = 0, first = 0, bytes = 0;
+    for (int64_t j = 0; j < part->cols; j++) last[j] = -1;
+    for (int64_t i = 0; i < part->rows;) {
+        int64_t more = 0;
+        for (int64_t e = part->row_offsets[i]; e < part->row_offsets[i + 1]; e++)
+            if (last[part->col_indices[e]] < first) more += lengths[part->col_indices[e]] * ENTRY_BYTES;
+        if (bytes + more > memory && i == first) {
+            *ends = i;
+            return 0;
+        }
+        if (bytes + more > memory) {
+            ends[count++] = first = i;
+            bytes = 0;
+            continue;
+        }
+        for (int64_t e = part->row_offsets[i]; e < part->row_offsets[i + 1]; e++) last[part->col_indices[e]] = i;
+        bytes += more;
+        i++;
+    }
+    ends[count++] = part->rows;
+    return count;
+}
+
+/* *ends: where the batches of this process end; *count: the largest number that a process has. */
+static sp_status plan_batches(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, const sp_csr *part,
+                              int64_t **ends, int64_t *own, int64_t *most)
+{
+    int64_t *lengths = NULL, *last = NULL, *counts = NULL;
+    sp_status status;
+    *own = *most = 1;
+    TRY(sp_alloc(context, part->rows + 1, sizeof **ends, (void **)ends));
+    (*ends)[0] = part->rows;
+    if (ranks->memory == 0) return SP_OK;
+    TRY(sp_alloc(context, part->cols, sizeof *lengths, (void **)&lengths));
+    TRY(sp_alloc(context, part->cols, sizeof *last, (void **)&last));
+    TRY(sp_alloc(context, ranks->size, sizeof *counts, (void **)&counts));
+    TRY(named_lengths(context, ranks, cut, part, lengths));
+    *own = cut_batches(part, ranks->memory, lengths, last, *ends);
+    if (*own == 0) {
+        int64_t bytes = 0;
+        for (int64_t e = part->row_offsets[**ends]; e < part->row_offsets[**ends + 1]; e++)
+            bytes += lengths[part->col_indices[e]] * ENTRY_BYTES;
+        TRY(sp_fail(context, SP_ERROR_HOST_MEMORY, "one column needs %lld bytes of other columns, and the memory for "
+                    "them is limited to %lld in a process", (long long)bytes, (long long)ranks->memory));
+    }
+    TRY(share_number(context, ranks, *own, counts));
+    for (int r = 0; r < ranks->size; r++)
+        if (counts[r] > *most) *most = counts[r];
+done:
+    sp_free(context, lengths);
+    sp_free(context, last);
+    sp_free(context, counts);
+    return status;
+}
+
+static void add_info(sp_spgemm_info *sum, const sp_spgemm_info *part)
+{
+    sum->products += part->products;
+    sum->product_nnz += part->product_nnz;
+    sum->nnz += part->nnz;
+    sum->dense_rows += part->dense_rows;
+    sum->batches += part->batches;
+    if (part->peak_bytes > sum->peak_bytes) sum->peak_bytes = part->peak_bytes;
+}
+
+/* Appends the rows `from` to `to`, which has them all. */
+static void append_rows(const sp_csr *from, int64_t first, sp_csr *to)
+{
+    const int64_t base = to->row_offsets[first];
+    for (int64_t i = 1; i <= from->rows; i++) to->row_offsets[first + i] = base + from->row_offsets[i];
+    if (from->nnz == 0) return;
+    memcpy(to->col_indices + base, from->col_indices, (size_t)from->nnz * sizeof *to->col_indices);
+    memcpy((float *)to->values + base, from->values, (size_t)from->nnz * sizeof(float));
+}
+
+static sp_status join_batches(sp_context *context, const sp_csr *made, int64_t count, const sp_csr *part, sp_csr *next)
+{
+    int64_t nnz = 0, first = 0;
+    for (int64_t b = 0; b < count; b++) nnz += made[b].nnz;
+    const sp_status status = sp_csr_create(context, part->rows, part->cols, nnz, SP_F32, SP_HOST, next);
+    if (status != SP_OK) return status;
+    next->row_offsets[0] = 0;
+    for (int64_t b = 0; b < count; first += made[b++].rows) append_rows(&made[b], first, next);
+    return SP_OK;
+}
+
+sp_status mcl_ranks_expand(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, const sp_csr *part,
+                           const sp_markov_epilogue *epilogue, sp_csr *next, sp_markov_row *rows, sp_spgemm_info *info)
+{
+    int64_t *ends = NULL, *offsets = NULL, own = 0, most = 0;
+    sp_csr *made = NULL;
+    sp_status status;
+    TRY(plan_batches(context, ranks, cut, part, &ends, &own, &most));
+    TRY(sp_calloc(context, most, sizeof *made, (void **)&made));
+    TRY(sp_alloc(context, part->rows + 1, sizeof *offsets, (void **)&offsets));
+    for (int64_t k = 0; k < most; k++) { /* a process that has fewer takes part with no rows */
+        const int64_t first = k == 0 ? 0 : k < own ? ends[k - 1] : part->rows, end = k < own ? ends[k] : part->rows;
+        const int64_t base = part->row_offsets[first];
+        batch b = {.first = first, .rows = *part};
+        sp_spgemm_info one = {0};
+        for (int64_t i = first; i <= end; i++) offsets[i - first] = part->row_offsets[i] - base;
+        b.rows.rows = end - first;
+        b.rows.nnz = offsets[end - first];
+        b.rows.row_offsets = offsets;
+        b.rows.col_indices = part->col_indices + base;
+        b.rows.values = (float *)part->values + base;
+        TRY(expand_batch(context, ranks, cut, part, &b, epilogue, &made[k], rows, &one));
+        add_info(info, &one);
+    }
+    if (most == 1) {
+        *next = made[0];
+        made[0] = (sp_csr){0};
+    } else {
+        TRY(join_batches(context, made, most, part, next));
+    }
+done:
+    for (int64_t k = 0; made && k < most; k++) sp_csr_free(context, &made[k]);
+    sp_free(context, made);
+    sp_free(context, offsets);
+    sp_free(context, ends);
+    return status;
+}
+
 /* ---- figures and results ------------------------------------------------------------------------------- */
 
 static void add_counts(mcl_iteration *sum, const mcl_iteration *part)
@@ -146,26 +324,9 @@ static void add_counts(mcl_iteration *sum, const mcl_iteration *part)
     sum->nnz_after += part->nnz_after;
     sum->products += part->products;
     sum->dense_columns += part->dense_columns;
-    sum->product.products += part->product.products;
-    sum->product.product_nnz += part->product.product_nnz;
-    sum->product.nnz += part->product.nnz;
-    sum->product.dense_rows += part->product.dense_rows;
-    sum->product.batches += part->product.batches;
+    add_info(&sum->product, &part->product);
     sum->cpu_seconds += part->cpu_seconds;
     if (part->seconds > sum->seconds) sum->seconds = part->seconds;
-    if (part->product.peak_bytes > sum->product.peak_bytes) sum->product.peak_bytes = part->product.peak_bytes;
-}
-
-/* Gathers counts[r] elements of `size` bytes from each process r, in the order of the processes. */
-static sp_status gather(sp_context *context, const mcl_ranks *ranks, const void *own, const int64_t *counts,
-                        int64_t size, void *all)
-{
-    int64_t *bytes = NULL;
-    sp_status status = sp_alloc(context, ranks->size, sizeof *bytes, (void **)&bytes);
-    for (int r = 0; r < ranks->size && status == SP_OK; r++) bytes[r] = counts[r] * size;
-    if (status == SP_OK) status = check(context, ranks->gather(ranks->user, own, bytes[ranks->rank], bytes, all));
-    sp_free(context, bytes);
-    return status;
 }
 
 sp_status mcl_ranks_gather(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, sp_markov_row *rows,
@@ -184,15 +345,6 @@ sp_status mcl_ranks_gather(sp_context *context, const mcl_ranks *ranks, const in
 done:
     sp_free(context, all);
     sp_free(context, counts);
-    return status;
-}
-
-/* (*counts)[r]: the number that process r gave; the same in all processes. */
-static sp_status share_number(sp_context *context, const mcl_ranks *ranks, int64_t own, int64_t *counts)
-{
-    for (int r = 0; r < ranks->size; r++) counts[r] = 1;
-    sp_status status = gather(context, ranks, &own, counts, sizeof own, counts);
-    if (status == SP_OK) status = mcl_ranks_agree(context, ranks, counts, ranks->size * (int64_t)sizeof *counts);
     return status;
 }
 

@@ -95,6 +95,7 @@ static const char *fetch_lengths(void *user, const int64_t *cut, const sp_csr *p
     const int size = self.made.ranks.size;
     int64_t *own = malloc((size_t)(part->rows + 1) * sizeof *own);
     (void)user;
+    forget_rows();
     self.entries = calloc((size_t)size, sizeof *self.entries);
     if (!own || !self.entries) {
         free(own);

@@ -63,6 +63,7 @@ typedef struct job {
     const mcl_ranks *ranks; /* the processes of the run; NULL: this one alone */
     bool follows;          /* not process 0 of them: it neither writes nor logs */
     bool silent;           /* another process says why the run fails */
+    bool ends_together;    /* all processes know that it has failed */
     const volatile sig_atomic_t *finish; /* ends the process after the present iteration */
 } job;
 
@@ -153,7 +154,7 @@ void ranks_log(job *j);
 void ranks_name_failure(const job *j, sp_status status);
 /* Prints the failure of a call with `context`, and ends all processes. Does not return. */
 void ranks_give_up(job *j, sp_context *context, sp_status status) __attribute__((noreturn));
-/* Ends all processes, at once if this one failed. */
+/* Ends MPI in all processes, at once if this one has failed and the others do not know. */
 void ranks_end(const job *j, int code);
 
 /* ---- cluster.c: one clustering --------------------------------------------------------------------- */

@@ -75,6 +75,8 @@ sp_status job_open_ranks(job *j)
     const char *failure = open_ranks(SP_ABI, &j->mpi);
     if (failure) return sp_fail(NULL, SP_ERROR_UNSUPPORTED, "%s", failure);
     if (j->mpi->ranks.size > 1) j->ranks = &j->mpi->ranks;
+    /* Of a GPU's memory, fetched columns leave half to the product. */
+    j->mpi->ranks.memory = device_is_cuda(s->device) ? s->memory / 2 : s->memory / j->mpi->host_size;
     j->follows = j->mpi->ranks.rank > 0;
     j->log.mute = j->silent = j->follows;
     j->log.quiet = j->log.quiet || j->follows;
@@ -128,6 +130,7 @@ sp_status ranks_check(job *j, sp_status status)
     first = own;
     const sp_status agreed = ranks_agree(j, &first, sizeof first);
     if (agreed != SP_OK) return agreed;
+    j->ends_together = first.status != SP_OK;
     if (first.status != SP_OK) return first.status; /* process 0 says why */
     j->silent = false;
     if (status == SP_OK && own.start != first.start)
@@ -182,10 +185,9 @@ void ranks_give_up(job *j, sp_context *context, sp_status status)
     exit(code);
 }
 
-/* Where process 0 has failed, the others wait until it has said why and ends them. */
 void ranks_end(const job *j, int code)
 {
     if (!j->mpi) return;
-    if (code != EXIT_DONE && !j->silent) j->mpi->stop(code);
+    if (code != EXIT_DONE && !j->ends_together) j->mpi->stop(code);
     j->mpi->close();
 }

@@ -15,6 +15,7 @@ typedef struct meeting {
     pthread_barrier_t barrier;
     const void *sent[MOST];
     int64_t cut[MOST + 1];
+    int64_t memory;
     int64_t fails_at, calls; /* the call that fails; for runs of one thread */
 } meeting;
 
@@ -105,7 +106,7 @@ static const char *fetch_entries(void *user, const sp_csr *part, int32_t *column
 
 static mcl_ranks ranks_of(member *m)
 {
-    return (mcl_ranks){.rank = m->rank, .size = m->all->size, .user = m, .broadcast = broadcast, .gather = gather,
+    return (mcl_ranks){.rank = m->rank, .size = m->all->size, .memory = m->all->memory, .user = m, .broadcast = broadcast, .gather = gather,
                        .fetch_lengths = fetch_lengths, .fetch_entries = fetch_entries};
 }
 
@@ -138,6 +139,7 @@ static bool watch(void *user, const mcl_iteration *iteration, const sp_csr *iter
 typedef struct task {
     member member;
     int device;
+    int64_t memory;
     const sp_csr *start;
     const mcl_state *state; /* not NULL: where it goes on */
     const mcl_options *options;
@@ -179,7 +181,7 @@ static void expect_same_figures(const seen *a, const seen *b, bool cuda)
 /* Runs `size` threads; what they made is in `tasks`. */
 static void run_threads(task *tasks, int size, const task *common)
 {
-    meeting all = {.size = size, .fails_at = -1};
+    meeting all = {.size = size, .memory = common->memory, .fails_at = -1};
     pthread_t threads[MOST];
     pthread_barrier_init(&all.barrier, NULL, (unsigned)size);
     for (int r = 0; r < size; r++) {
@@ -298,6 +300,50 @@ HOST_TEST(what_the_first_monitor_says_ends_all, 1)
     sp_csr_free(host, &start);
 }
 
+/* Fetched rows that may take little memory are fetched in batches, not as many in each process. */
+HOST_TEST(batches_change_no_bit, 1)
+{
+    sp_context *alone = test_context(_i, 1);
+    test_random random = test_seed(11);
+    const mcl_options options = defaults();
+    sp_csr start = start_of(host, test_communities(host, &random, 40, 12, 0.6, 0.0006)), limit;
+    task common = {.device = _i, .start = &start, .options = &options, .seen = {.stop_after = 3}}, tasks[MOST];
+    seen expected = {.stop_after = 3, .context = alone};
+    mcl_run run;
+    ck_ok(alone, mcl_iterate(alone, &start, &options, watch, &expected, &limit, &run));
+    for (int size = 1; size <= 4; size++)
+        for (common.memory = 50000; common.memory < 500000; common.memory *= 3) {
+            run_threads(tasks, size, &common);
+            test_same(&limit, &tasks[0].limit, (uint64_t)size);
+            expect_same_figures(&expected, &tasks[0].seen, _i);
+            if (common.memory == 50000) ck_assert_int_ge(tasks[0].seen.last.product.batches, size + (size < 3));
+            end_threads(tasks, size);
+        }
+    test_free(alone, &limit, &expected.gathered);
+    sp_csr_free(host, &start);
+    sp_context_destroy(alone);
+}
+
+/* A column that needs more than there may be is reported by its process. */
+TEST(a_column_that_needs_too_much_is_reported)
+{
+    sp_context *context = test_context(_i, 1);
+    test_random random = test_seed(12);
+    const mcl_options options = defaults();
+    sp_csr start = start_of(context, test_communities(context, &random, 1, 50, 1, 0)), limit = {0};
+    meeting all = {.size = 1, .memory = 1000, .fails_at = -1};
+    member one = {.all = &all};
+    const mcl_ranks ranks = ranks_of(&one);
+    mcl_run run;
+    pthread_barrier_init(&all.barrier, NULL, 1);
+    ck_assert_int_eq(mcl_iterate_together(context, &ranks, &start, &options, NULL, NULL, &limit, &run),
+                     SP_ERROR_HOST_MEMORY);
+    ck_assert_msg(strstr(sp_last_error(context), "needs 20000 bytes") != NULL, "%s", sp_last_error(context));
+    pthread_barrier_destroy(&all.barrier);
+    sp_csr_free(context, &start);
+    sp_context_destroy(context);
+}
+
 /* What one process had after two iterations goes on in several, and the reverse. */
 HOST_TEST(a_run_goes_on_in_another_number_of_processes, 1)
 {
@@ -372,6 +418,8 @@ const test_entry ranks_tests[] = {
     ON_DEVICES(numbering_by_community_is_shared),
     ON_DEVICES(more_processes_than_nodes_work),
     ON_DEVICES(what_the_first_monitor_says_ends_all),
+    ON_DEVICES(batches_change_no_bit),
+    ON_DEVICES(a_column_that_needs_too_much_is_reported),
     ON_DEVICES(a_run_goes_on_in_another_number_of_processes),
     ON_DEVICES(a_broken_connection_ends_the_run),
     {0},

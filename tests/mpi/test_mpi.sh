@@ -14,7 +14,7 @@ command -v mpirun >/dev/null && [ -e "$(dirname "$tool")/../lib/libmcl-mpi.so" ]
     echo '0 passed, 0 failed, 1 skipped'
     exit 0
 }
-together() { timeout 120 mpirun --oversubscribe "$@" </dev/null; }
+together() { timeout -k 5 120 mpirun --oversubscribe "$@" </dev/null; }
 
 # ---- networks ----------------------------------------------------------------------------------------------
 
@@ -72,6 +72,8 @@ compare 4 p2000.abc -p 0.1 -S 0 -R 0
 compare 3 p2000.abc -P 500 -S 30 -R 60 -pct 99
 compare 2 cycle.abc -P 3 -R 0 -I 4
 compare 3 hub.abc -L 0
+compare 3 protein.abc --memory 8M # batches
+compare 4 p2000.abc --memory 7M
 device=cpu,cpu compare 2 protein.abc
 ok 'several inflations' same 3 ../p2000.abc --abc -I 1.4,2,4 -V all
 ok 'dumps' same 3 ../protein.abc --abc -o out -dump ite,cls -dump-interval 0:3
@@ -113,6 +115,11 @@ fails() {
 ok 'a file that is not there' fails 3 1 'No such file' missing.abc --abc
 ok 'an unknown option' fails 3 2 'unknown option' p2000.abc --abc --typo
 ok 'a wrong transform' fails 3 2 'unknown transform' p2000.abc --abc -tf 'none()'
+too_little() { # of which several processes may complain
+    together -n 3 "$tool" p2000.abc --abc -o out --memory 20K 2>run.err
+    [ $? -eq 1 ] && grep -q '^mcl-gpu: .*needs [0-9]* bytes of other columns' run.err && [ ! -e out ]
+}
+ok 'too little memory' too_little
 ok 'standard input' fails 2 2 'one process' - --abc
 ok '--start-from' fails 2 2 'one process' p2000.abc --abc --start-from whole.cls
 ok 'a checkpoint that is not one' fails 2 1 'not a checkpoint' p2000.abc --abc --resume p2000.abc
