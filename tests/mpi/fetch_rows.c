@@ -164,11 +164,12 @@ static bool fetch(int64_t nodes, int64_t most, unsigned kind)
 /* Bytes of all lengths to and from process 0. */
 static bool exchange(int64_t size)
 {
-    unsigned char *bytes = malloc((size_t)size + 1), *all = malloc((size_t)size * (size_t)ranks->size + 1);
+    const size_t most = (size_t)size * (size_t)(ranks->size + 1) + 1;
+    unsigned char *bytes = malloc(most), *all = malloc(most * (size_t)ranks->size);
     int64_t *counts = malloc((size_t)ranks->size * sizeof *counts), at = 0;
     int good = 1;
-    for (int r = 0; r < ranks->size; r++) counts[r] = r % 3 == 2 ? 0 : size;
-    memset(bytes, ranks->rank, (size_t)size);
+    for (int r = 0; r < ranks->size; r++) counts[r] = r == 1 ? 0 : size * (r + 1) / 2;
+    memset(bytes, ranks->rank, most);
     must(!ranks->gather(ranks->user, bytes, counts[ranks->rank], counts, all), "gather");
     for (int r = 0; r < ranks->size && ranks->rank == 0; at += counts[r++])
         for (int64_t i = 0; i < counts[r]; i++) good = good && all[at + i] == r % 256;
