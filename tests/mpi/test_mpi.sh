@@ -72,7 +72,7 @@ compare 4 p2000.abc -p 0.1 -S 0 -R 0
 compare 3 p2000.abc -P 500 -S 30 -R 60 -pct 99
 compare 2 cycle.abc -P 3 -R 0 -I 4
 compare 3 hub.abc -L 0
-compare 3 protein.abc --memory 8M # batches
+compare 3 protein.abc --memory 10M # batches
 compare 4 p2000.abc --memory 7M
 device=cpu,cpu compare 2 protein.abc
 ok 'several inflations' same 3 ../p2000.abc --abc -I 1.4,2,4 -V all
