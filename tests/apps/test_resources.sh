@@ -1,6 +1,7 @@
 #!/bin/bash
 # Memory, files and threads that the system refuses: each request of a tool fails, of which a sample is taken. The run then
-# fails with one line, or does without and gives the same files; it never crashes, hangs or leaves part of an output.
+# fails with one line, or does without and gives the same files; it never crashes, hangs or leaves part of an output. On
+# the CPU: CUDA's runtime is part of the programs, and does not survive that its own requests fail.
 #   RESOURCE_CALLS=N  requests of each command and kind that fail, in place of 40; 0: all
 #   RESOURCE_SEED=N   repeats the sample of a run, which prints it
 cd "$(dirname "$0")/../.." || exit 1
@@ -72,17 +73,19 @@ refused() {
     local kind
     for kind in memory read thread; do ok "$1, $kind" every_request $kind "$bin/$2" "${@:3}"; done
 }
-refused 'a clustering' mcl-gpu g.abc --abc -o t/q -q x -te 2 --table t/table --graphml t/graphml --report t/r.json
-refused 'a report' mcl-gpu g.abc.gz --abc -o t/q -q x -te 2 --report t/r.html
-refused 'several inflations' mcl-gpu g.abc --abc -I 1.5,2 -o t/q -q x -te 2
+refused 'a clustering' mcl-gpu g.abc --abc -o t/q -q x -te 2 --table t/table --graphml t/graphml --report t/r.json \
+    --device cpu
+refused 'a report' mcl-gpu g.abc.gz --abc -o t/q -q x -te 2 --report t/r.html --device cpu
+refused 'several inflations' mcl-gpu g.abc --abc -I 1.5,2 -o t/q -q x -te 2 --device cpu
 refused 'several devices' mcl-gpu g.abc --abc -o t/q -q x --device cpu,cpu
-refused 'a resumed run' mcl-gpu g.abc --abc -o t/q -q x --resume saved
-refused 'a grown network' mcl-gpu g.abc --abc -o t/q -q x --start-from old.cls --start-graph g.abc
-refused 'a quotient' contract g.abc labels -o t/q.mtx --names --node-output t/nodes --attributes nodes.csv --threads 2 --quiet
-refused 'a compressed quotient' contract g.abc.gz labels -o t/q.abc.gz --threads 2 --quiet
-refused 'a hierarchy' contract g.abc -o t/q.mtx --repeat hec --to-nodes 5 --undirected --threads 2 --quiet
-refused 'a training' gnn train d --split 5,5 --threads 1 --epochs 2 --save t/m --report t/r.json
-refused 'a prediction' gnn predict d --threads 1 --load model -o t/classes
+refused 'a resumed run' mcl-gpu g.abc --abc -o t/q -q x --resume saved --device cpu
+refused 'a grown network' mcl-gpu g.abc --abc -o t/q -q x --start-from old.cls --start-graph g.abc --device cpu
+refused 'a quotient' contract g.abc labels -o t/q.mtx --names --node-output t/nodes --attributes nodes.csv --threads 2 \
+    --quiet --device cpu
+refused 'a compressed quotient' contract g.abc.gz labels -o t/q.abc.gz --threads 2 --quiet --device cpu
+refused 'a hierarchy' contract g.abc -o t/q.mtx --repeat hec --to-nodes 5 --undirected --threads 2 --quiet --device cpu
+refused 'a training' gnn train d --split 5,5 --threads 1 --epochs 2 --save t/m --report t/r.json --device cpu
+refused 'a prediction' gnn predict d --threads 1 --load model -o t/classes --device cpu
 refused 'a conversion' gnn convert d t --threads 1
 
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -1,7 +1,8 @@
-/* Loaded before a program (LD_PRELOAD), makes the Nth request of the program itself, not of the libraries that it uses,
- * fail: FAIL_CALL=N. FAIL_KIND tells of which kind: memory (malloc, calloc, realloc, aligned_alloc, posix_memalign), read
- * (open and openat for reading, fopen, read, pread, fstat) or thread (pthread_create). With FAIL_CALL=0 none fails. FAIL_COUNT
- * names a file that gets the number of requests at the end. */
+/* Loaded before a program (LD_PRELOAD), makes the Nth request of the program itself fail: FAIL_CALL=N; 0: none. Requests
+ * of the libraries that it loads do not count, nor what comes before main, where CUDA's runtime registers kernels.
+ * FAIL_KIND tells of which kind: memory (malloc, calloc, realloc, aligned_alloc, posix_memalign), read (open for reading,
+ * fopen, read, pread, fstat) or thread (pthread_create). FAIL_COUNT names a file that gets the number of requests at the
+ * end. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -29,6 +30,7 @@ static int kind;
 static long wanted;
 static atomic_long calls;
 static uintptr_t code_begin, code_end; /* of the program */
+static bool begun;                     /* main has */
 
 static int find_code(struct dl_phdr_info *object, size_t size, void *unused)
 {
@@ -55,13 +57,29 @@ __attribute__((constructor)) static void begin(void)
 static bool fails(int of, const void *caller, int error)
 {
     const uintptr_t from = (uintptr_t)caller;
-    if (kind != of || from < code_begin || from >= code_end || ++calls != wanted) return false;
+    if (!begun || kind != of || from < code_begin || from >= code_end || ++calls != wanted) return false;
     errno = error;
     return true;
 }
 #define FAILS(of, error) fails(of, __builtin_return_address(0), error)
 
 static void *next_of(const char *name) { return dlsym(RTLD_NEXT, name); }
+
+typedef int main_function(int, char **, char **);
+static main_function *programs_main;
+static int counted_main(int argc, char **argv, char **variables)
+{
+    begun = true;
+    return programs_main(argc, argv, variables);
+}
+
+int __libc_start_main(main_function *main, int argc, char **argv, void (*init)(void), void (*fini)(void),
+                      void (*unload)(void), void *stack_end)
+{
+    typedef int start_function(main_function *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
+    programs_main = main;
+    return ((start_function *)next_of("__libc_start_main"))(counted_main, argc, argv, init, fini, unload, stack_end);
+}
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
 
