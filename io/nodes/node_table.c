@@ -24,7 +24,7 @@ typedef struct table_reader {
     const io_node_options *options;
     io_labels nodes;     /* over the graph's names, which are not ours */
     io_labels headings, texts;
-    double *numbers;     /* that texts stand for, NaN for others */
+    double *numbers;     /* that texts stand for; NaN for others, infinite for those with a decimal comma */
     int64_t number_capacity;
     char separator;
     int64_t fields, key; /* of a row; which of them names the node */
@@ -48,8 +48,9 @@ static sp_status add_heading(table_reader *r, const io_field *f)
     const size_t length = (size_t)(f->end - f->text);
     double number;
     int32_t id;
-    if (length == 0) return fail(r, "a column without a name", f->text, f->end, "name all columns in the first line");
-    if (io_parse_decimal(f->text, f->end, &number) == f->end)
+    if (length == 0 && r->fields > 0)
+        return fail(r, "a column without a name", f->text, f->end, "name all columns in the first line");
+    if (length > 0 && io_parse_decimal(f->text, f->end, &number) == f->end)
         return fail(r, "a number in the heading", f->text, f->end,
                     "name the columns in the first line, as in node,age,kind");
     if (memchr(f->text, '\t', length))
@@ -63,11 +64,15 @@ static sp_status add_heading(table_reader *r, const io_field *f)
     return SP_OK;
 }
 
-/* The names of the columns but that of the node's. */
+/* The names of the columns but that of the node's. Data frames write their index without a name before all others: it
+ * names the nodes, unless another column does. */
 static sp_status keep_headings(table_reader *r)
 {
     io_name_list list = {0};
     sp_status status = SP_OK;
+    if (r->key > 0 && io_name_length(&r->headings.list.names, 0) == 0)
+        return fail(r, "the first column has no name, and another one names the nodes", NULL, NULL,
+                    "name it, or leave it out (in pandas: to_csv(index=False))");
     for (int64_t i = 0; i < r->fields; i++)
         if (i != r->key)
             TRY(io_names_append(r->context, &list, io_name(&r->headings.list.names, i),
@@ -137,6 +142,21 @@ static sp_status find_row(table_reader *r, const io_field *f, int64_t *node)
     return SP_OK;
 }
 
+/* Whether it would be a number if its comma were a point. */
+static bool has_decimal_comma(const io_field *f)
+{
+    enum { LONGEST = 40 };
+    char copy[LONGEST + 1], *comma;
+    const size_t length = (size_t)(f->end - f->text);
+    double number;
+    if (length > LONGEST || !memchr(f->text, ',', length)) return false;
+    memcpy(copy, f->text, length);
+    copy[length] = '\0';
+    comma = memchr(copy, ',', length);
+    *comma = '.';
+    return io_parse_decimal(copy, copy + length, &number) == copy + length;
+}
+
 static sp_status add_value(table_reader *r, int64_t node, int64_t column, const io_field *f)
 {
     const size_t length = (size_t)(f->end - f->text);
@@ -152,7 +172,7 @@ static sp_status add_value(table_reader *r, int64_t node, int64_t column, const 
     if (id < known) return SP_OK;
     TRY(io_reserve(r->context, known, known + 1, sizeof *r->numbers, &r->number_capacity, (void **)&r->numbers));
     const bool whole = io_parse_decimal(f->text, f->end, &number) == f->end && isfinite(number);
-    r->numbers[id] = whole ? number : NAN;
+    r->numbers[id] = whole ? number : has_decimal_comma(f) ? INFINITY : NAN;
 done:
     return status;
 }
@@ -214,8 +234,17 @@ done:
 
 /* ---- the whole ------------------------------------------------------------------------------------------ */
 
+static sp_status refuse_comma(const table_reader *r, int64_t column, int64_t text)
+{
+    const io_names *headings = &r->table->headings, *texts = &r->table->texts;
+    return sp_fail(r->context, SP_ERROR_ARGUMENT,
+                   "%s: the numbers of the column \"%.*s\" have decimal commas, as %.*s; write points", r->name,
+                   (int)io_name_length(headings, column), io_name(headings, column), (int)io_name_length(texts, text),
+                   io_name(texts, text));
+}
+
 /* Texts of columns in which all are numbers become these. */
-static void find_numbers(table_reader *r)
+static sp_status find_numbers(table_reader *r)
 {
     io_node_table *table = r->table;
     const double *number_of = r->numbers;
@@ -223,9 +252,14 @@ static void find_numbers(table_reader *r)
         io_attribute *column = &table->column[c];
         for (int64_t i = 0; i < r->graph->nodes && !column->is_text; i++)
             column->is_text = !isnan(column->values[i]) && isnan(number_of[(int64_t)column->values[i]]);
-        for (int64_t i = 0; i < r->graph->nodes && !column->is_text; i++)
-            if (!isnan(column->values[i])) column->values[i] = number_of[(int64_t)column->values[i]];
+        for (int64_t i = 0; i < r->graph->nodes && !column->is_text; i++) {
+            if (isnan(column->values[i])) continue;
+            const int64_t text = (int64_t)column->values[i];
+            if (isinf(number_of[text])) return refuse_comma(r, c, text);
+            column->values[i] = number_of[text];
+        }
     }
+    return SP_OK;
 }
 
 static sp_status read_lines(table_reader *r, io_source *source)
@@ -258,7 +292,7 @@ static sp_status read_table(table_reader *r, io_source *source)
     TRY(read_lines(r, source));
     r->table->texts = r->texts.list.names;
     memset(&r->texts.list.names, 0, sizeof r->texts.list.names);
-    find_numbers(r);
+    status = find_numbers(r);
 done:
     return status;
 }

@@ -60,12 +60,18 @@ ok 'lines may end as on Windows' shows 6 'group age_mean|x 3.5|y 3|z NA|' --attr
 ok 'rows of other nodes are passed over if that is asked for' shows 6 'group age_mean|x 3.5|y 3|z NA|' \
     --attributes more.csv --unknown drop
 printf '%%%%MatrixMarket matrix coordinate real general\n3 3 2\n1 2 1\n3 3 1\n' >g.mtx
-printf '1\n1\n2\n' >list && printf 'node;x\n3;4\n1;2,5\n2;6\n' >by_number
+printf '1\n1\n2\n' >list && printf 'node;x\n3;four\n1;2,5\n2;6\n' >by_number
 numbered() {
     status 0 g.mtx list -o q.abc --node-output groups --attributes by_number --combine-attributes x=first &&
-        [ "$(cut -f 6 groups | tr '\n' ' ')" = 'x_first 2,5 4 ' ]
+        [ "$(cut -f 6 groups | tr '\n' ' ')" = 'x_first 2,5 four ' ]
 }
 ok 'nodes without names are called by their numbers' numbered
+printf ',age\na,3\nb,5\nf,1\n' >index.csv
+ok 'a first column without a name, as of data frames, names the nodes' shows 6 'group age_mean|x 4|y NA|z 1|' \
+    --attributes index.csv
+printf 'id;places\na;1,2\nb;3,4\nf;none\n' >lists
+ok 'lists of numbers beside other texts are texts' shows 6 'group places_first|x 1,2|y NA|z none|' --attributes lists \
+    --combine-attributes first
 
 # ---- weights -----------------------------------------------------------------------------------------------
 
@@ -107,6 +113,9 @@ ok 'a row that is too short is refused' refuses 'id,x,y\na,1\n' 'bad:2: fewer fi
 ok 'a row that is too long is refused' refuses 'id,x\na,1,2\n' 'bad:2: more fields than columns'
 ok 'two columns of one name are refused' refuses 'id,x,x\n' 'bad:1: two columns have one name'
 ok 'a column without a name is refused' refuses 'id,,x\n' 'bad:1: a column without a name'
+ok 'numbers with decimal commas are refused' refuses 'id;x\na;1\nb;2,5\n' \
+    'bad: the numbers of the column "x" have decimal commas, as 2,5; write points'
+ok 'an index beside a column of nodes is refused' refuses ',id,x\n0,a,1\n' 'bad:1: the first column has no name'
 ok 'an open quote is refused' refuses 'id,x\na,"1\n' 'bad:2: a quote that is not closed'
 
 # ---- beside the definitions --------------------------------------------------------------------------------
