@@ -1,5 +1,6 @@
 /* The public similarity join: checks, and the operands as the back end wants them. B is transposed once, because row i
  * of C = A·Bᵀ is the sum of the rows of Bᵀ that A's row names; for cosines its columns are scaled on the way. */
+#include <float.h>
 #include <math.h>
 
 #include "core/internal.h"
@@ -30,7 +31,27 @@ done:
     return status;
 }
 
-/* *factors: 1 / the length of each row, 0 for one without length; the caller frees them. */
+/* 1 / the length of a row, 0 for one without length. Squares of very small or large numbers leave the range of f64: then
+ * all are scaled by the largest. */
+static double inverse_length(const sp_csr *a, int64_t row)
+{
+    double sum = 0, largest = 0;
+    for (int64_t e = a->row_offsets[row]; e < a->row_offsets[row + 1]; e++) {
+        const double value = entry_value(a, e);
+        sum += value * value;
+        largest = fmax(largest, fabs(value));
+    }
+    if (largest == 0) return 0;
+    if (sum > 1e-280 && sum <= DBL_MAX) return 1 / sqrt(sum);
+    sum = 0;
+    for (int64_t e = a->row_offsets[row]; e < a->row_offsets[row + 1]; e++) {
+        const double value = entry_value(a, e) / largest;
+        sum += value * value;
+    }
+    return 1 / sqrt(sum) / largest;
+}
+
+/* *factors: those of all rows; the caller frees them. */
 static sp_status inverse_lengths(sp_context *context, const sp_csr *a, double **factors)
 {
     sp_status status;
@@ -38,13 +59,7 @@ static sp_status inverse_lengths(sp_context *context, const sp_csr *a, double **
     TRY(sp_alloc(context, a->rows, sizeof **factors, (void **)factors));
 #pragma omp parallel for schedule(static) num_threads(sp_threads_for(context, a->nnz))
     for (int64_t i = 0; i < a->rows; i++) {
-        double sum = 0;
-        if (sp_stops_at(&watch, i)) continue;
-        for (int64_t e = a->row_offsets[i]; e < a->row_offsets[i + 1]; e++) {
-            const double value = entry_value(a, e);
-            sum += value * value;
-        }
-        (*factors)[i] = sum > 0 ? 1 / sqrt(sum) : 0;
+        if (!sp_stops_at(&watch, i)) (*factors)[i] = inverse_length(a, i);
     }
     status = sp_watched(&watch);
 done:

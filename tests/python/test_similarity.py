@@ -25,6 +25,19 @@ def expected(a, b, top_k, threshold, metric, skip):
     return s
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e-170, 1e170, 1e200, 1e300])
+def test_cosines_do_not_depend_on_the_scale(make, scale):
+    a = make(40, 15, 0.3, np.float64)
+    found = spgraph.similarity(_scaled(a, scale), threshold=0.2)
+    np.testing.assert_allclose(found.toarray(), spgraph.similarity(a, threshold=0.2).toarray(), rtol=1e-12)
+
+
+def _scaled(matrix, scale):
+    made = matrix.copy()
+    made.data *= scale
+    return made
+
+
 @pytest.mark.parametrize("metric", ["cosine", "dot"])
 @pytest.mark.parametrize("top_k, threshold", [(None, None), (1, None), (5, None), (None, 0.31), (3, 0.21),
                                               (1000, -0.4)])
