@@ -41,7 +41,7 @@ class Graph:
 
     __networkx_backend__ = "spgraph"
 
-    def __init__(self, nodes: list[Any], pattern: Any, weights: dict[str, np.ndarray], directed: bool,
+    def __init__(self, nodes: list[Any], pattern: Any, weights: dict[str | None, np.ndarray], directed: bool,
                  multigraph: bool = False) -> None:
         self.nodes, self.pattern = nodes, pattern
         self._weights = weights  # by attribute, in the order of the pattern's entries
@@ -84,8 +84,9 @@ class Graph:
         return self._simple
 
     def weighted(self, weight: str | None) -> Any:
-        """The matrix of the weights; ones without an attribute."""
-        return self.pattern if weight is None else _with(self.pattern, self._weights[weight])
+        """The matrix of the weights; without an attribute, that of the numbers of edges, more than 1 in multigraphs."""
+        values = self._weights.get(weight) if weight is None else self._weights[weight]
+        return self.pattern if values is None else _with(self.pattern, values)
 
 
 def _with(pattern: Any, values: np.ndarray) -> Any:
@@ -150,7 +151,7 @@ def from_matrix(matrix: Any, *, directed: bool = False) -> Graph:
         if not (np.array_equal(other.indptr, csr.indptr) and np.array_equal(other.indices, csr.indices[:nnz]) and
                 np.array_equal(other.data, csr.data[:nnz])):
             raise ValueError("the matrix is not symmetric: pass directed=True, or the larger of it and its transpose")
-    weights = {"weight": np.ascontiguousarray(csr.data[:nnz], F8)}
+    weights: dict[str | None, np.ndarray] = {"weight": np.ascontiguousarray(csr.data[:nnz], F8)}
     return Graph(list(range(csr.shape[0])), _with(csr, np.ones(nnz)), weights, directed)
 
 
@@ -171,13 +172,17 @@ def convert_from_nx(graph: Any, *, edge_attrs: dict[str, Any] | None = None, pre
         ends = map(index.__getitem__, ends)
     cols = np.fromiter(ends, I4, int(counts.sum()))
     rows = np.repeat(np.arange(len(nodes), dtype=I4), counts)
-    places = None if not edge_attrs else np.arange(1.0, len(cols) + 1)  # a weight of 0 would drop the entry
+    ordered = multigraph or bool(edge_attrs)
+    places = np.arange(1.0, len(cols) + 1) if ordered else None  # a weight of 0 would drop the entry
     csr = from_triples(rows, cols, places, len(nodes), F8, False)
-    weights = {}
-    if edge_attrs:
+    weights: dict[str | None, np.ndarray] = {}
+    if ordered:
         order = csr.data.astype(I8) - 1
         weights = {name: _attribute(adjacency, name, default, len(cols), multigraph)[order]
-                   for name, default in edge_attrs.items()}
+                   for name, default in (edge_attrs or {}).items()}
+        if multigraph:
+            keys = chain.from_iterable(ends.values() for ends in adjacency.values())
+            weights[None] = np.fromiter(map(len, keys), F8, len(cols))[order]
     return Graph(nodes, _with(csr, np.ones(len(cols))), weights, graph.is_directed(), multigraph)
 
 
@@ -202,6 +207,8 @@ def convert_to_nx(result: Any, **_: Any) -> Any:
     ends = [(nodes[i], nodes[j]) for i, j in zip(_rows(result.pattern).tolist(), result.pattern.indices.tolist())]
     made.add_edges_from(ends)
     for name, values in result._weights.items():
+        if name is None:
+            continue
         nx.set_edge_attributes(made, dict(zip(ends, values.tolist())), name)
     return made
 

@@ -119,8 +119,9 @@ def test_parallel_edges_add_up_in_pagerank_and_are_one_in_triangles():
     rng = random.Random(1)
     g = nx.MultiGraph()
     g.add_weighted_edges_from((rng.randrange(20), rng.randrange(20), rng.random()) for _ in range(150))
-    found, expected = both("pagerank", g)
-    np.testing.assert_allclose(list(found.values()), list(expected.values()), rtol=1e-9)
+    for weight in ("weight", None):
+        found, expected = both("pagerank", g, weight=weight)
+        np.testing.assert_allclose(list(found.values()), list(expected.values()), rtol=1e-9)
     assert_same(*both("triangles", g))
     if LOOPS_IN_SQUARES:
         assert_same(*both("square_clustering", g))
