@@ -104,7 +104,7 @@ static sp_status refuse_weight(const contract_job *job, int64_t node)
 {
     short_name name;
     return sp_fail(job->host, SP_ERROR_ARGUMENT,
-                   "%s: the column \"%.40s\" has no weight for node %s; write a whole number from 0 to 2^53",
+                   "%s: the column \"%.40s\" has no whole number from 0 to 2^53 for node %s; write its weight",
                    job->options->attributes, job->options->node_weight, contract_short_node(job, node, name));
 }
 

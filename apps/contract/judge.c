@@ -30,8 +30,9 @@ static double percent(double part, double all) { return all > 0 ? 100 * part / a
 static void put_sentence(const contract_job *job, io_output *out)
 {
     const contraction_judgement *j = &job->judgement;
-    char edges[COUNTED_TEXT], groups[COUNTED_TEXT], largest[COUNTED_TEXT], smallest[COUNT_TEXT];
+    char edges[COUNTED_TEXT], groups[COUNTED_TEXT], largest[COUNTED_TEXT], smallest[COUNT_TEXT], balance[32] = "NA";
     short_name worst;
+    if (isfinite(j->balance)) snprintf(balance, sizeof balance, "%.4f", j->balance);
     counted(j->cut_edges, "edge", edges);
     counted(j->groups, "group", groups);
     counted(j->largest, "node", largest);
@@ -40,7 +41,7 @@ static void put_sentence(const contract_job *job, io_output *out)
                      percent(j->cut, j->weight), edges, j->modularity, j->coverage);
     io_output_format(out, "conductance %.5f mean, %.5f worst", j->mean_conductance, j->worst_conductance);
     if (j->worst >= 0) io_output_format(out, " (group %s)", contract_short_group(job, j->worst, worst));
-    io_output_format(out, "; balance %.4f; %s of %s to %s, median %.15g\n", j->balance, groups, smallest, largest,
+    io_output_format(out, "; balance %s; %s of %s to %s, median %.15g\n", balance, groups, smallest, largest,
                      j->median);
 }
 

@@ -87,8 +87,13 @@ coarsened() { # no group is heavier than it may be
         --node-weight age --max-weight 9 --node-output groups && awk 'NR > 1 && $6 > 9 && $2 > 1 { exit 1 }' groups
 }
 ok 'and those of a hierarchy' coarsened
-ok 'a node without a weight is named' fails 1 'no weight for node f' -o X --to abc --attributes nodes.csv --node-weight age
-ok 'a weight that is no whole number is refused' fails 1 'no weight for node a' -o X --to abc --attributes heavy.csv \
+weightless() { # no group weighs more than another
+    sed 's/,[0-9]*,/,0,/' heavy.csv >light.csv
+    status 0 g.abc labels --judge line --attributes light.csv --node-weight age && grep -q 'balance NA;' run.out
+}
+ok 'nodes that weigh nothing have no balance' weightless
+ok 'a node without a weight is named' fails 1 'no whole number from 0 to 2\^53 for node f' -o X --to abc --attributes nodes.csv --node-weight age
+ok 'a weight that is no whole number is refused' fails 1 'no whole number from 0 to 2\^53 for node a' -o X --to abc --attributes heavy.csv \
     --node-weight score
 ok 'a column that is not there is named' fails 1 'no column "mass"' -o X --to abc --attributes heavy.csv --node-weight mass
 
