@@ -179,6 +179,7 @@ void io_labelling_free(sp_context *context, io_labelling *labelling);
 /* A table of nodes: a column an attribute. */
 typedef struct io_attribute {
     bool is_text;   /* some value is no number */
+    int64_t odd;    /* of a column in which others are numbers: the first node whose value is none; else -1 */
     double *values; /* a number a node, or the place of its text in `texts`; NaN: the table has none */
 } io_attribute;
 
@@ -187,6 +188,7 @@ typedef struct io_node_table {
     io_names headings;
     io_attribute *column;
     io_names texts;
+    int64_t rows; /* nodes that have one */
     int64_t lines, bytes;
 } io_node_table;
 

@@ -130,6 +130,27 @@ static sp_status take_weights(contract_job *job)
     return status;
 }
 
+/* What may be a mistake in the table: nodes without a row, and columns in which a word stands among numbers. */
+static void notice_gaps(contract_job *job)
+{
+    const io_node_table *table = &job->attributes;
+    const char *file = job->options->attributes;
+    char without[COUNTED_TEXT], all[COUNTED_TEXT];
+    if (table->rows < job->g.rows)
+        notice_line(&job->line, "%s: no row for %s of %s", file, show_count(job->g.rows - table->rows, without),
+                    counted(job->g.rows, "node", all));
+    for (int64_t c = 0; c < table->columns; c++) {
+        const int64_t node = table->column[c].odd;
+        if (node < 0) continue;
+        const int64_t text = (int64_t)table->column[c].values[node];
+        const size_t length = io_name_length(&table->texts, text);
+        short_name name;
+        notice_line(&job->line, "%s: the column \"%.*s\" is one of texts, because node %s has \"%.*s\"", file,
+                    (int)io_name_length(&table->headings, c), io_name(&table->headings, c),
+                    contract_short_node(job, node, name), (int)(length < 40 ? length : 40), io_name(&table->texts, text));
+    }
+}
+
 sp_status contract_read_attributes(contract_job *job)
 {
     const contract_options *o = job->options;
@@ -142,6 +163,7 @@ sp_status contract_read_attributes(contract_job *job)
     may_block = 0;
     if (status == SP_OK) status = find_rules(job);
     if (status == SP_OK && o->node_weight) status = take_weights(job);
+    if (status == SP_OK) notice_gaps(job);
     return status;
 }
 

@@ -139,6 +139,7 @@ static sp_status find_row(table_reader *r, const io_field *f, int64_t *node)
                         : "write its numbers as the graph's file has them (--unknown drop passes over others)");
     if (r->seen[*node]) return fail(r, "a second row for this node", f->text, f->end, "keep one row a node");
     r->seen[*node] = 1;
+    r->table->rows++;
     return SP_OK;
 }
 
@@ -250,8 +251,15 @@ static sp_status find_numbers(table_reader *r)
     const double *number_of = r->numbers;
     for (int64_t c = 0; c < table->columns; c++) {
         io_attribute *column = &table->column[c];
-        for (int64_t i = 0; i < r->graph->nodes && !column->is_text; i++)
-            column->is_text = !isnan(column->values[i]) && isnan(number_of[(int64_t)column->values[i]]);
+        bool has_number = false;
+        column->odd = -1;
+        for (int64_t i = 0; i < r->graph->nodes; i++) {
+            if (isnan(column->values[i])) continue;
+            if (!isnan(number_of[(int64_t)column->values[i]])) has_number = true;
+            else if (column->odd < 0) column->odd = i;
+        }
+        column->is_text = column->odd >= 0;
+        if (!has_number) column->odd = -1;
         for (int64_t i = 0; i < r->graph->nodes && !column->is_text; i++) {
             if (isnan(column->values[i])) continue;
             const int64_t text = (int64_t)column->values[i];

@@ -73,6 +73,15 @@ printf 'id;places\na;1,2\nb;3,4\nf;none\n' >lists
 ok 'lists of numbers beside other texts are texts' shows 6 'group places_first|x 1,2|y NA|z none|' --attributes lists \
     --combine-attributes first
 
+printf 'id;x\na;1\nb;-\nc;2\n' >odd
+told() {
+    status 0 g.abc labels -o q.abc --node-output groups --attributes odd &&
+        grep -q '^contract: odd: no row for 3 of 6 nodes$' run.err &&
+        grep -q '^contract: odd: the column "x" is one of texts, because node b has "-"$' run.err &&
+        status 0 g.abc labels -o q.abc --node-output groups --attributes odd --quiet && [ ! -s run.err ]
+}
+ok 'nodes without a row, and a word among numbers, are told of' told
+
 # ---- weights -----------------------------------------------------------------------------------------------
 
 { cat nodes.csv; echo 'f,9007199254740992,red,1'; } >heavy.csv
