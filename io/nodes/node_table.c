@@ -42,6 +42,9 @@ static sp_status fail(const table_reader *r, const char *what, const char *text,
 
 /* ---- the heading ---------------------------------------------------------------------------------------- */
 
+/* A name that no column can have, of the one without. */
+static const char NO_NAME[] = "\t";
+
 static sp_status add_heading(table_reader *r, const io_field *f)
 {
     static const char *const keys[] = {"node", "name", "id", "label", "vertex", NULL};
@@ -56,8 +59,9 @@ static sp_status add_heading(table_reader *r, const io_field *f)
     if (memchr(f->text, '\t', length))
         return fail(r, "the name of a column holds a tab", f->text, f->end, "rename the column");
     if (r->key < 0 && io_word_among(f->text, f->end, keys) >= 0) r->key = r->fields;
-    const uint32_t hash = io_label_hash(f->text, length);
-    const sp_status status = io_labels_add(r->context, &r->headings, f->text, length, hash, &id);
+    const char *name = length > 0 ? f->text : NO_NAME;
+    const size_t size = length > 0 ? length : strlen(NO_NAME);
+    const sp_status status = io_labels_add(r->context, &r->headings, name, size, io_label_hash(name, size), &id);
     if (status != SP_OK) return status;
     if (id != r->fields) return fail(r, "two columns have one name", f->text, f->end, "rename one of them");
     r->fields++;
@@ -70,7 +74,7 @@ static sp_status keep_headings(table_reader *r)
 {
     io_name_list list = {0};
     sp_status status = SP_OK;
-    if (r->key > 0 && io_name_length(&r->headings.list.names, 0) == 0)
+    if (r->key > 0 && *io_name(&r->headings.list.names, 0) == *NO_NAME)
         return fail(r, "the first column has no name, and another one names the nodes", NULL, NULL,
                     "name it, or leave it out (in pandas: to_csv(index=False))");
     for (int64_t i = 0; i < r->fields; i++)
