@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "base/info.h"
 #include "base/try.h"
 #include "ranks.h"
 
@@ -245,16 +246,6 @@ done:
     sp_free(context, last);
     sp_free(context, counts);
     return status;
-}
-
-static void add_info(sp_spgemm_info *sum, const sp_spgemm_info *part)
-{
-    sum->products += part->products;
-    sum->product_nnz += part->product_nnz;
-    sum->nnz += part->nnz;
-    sum->dense_rows += part->dense_rows;
-    sum->batches += part->batches;
-    if (part->peak_bytes > sum->peak_bytes) sum->peak_bytes = part->peak_bytes;
 }
 
 /* Appends the rows `from` to `to`, which has them all. */

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "base/info.h"
 #include "core/devices.h"
 #include "core/rows.h"
 
@@ -111,16 +112,6 @@ static sp_status view_rows(sp_context *context, const sp_csr *a, int64_t first, 
     const sp_status status = sp_alloc(context, view->rows + 1, sizeof *view->row_offsets, (void **)&view->row_offsets);
     for (int64_t i = 0; i <= view->rows && status == SP_OK; i++) view->row_offsets[i] = a->row_offsets[first + i] - base;
     return status;
-}
-
-static void add_info(sp_spgemm_info *sum, const sp_spgemm_info *part)
-{
-    sum->products += part->products;
-    sum->product_nnz += part->product_nnz;
-    sum->nnz += part->nnz;
-    sum->dense_rows += part->dense_rows;
-    sum->batches += part->batches;
-    if (part->peak_bytes > sum->peak_bytes) sum->peak_bytes = part->peak_bytes;
 }
 
 /* Appends rows first to end - 1 of C to the device's pieces. */
