@@ -52,12 +52,15 @@ bool contract_check_rules(const char *text)
     return true;
 }
 
-static int64_t find_column(const io_node_table *table, const char *name, size_t length)
+static sp_status find_column(const contract_job *job, const char *name, int length, int64_t *column)
 {
-    for (int64_t c = 0; c < table->columns; c++)
-        if (io_name_length(&table->headings, c) == length && memcmp(io_name(&table->headings, c), name, length) == 0)
-            return c;
-    return -1;
+    const io_names *headings = &job->attributes.headings;
+    for (*column = 0; *column < headings->count; ++*column)
+        if (io_name_length(headings, *column) == (size_t)length &&
+            memcmp(io_name(headings, *column), name, (size_t)length) == 0)
+            return SP_OK;
+    return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: no column \"%.*s\" besides that of the nodes",
+                   job->options->attributes, length < 40 ? length : 40, name);
 }
 
 static bool fits(const io_attribute *column, int rule) { return !column->is_text || rule >= ATTRIBUTE_FIRST; }
@@ -70,10 +73,9 @@ static sp_status apply_part(contract_job *job, const rule_part *part)
     for (int64_t c = 0; !part->column && c < table->columns; c++)
         if (fits(&table->column[c], part->rule)) job->rules[c] = (contract_attribute_rule)part->rule;
     if (!part->column) return SP_OK;
-    const int64_t c = find_column(table, part->column, (size_t)part->column_length);
-    if (c < 0)
-        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: no column \"%.*s\" besides that of the nodes", file,
-                       part->column_length < 40 ? part->column_length : 40, part->column);
+    int64_t c;
+    const sp_status status = find_column(job, part->column, part->column_length, &c);
+    if (status != SP_OK) return status;
     if (!fits(&table->column[c], part->rule))
         return sp_fail(job->host, SP_ERROR_ARGUMENT,
                        "%s: some values of the column \"%.*s\" are not numbers, and have no %s: give first or mode",
@@ -111,15 +113,14 @@ static sp_status refuse_weight(const contract_job *job, int64_t node)
 static sp_status take_weights(contract_job *job)
 {
     const contract_options *o = job->options;
-    const int64_t c = find_column(&job->attributes, o->node_weight, strlen(o->node_weight));
     io_graph *in = &job->input;
+    int64_t c;
     if (in->node_weights)
         return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: its nodes have weights: leave --node-weight out", o->graph);
-    if (c < 0)
-        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: no column \"%.40s\" besides that of the nodes", o->attributes,
-                       o->node_weight);
+    sp_status status = find_column(job, o->node_weight, (int)strlen(o->node_weight), &c);
+    if (status != SP_OK) return status;
     const io_attribute *column = &job->attributes.column[c];
-    sp_status status = sp_alloc(job->host, job->g.rows, sizeof *in->node_weights, (void **)&in->node_weights);
+    status = sp_alloc(job->host, job->g.rows, sizeof *in->node_weights, (void **)&in->node_weights);
     in->constraints = 1;
     for (int64_t i = 0; status == SP_OK && i < job->g.rows; i++) {
         const double weight = column->values[i];

@@ -28,6 +28,7 @@ typedef struct table_reader {
     int64_t number_capacity;
     char separator;
     int64_t fields, key; /* of a row; which of them names the node */
+    io_field *field;     /* those of the row at hand */
     int64_t line;
     uint8_t *seen;       /* a node has a row */
     char *copy;          /* of a row, where its doubled quotes become one */
@@ -119,6 +120,7 @@ static sp_status read_heading(table_reader *r, const char *line, const char *end
     if (r->key < 0) r->key = 0;
     TRY(keep_headings(r));
     TRY(make_columns(r));
+    TRY(sp_alloc(r->context, r->fields, sizeof *r->field, (void **)&r->field));
 done:
     return status;
 }
@@ -199,40 +201,32 @@ done:
     return status;
 }
 
-/* Takes the fields of a row twice: the node's may come last. */
-static sp_status read_row(table_reader *r, const char *line, const char *line_end)
+static sp_status take_fields(table_reader *r, const char *line, const char *line_end)
 {
-    sp_status status;
-    TRY(copy_row(r, line, (size_t)(line_end - line)));
-    const char *begin = r->copy, *end = begin + (line_end - line), *at = begin, *wrong;
-    int64_t node = -1, count = 0;
+    const char *at = r->copy, *end = at + (line_end - line), *wrong;
+    int64_t count = 0;
     io_field f;
     for (; at; count++) {
         wrong = io_take_field(&at, end, r->separator, &f);
         if (wrong) return fail(r, wrong, f.text, end, "close it, and write a quote within a quoted field twice");
-        if (count != r->key) continue;
-        char *copy = r->copy;
-        io_field own = f;
-        if (f.doubled) { /* by itself, since the row is taken once more */
-            TRY(sp_alloc(r->context, f.end - f.text + 1, 1, (void **)&copy));
-            memcpy(copy, f.text, (size_t)(f.end - f.text));
-            own = (io_field){copy, copy + (f.end - f.text), true};
-            io_undouble(copy, &own);
-        }
-        status = find_row(r, &own, &node);
-        if (f.doubled) sp_free(r->context, copy);
-        if (status != SP_OK) return status;
+        if (count < r->fields) r->field[count] = f;
     }
     if (count != r->fields)
         return fail(r, count < r->fields ? "fewer fields than columns" : "more fields than columns", line, line_end,
                     "separate the fields as in the first line, and leave none out");
-    at = node < 0 ? NULL : begin;
-    for (int64_t i = 0, column = 0; at; i++) {
-        io_take_field(&at, end, r->separator, &f);
-        if (i == r->key) continue;
-        io_undouble(r->copy, &f);
-        TRY(add_value(r, node, column++, &f));
-    }
+    for (int64_t i = 0; i < r->fields; i++) io_undouble(r->copy, &r->field[i]);
+    return SP_OK;
+}
+
+static sp_status read_row(table_reader *r, const char *line, const char *line_end)
+{
+    int64_t node;
+    sp_status status;
+    TRY(copy_row(r, line, (size_t)(line_end - line)));
+    TRY(take_fields(r, line, line_end));
+    TRY(find_row(r, &r->field[r->key], &node));
+    for (int64_t i = 0, column = 0; node >= 0 && i < r->fields; i++)
+        if (i != r->key) TRY(add_value(r, node, column++, &r->field[i]));
 done:
     return status;
 }
@@ -319,6 +313,7 @@ sp_status io_read_node_table_source(sp_context *context, io_source *source, cons
     sp_free(context, r.nodes.slots);
     sp_free(context, r.seen);
     sp_free(context, r.copy);
+    sp_free(context, r.field);
     sp_free(context, r.numbers);
     io_labels_free(context, &r.headings);
     io_labels_free(context, &r.texts);
