@@ -114,61 +114,65 @@ static const struct { const char *graph, *labels; io_label_options options; } la
      {.base = 1}},
 };
 
-TEST(label_readers_survive_every_failed_allocation)
+/* Reads something of a graph's nodes, and frees it. */
+typedef sp_status read_of_nodes(sp_context *context, io_source *source, const io_graph *graph, const void *options,
+                                test_heap *heap);
+
+/* Reads with each allocation failing in turn, more than `least` of them. */
+static void survives(read_of_nodes *read, const char *graph_text, const char *text, const void *options, int64_t least)
 {
     test_heap heap = {.fail_at = -1};
     sp_context *context = test_heap_context(&heap, 0, 1);
-    io_graph graph = read_text(context, label_samples[_i].graph, automatic);
-    const char *text = label_samples[_i].labels;
+    io_graph graph = read_text(context, graph_text, automatic);
     const int64_t blocks = heap.live_blocks;
     sp_status status = SP_ERROR_HOST_MEMORY;
     for (int64_t n = 0; status != SP_OK; n++) {
         io_source *source;
-        io_labelling labelling;
         ck_assert_int_lt(n, 200);
         heap.fail_at = -1;
         ck_ok(context, io_source_memory(context, "l", text, strlen(text), &source));
         heap.allocations = 0;
         heap.fail_at = n;
-        status = io_read_labels_source(context, source, &graph, &label_samples[_i].options, &labelling);
-        heap.fail_at = -1;
+        status = read(context, source, &graph, options, &heap);
         io_source_close(source);
-        if (status == SP_OK) ck_assert_int_gt(n, 1);
+        if (status == SP_OK) ck_assert_int_gt(n, least);
         else ck_assert_int_eq(status, SP_ERROR_HOST_MEMORY);
-        io_labelling_free(context, &labelling);
         ck_assert_int_eq(heap.live_blocks, blocks);
     }
     io_graph_free(context, &graph);
     test_end_heap(context, &heap);
 }
 
+static sp_status read_labels_of(sp_context *context, io_source *source, const io_graph *graph, const void *options,
+                                test_heap *heap)
+{
+    io_labelling labelling;
+    const sp_status status = io_read_labels_source(context, source, graph, options, &labelling);
+    heap->fail_at = -1;
+    io_labelling_free(context, &labelling);
+    return status;
+}
+
+static sp_status read_table_of(sp_context *context, io_source *source, const io_graph *graph, const void *options,
+                               test_heap *heap)
+{
+    io_node_table table;
+    const sp_status status = io_read_node_table_source(context, source, graph, options, &table);
+    heap->fail_at = -1;
+    io_node_table_free(context, &table);
+    return status;
+}
+
+TEST(label_readers_survive_every_failed_allocation)
+{
+    survives(read_labels_of, label_samples[_i].graph, label_samples[_i].labels, &label_samples[_i].options, 1);
+}
+
 TEST(tables_of_nodes_survive_every_failed_allocation)
 {
     static const char text[] = "node,age,kind\na,1,\"x\"\"y\"\nb,NA,z\n\"d\",3,z\n";
     static const io_node_options options = {.base = 1};
-    test_heap heap = {.fail_at = -1};
-    sp_context *context = test_heap_context(&heap, 0, 1);
-    io_graph graph = read_text(context, four_names, automatic);
-    const int64_t blocks = heap.live_blocks;
-    sp_status status = SP_ERROR_HOST_MEMORY;
-    for (int64_t n = 0; status != SP_OK; n++) {
-        io_source *source;
-        io_node_table table;
-        ck_assert_int_lt(n, 200);
-        heap.fail_at = -1;
-        ck_ok(context, io_source_memory(context, "l", text, strlen(text), &source));
-        heap.allocations = 0;
-        heap.fail_at = n;
-        status = io_read_node_table_source(context, source, &graph, &options, &table);
-        heap.fail_at = -1;
-        io_source_close(source);
-        if (status == SP_OK) ck_assert_int_gt(n, 5);
-        else ck_assert_int_eq(status, SP_ERROR_HOST_MEMORY);
-        io_node_table_free(context, &table);
-        ck_assert_int_eq(heap.live_blocks, blocks);
-    }
-    io_graph_free(context, &graph);
-    test_end_heap(context, &heap);
+    survives(read_table_of, four_names, text, &options, 5);
 }
 
 CONTEXT_TEST(zeros_of_binary_matrices_are_no_arcs, 0, 1)
