@@ -17,8 +17,6 @@ sp_status gnn_engine_create(sp_context *context, uint64_t seed, gnn_engine **eng
     gnn_engine *made = NULL;
     if (engine) *engine = NULL;
     sp_status status = sp_require(context, __func__, "engine", engine);
-    if (status == SP_OK && sp_context_is_cuda(context) && !sp_context_stream(context))
-        status = sp_fail(context, SP_ERROR_UNSUPPORTED, "%s: a context of several CUDA devices", __func__);
     if (status == SP_OK) status = sp_calloc(context, 1, sizeof *made, (void **)&made);
     if (status != SP_OK) return status;
     sp_context_retain(context);

@@ -109,10 +109,11 @@ typedef struct sp_context_options {
                                       Calls that only allocate, copy or free run to their end */
 } sp_context_options;
 
-/* A context of several devices computes as a CPU context does, in host memory, except for sp_spgemm_markov, whose rows its
- * devices share: each has a thread, its part of the CPU threads, and the whole memory budget for itself. Results have
- * the bits of one device of that kind. The allocator is called by several threads. "cuda:all" is a usual CUDA context
- * if the host has only one device. A device may be named more than once.
+/* A context of several devices is one of the first, with helpers: sp_spgemm_markov shares rows among all devices, and
+ * all other calls are the first device's alone. In the shared product each device has a thread, its part of the CPU
+ * threads, and the whole memory budget for itself. Results have the bits of one device of that kind. The allocator is
+ * called by several threads. "cuda:all" is a usual CUDA context if the host has only one device. A device may be named
+ * more than once.
  *
  * Creates a context. `options` may be NULL. On failure *context is NULL and sp_last_error(NULL) says why. "auto" uses
  * the CPU if there is no usable GPU. Creating a CUDA context takes about 0.2 s, so keep it. */
@@ -176,8 +177,8 @@ void sp_array_free(sp_context *context, sp_space space, void *array);
 sp_status sp_array_copy(sp_context *context, int64_t count, size_t size, void *to, sp_space to_space,
                         const void *from, sp_space from_space);
 
-/* The cudaStream_t in whose order the context works on the device; NULL on the CPU and for several devices. Kernels of the caller that are
- * launched into it run in the order of the calls. While the stream is captured into a CUDA graph, these calls are
+/* The cudaStream_t in whose order the context works on its (first) device; NULL on the CPU. Kernels of the caller that
+ * are launched into it run in the order of the calls. While the stream is captured into a CUDA graph, these calls are
  * captured with it if all their operands lie on the device: sp_spmm_execute, sp_sddmm, sp_edge_softmax, the MaxK calls
  * and copies within the device. */
 void *sp_context_stream(const sp_context *context);
@@ -405,7 +406,8 @@ typedef struct sp_markov_row {
 
 /* C = epilogue(A·B) for matrices with f32 values, square or not; spaces and rules as for sp_spgemm. `rows` (host,
  * A.rows entries) and `info` may be NULL. On CUDA rows are processed in batches under the memory budget. Several devices
- * make ranges of rows of about equal numbers of products; there epilogue->fast has no effect. O(products). */
+ * make ranges of rows of about equal numbers of products; there epilogue->fast has no effect. Several GPUs work as one
+ * does, in the memory of the first, or, where that is too small, from host memory, where C then lies. O(products). */
 sp_status sp_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_markov_epilogue *epilogue,
                            sp_csr *c, sp_markov_row *rows, sp_spgemm_info *info);
 

@@ -232,11 +232,6 @@ static bool parse_device(const char *device, bool *want_cuda, bool *required, in
 
 static sp_status check_options(const sp_context_options *options)
 {
-    bool want_cuda, required;
-    int index;
-    if (!sp_devices_named(options->device) && !parse_device(options->device, &want_cuda, &required, &index))
-        return sp_fail(NULL, SP_ERROR_ARGUMENT, "device \"%.40s\" is not cpu, cuda, cuda:N, cuda:all, auto or a list "
-                       "such as cuda:0,cuda:1", options->device);
     if (options->threads < 0)
         return sp_fail(NULL, SP_ERROR_ARGUMENT, "%d threads: 0 or more are possible", options->threads);
     if (options->allocator && (!options->allocator->allocate || !options->allocator->release))
@@ -244,13 +239,13 @@ static sp_status check_options(const sp_context_options *options)
     return SP_OK;
 }
 
-/* Opens the requested GPU, or several devices. The context stays on the CPU if any device will do and there is no GPU. */
-static sp_status open_device(sp_context *context, const sp_context_options *options)
+sp_status sp_device_open(sp_context *context, const char *device)
 {
     bool want_cuda, required;
     int index;
-    if (sp_devices_named(options->device)) return sp_devices_open(context, options);
-    parse_device(options->device, &want_cuda, &required, &index);
+    if (!parse_device(device, &want_cuda, &required, &index))
+        return sp_fail(NULL, SP_ERROR_ARGUMENT, "device \"%.40s\" is not cpu, cuda, cuda:N, cuda:all, auto or a list "
+                       "such as cuda:0,cuda:1", device);
     if (!want_cuda) return SP_OK;
     const sp_status status = sp_cuda_open(context, index);
     if (status != SP_OK && required) return sp_fail(NULL, status, "%s", context->error);
@@ -280,7 +275,7 @@ sp_status sp_context_create(const sp_context_options *options, sp_context **cont
     made->memory_budget = options->memory_budget;
     made->interrupt = options->interrupt;
     strcpy(made->device_name, "cpu");
-    status = open_device(made, options);
+    status = sp_devices_named(options->device) ? sp_devices_open(made, options) : sp_device_open(made, options->device);
     if (status != SP_OK) {
         allocator->release(allocator->user, made);
         return status;
@@ -299,6 +294,7 @@ void sp_context_destroy(sp_context *context)
 {
     if (!context || __atomic_sub_fetch(&context->holders, 1, __ATOMIC_ACQ_REL) > 0) return;
     sp_fork_leave(context);
+    sp_devices_close(context);
     if (context->backend->destroy) context->backend->destroy(context);
     sp_allocator allocator = context->allocator;
     allocator.release(allocator.user, context);
@@ -308,7 +304,6 @@ const char *sp_context_device(const sp_context *context) { return context ? cont
 
 bool sp_context_is_cuda(const sp_context *context)
 {
-    if (context && context->devices) context = context->devices->contexts[0];
     return context && context->backend->space == SP_DEVICE;
 }
 

@@ -58,77 +58,94 @@ static sp_status count_devices(const char *list, int *count)
     return SP_OK;
 }
 
-static void close_devices(sp_context *context, sp_devices *devices)
+void sp_devices_close(sp_context *context)
 {
-    for (int d = 0; d < devices->count; d++) sp_context_destroy(devices->contexts[d]);
+    sp_devices *devices = context->devices;
+    if (!devices) return;
+    for (int d = 1; d < devices->count; d++) sp_context_destroy(devices->contexts[d]);
     sp_free(context, devices->contexts);
     sp_free(context, devices);
-}
-
-static void destroy(sp_context *context)
-{
-    close_devices(context, context->devices);
     context->devices = NULL;
+    context->halt = NULL;
 }
 
 /* "cpu,cpu", or "cuda:0,cuda:1 NAME" with the name of the first. */
-static void describe(sp_context *context, const sp_devices *devices)
+static void describe(sp_context *context)
 {
-    char *text = context->device_name;
-    const size_t size = sizeof context->device_name;
+    const sp_devices *devices = context->devices;
+    char text[sizeof context->device_name] = "";
+    const size_t size = sizeof text;
     size_t used = 0;
     for (int d = 0; d < devices->count && used < size; d++) {
         const char *name = sp_context_device(devices->contexts[d]);
         used += (size_t)snprintf(text + used, size - used, "%s%.*s", d > 0 ? "," : "", (int)strcspn(name, " "), name);
     }
-    if (used < size) snprintf(text + used, size - used, "%s", strchrnul(sp_context_device(devices->contexts[0]), ' '));
+    if (used < size) snprintf(text + used, size - used, "%s", strchrnul(context->device_name, ' '));
+    memcpy(context->device_name, text, size);
 }
 
-/* Each device gets its share of the threads, and at least one. */
-static sp_status open_each(sp_context *context, const sp_context_options *options, sp_devices *devices)
+/* Opens the devices after the first. Each gets its share of the threads, and at least one. */
+static sp_status open_helpers(sp_context *context, const sp_context_options *options)
 {
+    sp_devices *devices = context->devices;
     char name[40];
     for (int d = 0; device_name(options->device, d, name, sizeof name); d++) {
+        const int share = context->threads * (d + 1) / devices->count - context->threads * d / devices->count;
+        const int threads = share > 0 ? share : 1;
+        if (d == 0) {
+            devices->threads = threads;
+            continue;
+        }
         sp_context_options one = *options;
-        const int threads = context->threads * (d + 1) / devices->count - context->threads * d / devices->count;
         one.device = name;
-        one.threads = threads > 0 ? threads : 1;
+        one.threads = threads;
         one.allocator = &context->allocator;
-        const sp_status status = sp_context_create(&one, &devices->contexts[d]);
+        sp_status status = sp_context_create(&one, &devices->contexts[d]);
         if (status != SP_OK) return status;
         devices->contexts[d]->halt = &devices->halt;
+        if (context->backend->space != SP_DEVICE) continue;
+        status = sp_cuda_link(context, devices->contexts[d]);
+        if (status != SP_OK) return sp_fail(NULL, status, "%s", context->error);
     }
     return SP_OK;
+}
+
+/* Gives an open context its helpers. */
+static sp_status open_others(sp_context *context, const sp_context_options *options, int count)
+{
+    sp_devices *made = NULL;
+    sp_status status = sp_calloc(context, 1, sizeof *made, (void **)&made);
+    if (status == SP_OK) {
+        context->devices = made;
+        context->halt = &made->halt;
+        made->count = count;
+        status = sp_calloc(context, count, sizeof *made->contexts, (void **)&made->contexts);
+    }
+    if (status != SP_OK) {
+        if (made) made->count = 0;
+        return sp_fail(NULL, status, "%s", context->error);
+    }
+    made->contexts[0] = context;
+    return open_helpers(context, options);
 }
 
 sp_status sp_devices_open(sp_context *context, const sp_context_options *options)
 {
-    sp_devices *made = NULL;
+    char first[40];
     int count;
     sp_status status = count_devices(options->device, &count);
     if (status != SP_OK) return status;
-    if (count <= 1) {
-        status = sp_cuda_open(context, 0);
-        return status == SP_OK ? status : sp_fail(NULL, status, "%s", context->error);
-    }
-    status = sp_calloc(context, 1, sizeof *made, (void **)&made);
-    if (status == SP_OK) status = sp_calloc(context, count, sizeof *made->contexts, (void **)&made->contexts);
-    if (status != SP_OK) sp_fail(NULL, status, "%s", context->error);
+    if (!device_name(options->device, 0, first, sizeof first)) strcpy(first, "cuda:0"); /* of none: it says so */
+    status = sp_device_open(context, first);
+    if (status != SP_OK || count <= 1) return status;
+    status = open_others(context, options, count);
+    if (status == SP_OK) describe(context);
     else {
-        made->count = count;
-        status = open_each(context, options, made);
+        sp_devices_close(context);
+        if (context->backend->destroy) context->backend->destroy(context);
+        context->backend = &sp_backend_cpu;
     }
-    if (status != SP_OK) {
-        if (made) close_devices(context, made);
-        return status;
-    }
-    made->backend = sp_backend_cpu;
-    made->backend.spgemm_markov = sp_devices_spgemm_markov;
-    made->backend.destroy = destroy;
-    context->devices = made;
-    context->backend = &made->backend;
-    describe(context, made);
-    return SP_OK;
+    return status;
 }
 
 /* ---- work ---------------------------------------------------------------------------------------------- */
@@ -158,12 +175,13 @@ static void *run_task(void *argument)
 sp_status sp_devices_run(sp_context *context, sp_devices_work work, void *user)
 {
     sp_devices *devices = context->devices;
+    const int all_threads = context->threads;
     device_task tasks[MOST_DEVICES];
     pthread_t threads[MOST_DEVICES];
     bool running[MOST_DEVICES] = {false};
     sigset_t all, before;
     devices->failed = 0;
-    devices->halt = 0;
+    context->threads = devices->threads;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (int d = 0; d < devices->count; d++) {
@@ -176,7 +194,9 @@ sp_status sp_devices_run(sp_context *context, sp_devices_work work, void *user)
     for (int d = 0; d < devices->count; d++)
         if (running[d]) pthread_join(threads[d], NULL);
     devices->halt = 0;
+    context->threads = all_threads;
     if (devices->failed == 0) return SP_OK;
     const int first = devices->failed - 1;
+    if (first == 0) return tasks[0].status;
     return sp_fail(context, tasks[first].status, "%s", sp_last_error(devices->contexts[first]));
 }

@@ -1,14 +1,14 @@
-/* A context of several devices. It works in host memory as a CPU context does; the operations that its devices share
- * out among themselves call sp_devices_run. */
+/* A context of several devices is one of its first device, which has helpers. The operations that the devices share out
+ * among themselves call sp_devices_run; all others are the first device's alone. */
 #ifndef SPARSE_DEVICES_H
 #define SPARSE_DEVICES_H
 
 #include "core/internal.h"
 
 struct sp_devices {
-    sp_backend backend;    /* the CPU's, except for the shared operations */
     int count;
-    sp_context **contexts; /* one for each device, all on the CPU or all on CUDA */
+    sp_context **contexts; /* one for each device, all on the CPU or all on CUDA; the first is the context itself */
+    int threads;           /* CPU threads of the first while all work */
     int failed;            /* 1 + the number of the device that failed first, 0: none; atomic */
     volatile int halt;     /* set once a device has failed: the others stop as if interrupted */
 };
@@ -17,9 +17,11 @@ struct sp_devices {
 bool sp_devices_named(const char *device);
 
 /* Makes `context` one of the devices named, which share its threads; each has the memory budget of the options for
- * itself. A failure leaves the context as it was. "cuda:all" on a host with one device opens that one, in the usual
- * way. */
+ * itself. A failure leaves the context as it was; its sentence is that of no context. "cuda:all" on a host with one
+ * device opens that one, in the usual way. */
 sp_status sp_devices_open(sp_context *context, const sp_context_options *options);
+/* Ends the helpers of the context, if it has any. */
+void sp_devices_close(sp_context *context);
 
 /* A part of an operation, on device `number` of the context. */
 typedef sp_status (*sp_devices_work)(sp_context *device, int number, void *user);
@@ -28,9 +30,16 @@ typedef sp_status (*sp_devices_work)(sp_context *device, int number, void *user)
  * soon; the status and the sentence are those of the device that failed first. */
 sp_status sp_devices_run(sp_context *context, sp_devices_work work, void *user);
 
-/* markov/devices.c */
+/* sp_spgemm_markov on all devices of the context (markov/devices.c), and on one of them (spgemm/spgemm.c). Matrices and
+ * epilogue are checked; *info is zeroed. */
 sp_status sp_devices_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b,
                                    const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
                                    sp_spgemm_info *info);
+sp_status sp_device_spgemm_markov(sp_context *device, const sp_csr *a, const sp_csr *b,
+                                  const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
+                                  sp_spgemm_info *info);
+
+/* products[i] = Σ over k in A's row i of nnz(B's row k), in host memory (spgemm/spgemm.c). A and B lie anywhere. */
+sp_status sp_count_products(sp_context *context, const sp_csr *a, const sp_csr *b, double *products);
 
 #endif

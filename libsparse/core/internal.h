@@ -69,6 +69,7 @@ typedef struct sp_backend {
     sp_status (*copy_rows)(sp_context *, void *to, size_t to_pitch, sp_space to_space, const void *from,
                            size_t from_pitch, sp_space from_space, size_t bytes, int64_t rows);
     void *(*stream)(const sp_context *); /* NULL: no streams */
+    sp_status (*finish)(sp_context *);   /* waits for the work that is queued; NULL: none ever is */
     void (*destroy)(sp_context *);                                    /* releases context->device_state */
     /* Sums, for an S that is a pattern with at most one entry a column. For another S, *done is false and nothing is
      * made. */
@@ -97,6 +98,12 @@ extern const sp_backend sp_backend_cpu;
 /* device/context.cu, or core/no_cuda.c in a build without nvcc: opens device `index` (-1: the first usable one) and
  * fills backend, device_state and device_name. SP_ERROR_NO_DEVICE if there is none. */
 sp_status sp_cuda_open(sp_context *context, int index);
+/* The same: lets `other` read and write the memory of `context`, another device, over their own link where they have
+ * one. Copies between the two work without it, too, by way of host memory. */
+sp_status sp_cuda_link(sp_context *context, sp_context *other);
+/* core/context.c: opens the device with that name, "cpu", "cuda", "cuda:N", or "auto" or NULL for a GPU if there is one.
+ * The sentence of a failure is that of no context. */
+sp_status sp_device_open(sp_context *context, const char *device);
 typedef struct sp_devices sp_devices; /* core/devices.h */
 
 struct sp_context {

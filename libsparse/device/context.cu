@@ -227,6 +227,7 @@ static const sp_backend cuda_backend = {
     .copy = copy,
     .copy_rows = copy_rows,
     .stream = stream,
+    .finish = cuda_finish,
     .destroy = destroy,
     .triple_product = sp_cuda_triple_product,
     .add = sp_cuda_add,
@@ -278,6 +279,21 @@ static sp_status open_device(sp_context *context, int index)
     cudaDeviceProp device;
     CUDA_CHECK(cudaGetDeviceProperties(&device, index));
     snprintf(context->device_name, sizeof context->device_name, "cuda:%d %.100s", index, device.name);
+    return SP_OK;
+}
+
+sp_status sp_cuda_link(sp_context *context, sp_context *other)
+{
+    const int own = cuda_state_of(context)->device, theirs = cuda_state_of(other)->device;
+    int possible = 0;
+    if (own == theirs) return SP_OK;
+    CUDA_CHECK(cudaDeviceCanAccessPeer(&possible, theirs, own));
+    if (!possible) return SP_OK;
+    cudaMemAccessDesc access = {};
+    access.location.type = cudaMemLocationTypeDevice;
+    access.location.id = theirs;
+    access.flags = cudaMemAccessFlagsProtReadWrite;
+    CUDA_CHECK(cudaMemPoolSetAccess(cuda_state_of(context)->pool, &access, 1));
     return SP_OK;
 }
 

@@ -1,10 +1,13 @@
 /* C = epilogue(A·B) on several devices: each makes a range of the rows of C.
  *
- * Ranges are cut so that they have about equal numbers of products. A device gets its rows of A and, of B, the rows
- * that these name: a matrix of B's shape in which the other rows are empty, so that columns keep their numbers. Which
- * rows are together changes no bit of a row. The rows go to C in host memory.
+ * Ranges are cut so that they have about equal numbers of products. Which rows are together changes no bit of a row.
  *
- * A device whose memory cannot hold a range makes it in smaller ones, each with the rows of B that it needs.
+ * GPUs work on matrices in the memory of the first, as one GPU does: the others copy A and B over their links and send
+ * it their rows of C. If some memory is too small for that, the product is made again from host memory.
+ *
+ * From host memory a device gets its rows of A and, of B, the rows that these name: a matrix of B's shape in which the
+ * other rows are empty, so that columns keep their numbers. Its rows go to C in host memory. A device whose memory
+ * cannot hold a range makes it in smaller ones, each with the rows of B that it needs.
  */
 #include <string.h>
 
@@ -16,7 +19,7 @@
  * GPU costs some 10 microseconds beside its bytes. */
 enum { GAP_BYTES = 1 << 16, ENTRY_BYTES = sizeof(int32_t) + sizeof(float) };
 
-/* Rows of C that were made at once, in host memory. */
+/* Rows of C that were made at once. */
 typedef struct piece {
     int64_t first;
     sp_csr rows;
@@ -32,9 +35,10 @@ typedef struct device_rows {
 
 typedef struct shared_product {
     sp_context *context;
-    const sp_csr *a, *b;
+    const sp_csr *a, *b; /* in host memory or in that of the first device */
     const sp_markov_epilogue *epilogue;
     sp_markov_row *rows; /* may be NULL */
+    int64_t *offsets;    /* A's row offsets, in host memory */
     device_rows *devices;
 } shared_product;
 
@@ -100,34 +104,77 @@ done:
 
 /* ---- a device's rows ---------------------------------------------------------------------------------- */
 
-/* Rows first to end - 1 of a host matrix, whose entries stay where they are. The caller frees the row offsets. */
-static sp_status view_rows(sp_context *context, const sp_csr *a, int64_t first, int64_t end, sp_csr *view)
+/* What a device reads: the shared matrices, or its copies of them. */
+typedef struct operands {
+    sp_csr a; /* the range of rows: a view with its own offsets */
+    const sp_csr *b;
+    sp_csr a_copy, b_copy;
+} operands;
+
+/* Rows first to end - 1 of `a`, whose entries stay where they are. `offsets` are its row offsets, in host memory. The
+ * caller frees the view's. */
+static sp_status view_rows(sp_context *device, const sp_csr *a, const int64_t *offsets, int64_t first, int64_t end,
+                           sp_csr *view)
 {
-    const int64_t base = a->row_offsets[first];
+    const int64_t base = offsets[first];
+    int64_t *own = NULL;
+    sp_status status;
     *view = *a;
     view->rows = end - first;
-    view->nnz = a->row_offsets[end] - base;
+    view->nnz = offsets[end] - base;
     view->col_indices = a->col_indices + base;
     view->values = (float *)a->values + base;
-    const sp_status status = sp_alloc(context, view->rows + 1, sizeof *view->row_offsets, (void **)&view->row_offsets);
-    for (int64_t i = 0; i <= view->rows && status == SP_OK; i++) view->row_offsets[i] = a->row_offsets[first + i] - base;
+    view->row_offsets = NULL;
+    TRY(sp_alloc(device, view->rows + 1, sizeof *own, (void **)&own));
+    for (int64_t i = 0; i <= view->rows; i++) own[i] = offsets[first + i] - base;
+    TRY(sp_array_create(device, view->rows + 1, sizeof *own, a->space, (void **)&view->row_offsets));
+    TRY(sp_array_copy(device, view->rows + 1, sizeof *own, view->row_offsets, a->space, own, SP_HOST));
+done:
+    sp_free(device, own);
     return status;
 }
 
-/* Appends rows first to end - 1 of C to the device's pieces. */
+static sp_status bring(sp_context *device, const shared_product *p, int64_t first, int64_t end, operands *o)
+{
+    const sp_csr *a = p->a;
+    sp_status status;
+    o->b = p->b;
+    if (a->space == SP_DEVICE && device != p->context) {
+        TRY(sp_csr_copy(device, p->b, SP_DEVICE, &o->b_copy));
+        if (p->a != p->b) TRY(sp_csr_copy(device, p->a, SP_DEVICE, &o->a_copy));
+        a = p->a == p->b ? &o->b_copy : &o->a_copy;
+        o->b = &o->b_copy;
+    }
+    TRY(view_rows(device, a, p->offsets, first, end, &o->a));
+    if (a->space == SP_HOST) {
+        TRY(fetch_rows(device, &o->a, p->b, &o->b_copy));
+        o->b = &o->b_copy;
+    }
+done:
+    return status;
+}
+
+static void release(sp_context *device, operands *o)
+{
+    sp_array_free(device, o->a.space, o->a.row_offsets);
+    sp_csr_free(device, &o->a_copy);
+    sp_csr_free(device, &o->b_copy);
+}
+
+/* Appends rows first to end - 1 of C to the device's pieces, where A lies. */
 static sp_status make_piece(sp_context *device, const shared_product *p, int64_t first, int64_t end, device_rows *own)
 {
     sp_markov_epilogue epilogue = *p->epilogue;
-    sp_csr a = {0}, b = {0}, made = {0}, moved = {0};
-    sp_spgemm_info info;
+    operands o = {0};
+    sp_csr made = {0}, moved = {0};
+    sp_spgemm_info info = {0};
     sp_status status;
     epilogue.diagonal += first;
     epilogue.fast = false; /* which sums would be f32 depends on the rows that are together */
-    TRY(view_rows(device, p->a, first, end, &a));
-    TRY(fetch_rows(device, &a, p->b, &b));
-    TRY(sp_spgemm_markov(device, &a, &b, &epilogue, &made, p->rows ? p->rows + first : NULL, &info));
-    if (made.space != SP_HOST) {
-        TRY(sp_csr_copy(device, &made, SP_HOST, &moved));
+    TRY(bring(device, p, first, end, &o));
+    TRY(sp_device_spgemm_markov(device, &o.a, o.b, &epilogue, &made, p->rows ? p->rows + first : NULL, &info));
+    if (made.space != p->a->space) {
+        TRY(sp_csr_copy(device, &made, p->a->space, &moved));
         sp_csr_free(device, &made);
         made = moved;
     }
@@ -140,13 +187,13 @@ static sp_status make_piece(sp_context *device, const shared_product *p, int64_t
     made = (sp_csr){0};
     add_info(&own->info, &info);
 done:
-    sp_free(device, a.row_offsets);
-    sp_csr_free(device, &b);
+    release(device, &o);
     sp_csr_free(device, &made);
     return status;
 }
 
-/* An sp_devices_work: all rows of the device, fewer at a time once they have proved too many for its memory. */
+/* An sp_devices_work: all rows of the device; from host memory fewer at a time once they have proved too many for the
+ * device's. */
 static sp_status make_rows(sp_context *device, int number, void *user)
 {
     const shared_product *p = user;
@@ -156,7 +203,7 @@ static sp_status make_rows(sp_context *device, int number, void *user)
         const int64_t end = own->end - at < length ? own->end : at + length;
         const sp_status status = make_piece(device, p, at, end, own);
         if (status == SP_OK) at = end;
-        else if (status != SP_ERROR_DEVICE_MEMORY || end - at == 1) return status;
+        else if (status != SP_ERROR_DEVICE_MEMORY || end - at == 1 || p->a->space == SP_DEVICE) return status;
         else length = (end - at + 1) / 2;
     }
     return SP_OK;
@@ -164,86 +211,153 @@ static sp_status make_rows(sp_context *device, int number, void *user)
 
 /* ---- the product -------------------------------------------------------------------------------------- */
 
-/* Cuts the rows so that all devices get about equally many products and rows. products[i + 1] are those of row i. */
-static void cut_rows(shared_product *p, int devices, const int64_t *products, int64_t total)
+/* The products of each row. Those of matrices in host memory are counted there, for a GPU may have no room for them. */
+static sp_status count_products(sp_context *context, const sp_csr *a, const sp_csr *b, double *products)
 {
-    const double share = ((double)total + (double)p->a->rows) / devices;
-    double sum = 0;
-    int64_t row = 0;
-    for (int d = 0; d < devices; d++) {
-        p->devices[d].first = row;
-        while (row < p->a->rows && (sum < share * (d + 1) || d == devices - 1)) sum += (double)products[++row] + 1;
-        p->devices[d].end = row;
-    }
+    int64_t *counts = NULL, total, largest;
+    if (a->space == SP_DEVICE) return sp_count_products(context, a, b, products);
+    const sp_status status = sp_row_products(context, a, b, &counts, &total, &largest);
+    for (int64_t i = 0; i < a->rows && status == SP_OK; i++) products[i] = (double)counts[i + 1];
+    sp_free(context, counts);
+    return status;
 }
 
-/* C from all pieces, in their order. */
-static sp_status join_pieces(const shared_product *p, int devices, sp_csr *c)
+/* Cuts the rows so that all devices get about equally many products and rows. */
+static sp_status cut_rows(shared_product *p)
 {
-    int64_t nnz = 0;
+    sp_context *context = p->context;
+    const int devices = context->devices->count;
+    const int64_t rows = p->a->rows;
+    double *products, total = 0, sum = 0;
+    int64_t row = 0;
     sp_status status;
-    for (int d = 0; d < devices; d++)
-        for (int64_t i = 0; i < p->devices[d].count; i++) nnz += p->devices[d].pieces[i].rows.nnz;
-    status = sp_csr_create(p->context, p->a->rows, p->b->cols, nnz, SP_F32, SP_HOST, c);
-    if (status != SP_OK) return status;
-    c->row_offsets[0] = 0;
-    for (int d = 0; d < devices; d++)
-        for (int64_t i = 0; i < p->devices[d].count; i++) {
-            const piece *own = &p->devices[d].pieces[i];
-            int64_t *offsets = c->row_offsets + own->first;
-            for (int64_t r = 1; r <= own->rows.rows; r++) offsets[r] = offsets[0] + own->rows.row_offsets[r];
-        }
-    return SP_OK;
+    TRY(sp_alloc(context, rows, sizeof *products, (void **)&products));
+    TRY(count_products(context, p->a, p->b, products));
+    for (int64_t i = 0; i < rows; i++) total += products[i] + 1;
+    for (int d = 0; d < devices; d++) {
+        p->devices[d].first = row;
+        while (row < rows && (sum < total * (d + 1) / devices || d == devices - 1)) sum += products[row++] + 1;
+        p->devices[d].end = row;
+    }
+done:
+    sp_free(context, products);
+    return status;
+}
+
+/* A piece's row offsets, counted from its place in C. */
+static sp_status read_offsets(sp_context *device, const piece *piece, int64_t *offsets)
+{
+    const int64_t before = offsets[0], rows = piece->rows.rows;
+    const sp_status status = sp_array_copy(device, rows + 1, sizeof *offsets, offsets, SP_HOST, piece->rows.row_offsets,
+                                           piece->rows.space);
+    for (int64_t r = 0; r <= rows && status == SP_OK; r++) offsets[r] += before;
+    return status;
 }
 
 /* An sp_devices_work: moves the device's pieces to their place in C. */
 typedef struct joining {
     const shared_product *product;
+    const int64_t *offsets; /* C's, in host memory */
     sp_csr *c;
 } joining;
 
 static sp_status move_pieces(sp_context *device, int number, void *user)
 {
     const joining *j = user;
+    const sp_csr *c = j->c;
     device_rows *own = &j->product->devices[number];
-    for (int64_t i = 0; i < own->count; i++) {
+    sp_status status = SP_OK;
+    for (int64_t i = 0; i < own->count && status == SP_OK; i++) {
         sp_csr *rows = &own->pieces[i].rows;
-        const int64_t place = j->c->row_offsets[own->pieces[i].first];
-        if (rows->nnz > 0) {
-            memcpy(j->c->col_indices + place, rows->col_indices, (size_t)rows->nnz * sizeof(int32_t));
-            memcpy((float *)j->c->values + place, rows->values, (size_t)rows->nnz * sizeof(float));
-        }
+        const int64_t place = j->offsets[own->pieces[i].first];
+        TRY(sp_array_copy(device, rows->nnz, sizeof(int32_t), c->col_indices + place, c->space, rows->col_indices,
+                          rows->space));
+        TRY(sp_array_copy(device, rows->nnz, sizeof(float), (float *)c->values + place, c->space, rows->values,
+                          rows->space));
         sp_csr_free(device, rows);
     }
-    return SP_OK;
+    if (device->backend->finish) status = device->backend->finish(device);
+done:
+    return status;
+}
+
+/* C from all pieces, in their order. */
+static sp_status join_pieces(const shared_product *p, sp_csr *c)
+{
+    sp_context *context = p->context;
+    joining j = {.product = p, .c = c};
+    int64_t *offsets;
+    sp_status status;
+    TRY(sp_calloc(context, p->a->rows + 1, sizeof *offsets, (void **)&offsets));
+    for (int d = 0; d < context->devices->count; d++)
+        for (int64_t i = 0; i < p->devices[d].count; i++) {
+            const piece *own = &p->devices[d].pieces[i];
+            TRY(read_offsets(context->devices->contexts[d], own, offsets + own->first));
+        }
+    TRY(sp_csr_create(context, p->a->rows, p->b->cols, offsets[p->a->rows], SP_F32, p->a->space, c));
+    TRY(sp_array_copy(context, p->a->rows + 1, sizeof *offsets, c->row_offsets, c->space, offsets, SP_HOST));
+    j.offsets = offsets;
+    TRY(sp_devices_run(context, move_pieces, &j));
+done:
+    if (status != SP_OK) sp_csr_free(context, c);
+    sp_free(context, offsets);
+    return status;
+}
+
+static void free_devices(shared_product *p)
+{
+    sp_devices *devices = p->context->devices;
+    for (int d = 0; p->devices && d < devices->count; d++) {
+        device_rows *own = &p->devices[d];
+        for (int64_t i = 0; i < own->count; i++) sp_csr_free(devices->contexts[d], &own->pieces[i].rows);
+        sp_free(devices->contexts[d], own->pieces);
+    }
+    sp_free(p->context, p->devices);
+    sp_free(p->context, p->offsets);
+}
+
+/* The product of matrices in `space`; those that lie elsewhere are copied. C lies there, too. */
+static sp_status product_in(sp_context *context, sp_space space, const sp_csr *a, const sp_csr *b,
+                            const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows, sp_spgemm_info *info)
+{
+    const double start = wall_seconds();
+    sp_csr a_copy = {0}, b_copy = {0};
+    shared_product p = {.context = context, .a = a, .b = b, .epilogue = epilogue, .rows = rows};
+    sp_status status;
+    memset(info, 0, sizeof *info);
+    if (b->space != space) {
+        TRY(sp_csr_copy(context, b, space, &b_copy));
+        p.b = &b_copy;
+    }
+    if (a == b) p.a = p.b;
+    else if (a->space != space) {
+        TRY(sp_csr_copy(context, a, space, &a_copy));
+        p.a = &a_copy;
+    }
+    TRY(sp_calloc(context, context->devices->count, sizeof *p.devices, (void **)&p.devices));
+    TRY(cut_rows(&p));
+    TRY(sp_alloc(context, a->rows + 1, sizeof *p.offsets, (void **)&p.offsets));
+    TRY(sp_array_copy(context, a->rows + 1, sizeof *p.offsets, p.offsets, SP_HOST, p.a->row_offsets, p.a->space));
+    info->analysis_seconds = wall_seconds() - start;
+    TRY(sp_devices_run(context, make_rows, &p));
+    TRY(join_pieces(&p, c));
+    for (int d = 0; d < context->devices->count; d++) add_info(info, &p.devices[d].info);
+    info->numeric_seconds = wall_seconds() - start - info->analysis_seconds;
+done:
+    free_devices(&p);
+    sp_csr_free(context, &a_copy);
+    sp_csr_free(context, &b_copy);
+    return status;
 }
 
 sp_status sp_devices_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b,
                                    const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
                                    sp_spgemm_info *info)
 {
-    const int devices = context->devices->count;
-    const double start = wall_seconds();
-    shared_product product = {.context = context, .a = a, .b = b, .epilogue = epilogue, .rows = rows};
-    joining joined = {&product, c};
-    int64_t *products = NULL, total, largest;
-    sp_status status;
-    TRY(sp_calloc(context, devices, sizeof *product.devices, (void **)&product.devices));
-    TRY(sp_row_products(context, a, b, &products, &total, &largest));
-    cut_rows(&product, devices, products, total);
-    info->analysis_seconds = wall_seconds() - start;
-    TRY(sp_devices_run(context, make_rows, &product));
-    TRY(join_pieces(&product, devices, c));
-    TRY(sp_devices_run(context, move_pieces, &joined));
-    for (int d = 0; d < devices; d++) add_info(info, &product.devices[d].info);
-    info->numeric_seconds = wall_seconds() - start - info->analysis_seconds;
-done:
-    for (int d = 0; product.devices && d < devices; d++) {
-        device_rows *own = &product.devices[d];
-        for (int64_t i = 0; i < own->count; i++) sp_csr_free(context, &own->pieces[i].rows);
-        sp_free(context, own->pieces);
+    if (context->backend->space == SP_DEVICE) {
+        const sp_status status = product_in(context, SP_DEVICE, a, b, epilogue, c, rows, info);
+        if (status != SP_ERROR_DEVICE_MEMORY) return status;
+        context->error[0] = '\0';
     }
-    sp_free(context, product.devices);
-    sp_free(context, products);
-    return status;
+    return product_in(context, SP_HOST, a, b, epilogue, c, rows, info);
 }

@@ -2,7 +2,7 @@
  * calls the back end. */
 #include <string.h>
 
-#include "core/internal.h"
+#include "core/devices.h"
 
 /* What a back end is given: the caller's matrices, or copies of them, which end with this struct. */
 typedef struct operands {
@@ -135,8 +135,8 @@ done:
  * fall together. Smaller blocks save the CPU no time, and cost a GPU some: 5 % with 2^26. */
 enum { CPU_PRODUCTS = 1 << 24, GPU_PRODUCTS = 1 << 27 };
 
-/* products[i] = Σ over k in A's row i of nnz(B's row k): A's pattern by the lengths of B's rows. */
-static sp_status count_products(sp_context *context, const sp_csr *a, const sp_csr *b, double *products)
+/* A's pattern by the lengths of B's rows. */
+sp_status sp_count_products(sp_context *context, const sp_csr *a, const sp_csr *b, double *products)
 {
     sp_csr pattern = *a;
     sp_spmm_plan *plan = NULL;
@@ -248,7 +248,7 @@ sp_status sp_spgemm_top_k(sp_context *context, const sp_csr *a, const sp_csr *b,
     TRY(sp_alloc(context, rows, sizeof *products, (void **)&products));
     TRY(sp_alloc(context, rows, sizeof *list, (void **)&list));
     TRY(sp_alloc(context, rows + 1, sizeof *offsets, (void **)&offsets));
-    TRY(count_products(context, o.a, o.b, products));
+    TRY(sp_count_products(context, o.a, o.b, products));
     for (int64_t i = 0; i < rows; i++) list[i] = (int32_t)i;
     for (int64_t i = 0; i < rows; i = end_of_block(products, rows, i, most)) count++;
     TRY(sp_calloc(context, count + 1, sizeof *blocks, (void **)&blocks));
@@ -280,22 +280,32 @@ done:
 
 /* ---- the Markov product --------------------------------------------------------------------------------- */
 
+sp_status sp_device_spgemm_markov(sp_context *device, const sp_csr *a, const sp_csr *b,
+                                  const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
+                                  sp_spgemm_info *info)
+{
+    operands o = {0};
+    sp_status status = prepare(device, a, b, NULL, &o);
+    if (status == SP_OK) status = device->backend->spgemm_markov(device, o.a, o.b, epilogue, c, rows, info);
+    release(device, &o);
+    return status;
+}
+
 sp_status sp_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_markov_epilogue *epilogue,
                            sp_csr *c, sp_markov_row *rows, sp_spgemm_info *info)
 {
-    operands o = {0};
     sp_csr made = {0};
     sp_spgemm_info measured = {0};
     sp_status status;
     TRY(check_matrices(context, __func__, a, b, NULL, c));
     TRY(sp_require(context, __func__, "epilogue", epilogue));
     TRY(check_epilogue(context, a, b, epilogue));
-    TRY(prepare(context, a, b, NULL, &o));
-    TRY(context->backend->spgemm_markov(context, o.a, o.b, epilogue, &made, rows, &measured));
+    TRY(check_shapes(context, a, b, &(sp_spgemm_options){0}));
+    if (context->devices) TRY(sp_devices_spgemm_markov(context, a, b, epilogue, &made, rows, &measured));
+    else TRY(sp_device_spgemm_markov(context, a, b, epilogue, &made, rows, &measured));
     *c = made;
     if (info) *info = measured;
 done:
-    release(context, &o);
     return status;
 }
 

@@ -214,21 +214,53 @@ CONTEXT_TEST(a_block_of_rows_has_its_diagonal, _i, 2)
     sp_context_destroy(host);
 }
 
-/* All other work is done as a CPU context does it. */
-TEST(other_products_are_those_of_the_cpu)
+/* All other work is the first device's. */
+TEST(other_products_are_those_of_the_first_device)
 {
-    sp_context *host = test_context(0, 2), *several = several_devices(_i, 2, (sp_context_options){0});
+    sp_context *one = one_device(_i), *several = several_devices(_i, 2, (sp_context_options){0});
     test_random random = test_seed(3);
-    sp_csr a = test_matrix(host, &random, 80, 80, 0.2, SP_F32, TEST_SIGNED), expected, found;
-    ck_ok(host, sp_spgemm(host, &a, &a, NULL, &expected, NULL));
+    sp_csr a = test_matrix(one, &random, 80, 80, 0.2, SP_F32, TEST_SIGNED), expected, found;
+    ck_ok(one, sp_spgemm(one, &a, &a, NULL, &expected, NULL));
     ck_ok(several, sp_spgemm(several, &a, &a, NULL, &found, NULL));
-    ck_assert_int_eq(found.space, SP_HOST);
+    ck_assert_int_eq(found.space, expected.space);
+    test_to_host(one, &expected);
+    test_to_host(several, &found);
     test_same(&expected, &found, 3);
     ck_assert(sp_context_is_cuda(several) == (_i != 0));
-    ck_assert(!sp_context_stream(several));
+    ck_assert((sp_context_stream(several) != NULL) == (_i != 0));
     sp_csr_free(several, &found);
-    test_free(host, &a, &expected);
-    test_end(several, host);
+    test_free(one, &a, &expected);
+    test_end(several, one);
+}
+
+/* A chain of products as the Markov process makes it: on GPUs each begins where the one before it left its result. */
+HOST_TEST(results_are_the_next_operands, 2)
+{
+    fleet devices = open_fleet(_i);
+    test_random random = test_seed(12);
+    sp_csr m = test_stochastic(host, &random, 700, 40);
+    for (int i = 0; i < FLEETS; i++) {
+        sp_csr expected = {0}, found = {0};
+        for (int turn = 0; turn < 3; turn++) {
+            sp_csr next, one;
+            ck_ok(devices.several[i], sp_spgemm_markov(devices.several[i], turn ? &found : &m, turn == 1 ? &m : turn ? &found : &m,
+                                                       &epilogues[2], &next, NULL, NULL));
+            ck_ok(devices.one, sp_spgemm_markov(devices.one, turn ? &expected : &m, turn == 1 ? &m : turn ? &expected : &m,
+                                                &epilogues[2], &one, NULL, NULL));
+            ck_assert_int_eq(next.space, one.space);
+            sp_csr_free(devices.several[i], &found);
+            sp_csr_free(devices.one, &expected);
+            found = next;
+            expected = one;
+        }
+        test_to_host(devices.several[i], &found);
+        test_to_host(devices.one, &expected);
+        test_same(&expected, &found, 12);
+        sp_csr_free(devices.several[i], &found);
+        sp_csr_free(devices.one, &expected);
+    }
+    sp_csr_free(host, &m);
+    close_fleet(&devices);
 }
 
 TEST(names_of_devices_are_checked)
@@ -341,7 +373,8 @@ static const test_entry tests[] = {
     ON_DEVICES(one_row_may_be_all_the_work),
     ON_DEVICES(renumbered_matrices_keep_their_bits),
     ON_DEVICES(a_block_of_rows_has_its_diagonal),
-    ON_DEVICES(other_products_are_those_of_the_cpu),
+    ON_DEVICES(results_are_the_next_operands),
+    ON_DEVICES(other_products_are_those_of_the_first_device),
     ONCE(names_of_devices_are_checked),
     ONCE(a_device_that_fails_ends_the_product),
     ON_DEVICES(interrupt_flag_ends_all_devices),
