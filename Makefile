@@ -107,7 +107,7 @@ BIN := $(BUILD)/bin
 LIB := $(BUILD)/lib
 
 # The largest files take longest and begin first.
-CUDA_SOURCES := $(if $(NVCC),$(shell ls -S libsparse/device/*.cu libsparse/*/cuda/*.cu))
+CUDA_SOURCES := $(if $(NVCC),$(shell ls -S libsparse/device/*.cu libsparse/*/cuda/*.cu contraction/cuda/*.cu))
 LIB_SOURCES  := $(wildcard libsparse/*/*.c libsparse/*/cpu/*.c mcl/*.c contraction/*.c)
 HEADERS      := libsparse/sparse.h mcl/mcl.h contraction/contraction.h
 LIB_SOURCES  := $(if $(CUDA_SOURCES),$(filter-out libsparse/core/no_cuda.c,$(LIB_SOURCES)),$(LIB_SOURCES))
@@ -178,6 +178,7 @@ $(OBJ)/%.cu.o: %.cu $(OBJ)/flags
 	$(Q)$(NVCC) $(CPPFLAGS) $(INCLUDES) $(CU_FLAGS) $(GENCODE) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
 $(OBJ)/libsparse/%.o: private INCLUDES := -Ilibsparse
+$(OBJ)/contraction/%.o: private INCLUDES := -Ilibsparse -Icontraction $(if $(NVCC),-DCONTRACTION_CUDA)
 $(OBJ)/bench/%.o: private INCLUDES := -Ilibsparse -Ibench/generate
 $(OBJ)/gnn/%.o: private INCLUDES := -Ilibsparse -Ignn $(if $(NVCC),-DGNN_CUDA)
 # Hopper's matrix instructions are only in the code for that device alone.

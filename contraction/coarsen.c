@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "coarsen.h"
+#include "on_device.h"
 
 /* Two-hop matching begins where other ways leave more than a tenth of the nodes alone, as METIS has it. */
 static bool is_stalled(const coarsening *c)
@@ -50,20 +51,13 @@ static sp_status start(coarsening *c)
     return status;
 }
 
-sp_status contraction_coarsen(sp_context *context, const sp_csr *g, const contraction_coarsening *how, int32_t *labels,
-                              int64_t *groups)
+static sp_status coarsen_on_host(sp_context *context, const sp_csr *g, const contraction_coarsening *how,
+                                 int32_t *labels, int64_t *groups)
 {
-    static const contraction_coarsening usual = {.method = CONTRACTION_TWO_HOP, .seed = 1};
-    coarsening c = {.context = context, .g = g, .how = how ? how : &usual};
+    coarsening c = {.context = context, .g = g, .how = how};
     int32_t *number = NULL, *made = NULL;
     int64_t count;
     sp_status status;
-    TRY(contraction_require(context, __func__, g, labels));
-    TRY(sp_require(context, __func__, "groups", groups));
-    TRY(contraction_check_graph(context, g));
-    if ((unsigned)c.how->method > CONTRACTION_PROPAGATION || !(c.how->max_weight >= 0) || c.how->least < 0)
-        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: way %d, greatest weight %g, at least %lld groups", __func__,
-                    (int)c.how->method, c.how->max_weight, (long long)c.how->least));
     c.threads = sp_context_threads(context);
     c.cap = c.how->max_weight > 0 ? c.how->max_weight : INFINITY;
     TRY(start(&c));
@@ -83,6 +77,85 @@ done:
     sp_free(context, c.heavy);
     sp_free(context, c.place);
     return status;
+}
+
+/* What the device does not do itself is done with copies in host memory. */
+static sp_status coarsen_copies(sp_context *context, const sp_csr *g, const contraction_coarsening *how,
+                                int32_t *labels, int64_t *groups)
+{
+    const int64_t n = g->rows;
+    contraction_coarsening here = *how;
+    sp_csr copy = {0};
+    int32_t *made = NULL;
+    double *weights = NULL;
+    sp_status status;
+    TRY(sp_csr_copy(context, g, SP_HOST, &copy));
+    TRY(sp_alloc(context, n, sizeof *made, (void **)&made));
+    if (how->weights) {
+        TRY(sp_alloc(context, n, sizeof *weights, (void **)&weights));
+        TRY(sp_array_copy(context, n, sizeof *weights, weights, SP_HOST, how->weights, SP_DEVICE));
+        here.weights = weights;
+    }
+    TRY(coarsen_on_host(context, &copy, &here, made, groups));
+    TRY(sp_array_copy(context, n, sizeof *made, labels, SP_DEVICE, made, SP_HOST));
+done:
+    sp_csr_free(context, &copy);
+    sp_free(context, made);
+    sp_free(context, weights);
+    return status;
+}
+
+static sp_status coarsen_on_device(sp_context *context, const sp_csr *g, const contraction_coarsening *how,
+                                   int32_t *labels, int64_t *groups)
+{
+    bool done = false;
+#ifdef CONTRACTION_CUDA
+    if (how->method <= CONTRACTION_TWO_HOP) {
+        const sp_status status = contraction_cuda_coarsen(context, g, how, labels, groups, &done);
+        if (status != SP_OK) return status;
+    }
+#endif
+    return done ? SP_OK : coarsen_copies(context, g, how, labels, groups);
+}
+
+sp_status contraction_coarsen(sp_context *context, const sp_csr *g, const contraction_coarsening *how, int32_t *labels,
+                              int64_t *groups)
+{
+    static const contraction_coarsening usual = {.method = CONTRACTION_TWO_HOP, .seed = 1};
+    sp_status status;
+    if (!how) how = &usual;
+    TRY(contraction_require(context, __func__, g, labels));
+    TRY(sp_require(context, __func__, "groups", groups));
+    TRY(contraction_check_square(context, g));
+    if ((unsigned)how->method > CONTRACTION_PROPAGATION || !(how->max_weight >= 0) || how->least < 0)
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: way %d, greatest weight %g, at least %lld groups", __func__,
+                    (int)how->method, how->max_weight, (long long)how->least));
+    TRY((g->space == SP_HOST ? coarsen_on_host : coarsen_on_device)(context, g, how, labels, groups));
+done:
+    return status;
+}
+
+/* ---- weights of groups ------------------------------------------------------------------------------------ */
+
+sp_status contraction_add_weights(sp_context *context, const int32_t *labels, int64_t nodes, int64_t groups,
+                                  sp_space space, double *weights)
+{
+    int64_t next = 0;
+    sp_status status = sp_require(context, __func__, "labels", nodes > 0 ? labels : (const void *)&next);
+    if (status == SP_OK) status = sp_require(context, __func__, "weights", nodes > 0 ? weights : (const void *)&next);
+    if (status == SP_OK && space == SP_DEVICE && !sp_context_is_cuda(context))
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: weights on the device, and the context has none", __func__);
+    if (status != SP_OK) return status;
+#ifdef CONTRACTION_CUDA
+    if (space == SP_DEVICE) return contraction_cuda_add_weights(context, labels, nodes, groups, weights);
+#endif
+    (void)groups;
+    for (int64_t i = 0; i < nodes; i++) { /* in place: a group's number is at most that of its first node */
+        const double weight = weights[i];
+        if (labels[i] == next) weights[next++] = weight;
+        else weights[labels[i]] += weight;
+    }
+    return SP_OK;
 }
 
 /* ---- fewer nodes in groups ------------------------------------------------------------------------------- */

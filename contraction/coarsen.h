@@ -3,12 +3,8 @@
 #ifndef CONTRACTION_COARSEN_H
 #define CONTRACTION_COARSEN_H
 
-#include <math.h>
-
-#include "base/random.h"
 #include "internal.h"
-
-enum { DISTANCE_VECTORS = 4 };
+#include "rating.h"
 
 /* Groups are known by their leader, a node. */
 typedef struct coarsening {
@@ -29,35 +25,15 @@ typedef struct candidate {
     int32_t node;
 } candidate;
 
-/* Equal edges are ordered by bits that both ends see alike. So the best edge of all is the best of both of its ends, and
- * rounds of proposals end. */
-static inline uint64_t edge_bits(uint64_t seed, int32_t a, int32_t b)
-{
-    const uint64_t low = (uint64_t)(uint32_t)(a < b ? a : b), high = (uint64_t)(uint32_t)(a < b ? b : a);
-    return mix64((low << 32 | high) + seed * RANDOM_STEP);
-}
-
 static inline bool is_better(const coarsening *c, int32_t node, double rating, int32_t other, candidate than)
 {
     if (rating != than.rating) return rating > than.rating;
     return rating > 0 && edge_bits(c->how->seed, node, other) > edge_bits(c->how->seed, node, than.node);
 }
 
-/* 0: next to each other. */
-static inline double distance(const coarsening *c, int64_t a, int64_t b)
-{
-    const float *x = c->place + a * DISTANCE_VECTORS, *y = c->place + b * DISTANCE_VECTORS;
-    float most = 0;
-    for (int v = 0; v < DISTANCE_VECTORS; v++) most = fmaxf(most, fabsf(x[v] - y[v]));
-    return (double)most;
-}
-
-/* The weight of an edge, over the distance of its ends and their weights: heavy nodes would become heavier still. The
- * same from both ends. */
 static inline double rate(const coarsening *c, double weight, int64_t a, double heavy_a, int64_t b, double heavy_b)
 {
-    const double nearest = 3e-4; /* distances below it do not differ: rounding, and components that are smooth */
-    return c->place ? weight / (heavy_a * heavy_b * (distance(c, a, b) + nearest)) : weight;
+    return rate_edge(c->place, weight, a, heavy_a, b, heavy_b);
 }
 
 static inline bool is_free(const coarsening *c, int32_t node) { return c->leader[node] < 0; }

@@ -23,6 +23,7 @@ typedef struct contraction_options {
     sp_contract_options how;
     bool undirected;               /* contraction_repeat: G is symmetric, and contraction_mirror keeps its levels
                                       symmetric */
+    bool on_device;                /* contraction_repeat on CUDA: the labeller gets each graph on the device */
     sp_spgemm_algorithm algorithm; /* algorithm of the products */
     sp_aia aia;                    /* gather stage of the products */
 } contraction_options;
@@ -48,7 +49,7 @@ sp_status contraction_product(sp_context *context, const sp_csr *s, const sp_csr
                               const contraction_options *options, sp_csr *c, contraction_info *info);
 
 /* Makes the quotient C of a symmetric G symmetric to the last digit, since sums in two orders may differ: each entry
- * above the diagonal gets the value of its mirror image. C lies in host memory. If an entry has no mirror image, C
+ * above the diagonal gets the value of its mirror image. If an entry has no mirror image, C
  * stays as it is and *symmetric is false. Not for SP_COMBINE_FIRST, whose result differs in the two directions. O(nnz),
  * and temporarily as much memory as C. */
 sp_status contraction_mirror(sp_context *context, sp_csr *c, bool *symmetric);
@@ -108,21 +109,27 @@ typedef struct contraction_coarsening {
     uint64_t seed;         /* decides between equals */
     int64_t least;         /* groups at least; of the nodes of a group those with the lightest edges to it stay alone */
     double max_weight;     /* greatest weight of a group of several nodes; 0: no bound */
-    const double *weights; /* of nodes, above 0 (host); NULL: 1 each */
+    const double *weights; /* of nodes, above 0; NULL: 1 each */
 } contraction_coarsening;
 
-/* Labels the nodes of a host G by groups of strongly connected neighbours. `labels` (host, G.rows) get group numbers in
- * the order of the lowest node of each group, the same for any number of threads. `how` may be NULL: two-hop. O(nnz)
- * a round, few rounds. */
+/* Labels the nodes of G by groups of strongly connected neighbours. `labels` (G.rows) and how->weights lie where G lies.
+ * Labels are group numbers in the order of the lowest node of each group, the same for any number of threads and on
+ * every device. `how` may be NULL: two-hop. On CUDA, matching and two-hop matching of undirected graphs are the device's
+ * work, all else is done with a copy in host memory. O(nnz) a round, few rounds. */
 sp_status contraction_coarsen(sp_context *context, const sp_csr *g, const contraction_coarsening *how, int32_t *labels,
                               int64_t *groups);
+
+/* The weights of groups from those of their nodes, in place: weights[p] = Σ of the weights of the nodes with label p, in
+ * their order, for the labels of contraction_coarsen. Both arrays lie in `space`. O(nodes). */
+sp_status contraction_add_weights(sp_context *context, const int32_t *labels, int64_t nodes, int64_t groups,
+                                  sp_space space, double *weights);
 
 /* Takes nodes out of groups until there are `least` groups, those with the lightest edges to their group first; each
  * becomes a group of its own. `labels` (host, 0 to *groups - 1) are numbered as by contraction_coarsen, unless nothing
  * is to be done. */
 sp_status contraction_loosen(sp_context *context, const sp_csr *g, int32_t *labels, int64_t *groups, int64_t least);
 
-/* A function that labels one level of a hierarchy: fills `labels` (G.rows entries) and *groups. */
+/* A function that labels one level of a hierarchy: fills `labels` (G.rows entries, where G lies) and *groups. */
 typedef sp_status (*contraction_labeller)(sp_context *context, void *user, const sp_csr *g, int32_t *labels,
                                           int64_t *groups);
 

@@ -6,19 +6,29 @@
  * alone (17 graphs, 8 and 32 parts; bench/partition.py). O(nnz) a sweep. */
 #include "coarsen.h"
 
-enum { SWEEPS = 20 };
-
-static void smooth(const sp_csr *g, int64_t node, const float *from, float *to)
+/* Adds entries first to end - 1 of the node's row. */
+static void add_chunk(const sp_csr *g, int64_t node, int64_t first, int64_t end, const float *from, double *sum,
+                      double *all)
 {
-    const float *own = from + node * DISTANCE_VECTORS;
-    double sum[DISTANCE_VECTORS] = {0}, all = 0;
-    for (int64_t k = g->row_offsets[node]; k < g->row_offsets[node + 1]; k++) {
+    double part[DISTANCE_VECTORS] = {0}, weights = 0;
+    for (int64_t k = first; k < end; k++) {
         const double weight = entry_value(g, k);
         const float *there = from + (int64_t)g->col_indices[k] * DISTANCE_VECTORS;
         if (g->col_indices[k] == node || !(weight > 0)) continue;
-        all += weight;
-        for (int v = 0; v < DISTANCE_VECTORS; v++) sum[v] += weight * (double)there[v];
+        weights += weight;
+        for (int v = 0; v < DISTANCE_VECTORS; v++) part[v] += weight * (double)there[v];
     }
+    *all += weights;
+    for (int v = 0; v < DISTANCE_VECTORS; v++) sum[v] += part[v];
+}
+
+static void smooth(const sp_csr *g, int64_t node, const float *from, float *to)
+{
+    const int64_t end = g->row_offsets[node + 1];
+    const float *own = from + node * DISTANCE_VECTORS;
+    double sum[DISTANCE_VECTORS] = {0}, all = 0;
+    for (int64_t first = g->row_offsets[node]; first < end; first += DISTANCE_CHUNK)
+        add_chunk(g, node, first, first + DISTANCE_CHUNK < end ? first + DISTANCE_CHUNK : end, from, sum, &all);
     for (int v = 0; v < DISTANCE_VECTORS; v++)
         to[node * DISTANCE_VECTORS + v] = all > 0 ? (float)(0.5 * (double)own[v] + 0.5 * sum[v] / all) : own[v];
 }
@@ -31,8 +41,8 @@ sp_status coarsen_distances(coarsening *c)
     TRY(sp_alloc(c->context, n * DISTANCE_VECTORS, sizeof *now, (void **)&now));
     TRY(sp_alloc(c->context, n * DISTANCE_VECTORS, sizeof *next, (void **)&next));
     for (int64_t i = 0; i < n * DISTANCE_VECTORS; i++)
-        now[i] = (float)unit64(mix64((uint64_t)i + c->how->seed * RANDOM_STEP));
-    for (int sweep = 0; sweep < SWEEPS; sweep++) {
+        now[i] = first_place(c->how->seed, i);
+    for (int sweep = 0; sweep < DISTANCE_SWEEPS; sweep++) {
 #pragma omp parallel for schedule(dynamic, 512) num_threads(c->threads) if (n > 1000)
         for (int64_t i = 0; i < n; i++) smooth(c->g, i, now, next);
         float *const swap = now;

@@ -26,6 +26,14 @@ static inline sp_status contraction_check_labels(sp_context *context, const int3
     return SP_OK;
 }
 
+static inline sp_status contraction_check_square(sp_context *context, const sp_csr *g)
+{
+    if (g->rows != g->cols)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "the graph is %lld x %lld: it must be square", (long long)g->rows,
+                       (long long)g->cols);
+    return SP_OK;
+}
+
 /* A graph that this module reads itself: square, on the host. */
 static inline sp_status contraction_check_graph(sp_context *context, const sp_csr *g)
 {
@@ -34,5 +42,10 @@ static inline sp_status contraction_check_graph(sp_context *context, const sp_cs
                        (long long)g->rows, (long long)g->cols, g->space == SP_HOST ? "" : ", on the device");
     return SP_OK;
 }
+
+/* contraction_quotient with labels in either space. */
+sp_status contraction_quotient_at(sp_context *context, const sp_csr *g, const int32_t *labels, sp_space labels_space,
+                                  int64_t groups, const contraction_options *options, sp_csr *c,
+                                  contraction_info *info);
 
 #endif

@@ -12,8 +12,6 @@
 
 #include "coarsen.h"
 
-enum { ROUNDS = 24 }; /* a path of rising weights would take a round for each edge */
-
 /* Free nodes with a proposal; returns their number. */
 static int64_t keep_open(const coarsening *c, const int32_t *wish, int32_t *open, int64_t count)
 {
@@ -48,7 +46,7 @@ sp_status coarsen_match(coarsening *c)
     TRY(sp_alloc(c->context, count, sizeof *wish, (void **)&wish));
     TRY(sp_alloc(c->context, count, sizeof *open, (void **)&open));
     for (int64_t i = 0; i < count; i++) open[i] = (int32_t)i;
-    for (int round = 0; round < ROUNDS && count > 0; round++) {
+    for (int round = 0; round < MATCHING_ROUNDS && count > 0; round++) {
         const bool paired = propose(c, wish, open, count, round == 0);
         count = keep_open(c, wish, open, count);
         if (!paired) break;

@@ -5,6 +5,7 @@
  * transpose. If the patterns of C and its transpose differ, C stays as it is and is reported as not symmetric. */
 #include <string.h>
 
+#include "on_device.h"
 #include "internal.h"
 
 static bool same_pattern(const sp_csr *a, const sp_csr *b)
@@ -33,7 +34,10 @@ sp_status contraction_mirror(sp_context *context, sp_csr *c, bool *symmetric)
     sp_status status;
     TRY(sp_require_csr(context, __func__, "C", c));
     TRY(sp_require(context, __func__, "symmetric", symmetric));
-    TRY(contraction_check_graph(context, c));
+    TRY(contraction_check_square(context, c));
+#ifdef CONTRACTION_CUDA
+    if (c->space == SP_DEVICE) return contraction_cuda_mirror(context, c, symmetric);
+#endif
     TRY(sp_csr_transpose(context, c, &transpose));
     *symmetric = same_pattern(c, &transpose);
     if (*symmetric && c->values) take_upper(context, &transpose, c);

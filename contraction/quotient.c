@@ -42,26 +42,48 @@ static sp_status by_products(sp_context *context, const sp_csr *g, const int32_t
     return status;
 }
 
+/* Labels of the device are copied to the host. */
+static sp_status by_products_of(sp_context *context, const sp_csr *g, const int32_t *labels, sp_space labels_space,
+                                int64_t groups, const contraction_options *options, sp_csr *c, contraction_info *info)
+{
+    int32_t *copy = NULL;
+    sp_status status;
+    if (labels_space == SP_HOST) return by_products(context, g, labels, groups, options, c, info);
+    TRY(sp_alloc(context, g->rows, sizeof *copy, (void **)&copy));
+    TRY(sp_array_copy(context, g->rows, sizeof *copy, copy, SP_HOST, labels, labels_space));
+    TRY(by_products(context, g, copy, groups, options, c, info));
+done:
+    sp_free(context, copy);
+    return status;
+}
+
 sp_status contraction_quotient(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
                                const contraction_options *options, sp_csr *c, contraction_info *info)
+{
+    return contraction_quotient_at(context, g, labels, SP_HOST, groups, options, c, info);
+}
+
+sp_status contraction_quotient_at(sp_context *context, const sp_csr *g, const int32_t *labels, sp_space labels_space,
+                                  int64_t groups, const contraction_options *options, sp_csr *c,
+                                  contraction_info *info)
 {
     contraction_options how = options ? *options : (contraction_options){0};
     sp_contract_info measured;
     const double start = wall_seconds();
-    sp_status status = contraction_require(context, __func__, g, labels);
-    if (status == SP_OK) status = sp_require_output(context, __func__, "C", c, "G", g);
+    sp_status status = contraction_require(context, "contraction_quotient", g, labels);
+    if (status == SP_OK) status = sp_require_output(context, "contraction_quotient", "C", c, "G", g);
     if (status != SP_OK) return status;
     if ((unsigned)how.engine > CONTRACTION_PRODUCT)
         return sp_fail(context, SP_ERROR_ARGUMENT, "engine %d does not exist", (int)how.engine);
     if (how.engine != CONTRACTION_PRODUCT) {
-        status = sp_contract(context, g, labels, SP_HOST, groups, &how.how, c, &measured);
+        status = sp_contract(context, g, labels, labels_space, groups, &how.how, c, &measured);
         if (status == SP_OK && info)
             *info = (contraction_info){.engine = CONTRACTION_FUSED, .nnz = c->nnz, .peak_bytes = measured.peak_bytes,
                                        .seconds = wall_seconds() - start};
         if (status != SP_ERROR_UNSUPPORTED || how.engine == CONTRACTION_FUSED) return status;
     }
     how.engine = CONTRACTION_PRODUCT;
-    status = by_products(context, g, labels, groups, &how, c, info);
+    status = by_products_of(context, g, labels, labels_space, groups, &how, c, info);
     if (status == SP_OK && info) info->seconds = wall_seconds() - start;
     return status;
 }

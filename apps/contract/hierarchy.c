@@ -45,17 +45,6 @@ static sp_status coarsen(contract_job *job, sp_context *context, const sp_csr *g
     return contraction_coarsen(context, g, &how, labels, groups);
 }
 
-/* The weights of the nodes of the next level, in place: a group's number is at most that of its first node. */
-static void add_loads(contract_job *job, const int32_t *labels, int64_t nodes)
-{
-    int64_t next = 0;
-    for (int64_t i = 0; i < nodes; i++) {
-        const double load = job->loads[i];
-        if (labels[i] == next) job->loads[next++] = load;
-        else job->loads[labels[i]] += load;
-    }
-}
-
 /* Labels that change nothing end a hierarchy. */
 static sp_status label_level(sp_context *context, void *user, const sp_csr *g, int32_t *labels, int64_t *groups)
 {
@@ -67,8 +56,8 @@ static sp_status label_level(sp_context *context, void *user, const sp_csr *g, i
     status = (o->repeat == REPEAT_CLUSTER ? cluster : coarsen)(job, context, g, labels, groups);
     if (status != SP_OK) return status;
     job->shrunk = g->rows > 0 ? (double)*groups / (double)g->rows : 1;
-    if (job->loads) add_loads(job, labels, g->rows);
-    return contract_refuse_loops(job, context, g, labels);
+    if (job->loads) status = contraction_add_weights(context, labels, g->rows, *groups, g->space, job->loads);
+    return status == SP_OK && g->space == SP_HOST ? contract_refuse_loops(job, context, g, labels) : status;
 }
 
 /* ---- bounds ---------------------------------------------------------------------------------------------- */
@@ -90,6 +79,29 @@ static sp_status start_loads(contract_job *job)
     job->max_weight = o->max_weight;
     if (o->max_weight <= 0 && o->to_nodes > 0) job->max_weight = ROOM * sum / (double)o->to_nodes;
     return SP_OK;
+}
+
+/* Pairs are found on the device, if there is one, and levels stay there. A METIS graph's loops are looked for on the
+ * host. */
+static bool stays_on_device(const contract_options *o, const sp_context *context)
+{
+    return sp_context_is_cuda(context) && (o->repeat == REPEAT_MATCHING || o->repeat == REPEAT_TWO_HOP) &&
+           (o->to != IO_METIS || o->loops == SP_LOOPS_DROP);
+}
+
+/* Moves the weights of the nodes there. */
+static sp_status move_loads(contract_job *job, sp_context *context)
+{
+    double *there = NULL;
+    sp_status status;
+    TRY(sp_array_create(context, job->g.rows, sizeof *there, SP_DEVICE, (void **)&there));
+    TRY(sp_array_copy(context, job->g.rows, sizeof *there, there, SP_DEVICE, job->loads, SP_HOST));
+    sp_free(job->host, job->loads);
+    job->loads = there;
+    there = NULL;
+done:
+    sp_array_free(context, SP_DEVICE, there);
+    return status;
 }
 
 /* Why a hierarchy ended before it was as small as wanted. */
@@ -164,14 +176,18 @@ sp_status contract_repeat_on(contract_job *job, sp_context *context)
     const bool sums = job->combine == SP_COMBINE_SUM || job->combine == SP_COMBINE_COUNT;
     const contraction_options how = {.engine = o->engine,
                                      .undirected = job->undirected,
+                                     .on_device = stays_on_device(o, context),
                                      .how.combine = job->combine == SP_COMBINE_COUNT ? SP_COMBINE_SUM : job->combine};
     contraction_hierarchy *h = &job->hierarchy;
     const double began = wall_seconds();
+    sp_space loads_space = SP_HOST;
     sp_status status;
     TRY(give_values(job)); /* the last graph may be this one */
     job->shrunk = 0;
     if (o->repeat != REPEAT_CLUSTER) TRY(start_loads(job));
-    status = contraction_repeat(context, &job->g, (int)o->levels, label_level, job, &how, h);
+    status = how.on_device ? move_loads(job, context) : SP_OK;
+    if (status == SP_OK && how.on_device) loads_space = SP_DEVICE;
+    if (status == SP_OK) status = contraction_repeat(context, &job->g, (int)o->levels, label_level, job, &how, h);
     if (status != SP_OK) {
         if (context != job->host) sp_fail(job->host, status, "%s", sp_last_error(context));
         goto done;
@@ -183,7 +199,7 @@ sp_status contract_repeat_on(contract_job *job, sp_context *context)
     notice_end(job);
     job->info = (contraction_info){.engine = o->engine, .nnz = job->c.nnz, .seconds = wall_seconds() - began};
 done:
-    sp_free(job->host, job->loads);
+    sp_array_free(context, loads_space, job->loads);
     job->loads = NULL;
     return status;
 }

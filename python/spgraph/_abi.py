@@ -423,6 +423,7 @@ class contraction_options(Structure):
         ("engine", c_int),
         ("how", sp_contract_options),
         ("undirected", c_bool),
+        ("on_device", c_bool),
         ("algorithm", c_int),
         ("aia", c_int),
     ]
@@ -662,6 +663,7 @@ FUNCTIONS = {
     "contraction_judge": (c_int, [c_void_p, POINTER(sp_csr), c_bool, c_void_p, c_int64, c_void_p, c_int, POINTER(contraction_judgement)]),
     "contraction_compact": (c_int, [c_void_p, c_int64, c_void_p, c_void_p, c_void_p]),
     "contraction_coarsen": (c_int, [c_void_p, POINTER(sp_csr), POINTER(contraction_coarsening), c_void_p, c_void_p]),
+    "contraction_add_weights": (c_int, [c_void_p, c_void_p, c_int64, c_int64, c_int, c_void_p]),
     "contraction_loosen": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_void_p, c_int64]),
     "contraction_repeat": (c_int, [c_void_p, POINTER(sp_csr), c_int, contraction_labeller, c_void_p, POINTER(contraction_options), POINTER(contraction_hierarchy)]),
     "contraction_hierarchy_free": (None, [c_void_p, POINTER(contraction_hierarchy)]),

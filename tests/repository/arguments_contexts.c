@@ -121,6 +121,7 @@ TEST(calls_of_the_modules_name_what_is_missing)
     sp_context *t = o.context;
     sp_csr *a = &o.a, c;
     int32_t labels[NODES] = {0};
+    double weights[NODES] = {0};
     int64_t count = 1;
     mcl_options options;
     mcl_clustering clusters = {0};
@@ -174,6 +175,9 @@ TEST(calls_of_the_modules_name_what_is_missing)
     REFUSED(t, contraction_coarsen(t, NULL, NULL, labels, &count), "G is NULL");
     REFUSED(t, contraction_coarsen(t, a, NULL, NULL, &count), "labels is NULL");
     REFUSED(t, contraction_coarsen(t, a, NULL, labels, NULL), "groups is NULL");
+    REFUSED(t, contraction_add_weights(t, NULL, NODES, 1, SP_HOST, weights), "labels is NULL");
+    REFUSED(t, contraction_add_weights(t, labels, NODES, 1, SP_HOST, NULL), "weights is NULL");
+    REFUSED(t, contraction_add_weights(t, labels, NODES, 1, SP_DEVICE, weights), "weights on the device");
     REFUSED(t, contraction_loosen(t, NULL, labels, &count, 2), "G is NULL");
     REFUSED(t, contraction_loosen(t, a, NULL, &count, 2), "labels is NULL");
     REFUSED(t, contraction_loosen(t, a, labels, NULL, 2), "groups is NULL");
