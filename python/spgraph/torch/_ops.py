@@ -5,6 +5,7 @@ CPU run on the library's threads. Those on a GPU are queued in the library's str
 stream, and which torch's stream then waits for. No symbol of torch is linked: the library gets addresses.
 """
 
+import collections
 import contextlib
 import ctypes
 import itertools
@@ -27,6 +28,8 @@ _lock = threading.RLock()  # one thread at a time uses a context
 _contexts: dict[tuple[str, int], Context] = {}
 _numbers = itertools.count()
 _patterns: weakref.WeakValueDictionary[int, "Pattern"] = weakref.WeakValueDictionary()
+# Plans on GPUs that the next session frees: the collector may end them in any thread, and during a capture.
+_unused: collections.deque[ctypes.c_void_p] = collections.deque()
 
 
 def _context(device: torch.device) -> Context:
@@ -40,10 +43,14 @@ def _context(device: torch.device) -> Context:
 @contextlib.contextmanager
 def _session(device: torch.device) -> Iterator[Session]:
     """A session whose work is ordered after and before that of torch's current stream."""
-    with _lock, Session(context=_context(device)) as session:
-        if device.type == "cpu":
+    if device.type == "cpu":
+        with _lock, Session(context=_context(device)) as session:
             yield session
-            return
+        return
+    with _lock, torch.cuda.device(device), Session(context=_context(device)) as session:
+        if not torch.cuda.is_current_stream_capturing():
+            while _unused:
+                lib.sp_spmm_plan_free(_unused.popleft())
         current = torch.cuda.current_stream(device)
         own = torch.cuda.ExternalStream(lib.sp_context_stream(session.handle), device=device)
         own.wait_stream(current)
@@ -74,6 +81,7 @@ class _Plan:
 
     def __init__(self, session: Session, a: _abi.sp_csr, width: int, reduce: str, transpose: bool) -> None:
         self.handle = ctypes.c_void_p()
+        self.on_gpu = a.space == _abi.SP_DEVICE
         self.values: Optional[Tensor] = None
         self.version = -1
         options = _abi.sp_spmm_options(reduce=REDUCTIONS[reduce], transpose=transpose, deterministic=True)
@@ -89,9 +97,9 @@ class _Plan:
             session.check(lib.sp_spmm_plan_set_values(self.handle, laid.data_ptr(), _space(values.device)))
             self.values, self.version = values.detach(), version  # held, so that nothing else gets its address
 
-    def __del__(self, free: Any = lib.sp_spmm_plan_free) -> None:
+    def __del__(self, free: Any = lib.sp_spmm_plan_free, keep: Any = _unused.append) -> None:
         if getattr(self, "handle", None):
-            free(self.handle)
+            (keep if self.on_gpu else free)(self.handle)
 
 
 class Pattern:
@@ -115,6 +123,9 @@ class Pattern:
         wide = x.dtype == torch.float64
         key = (session.context.key, wide, reduce, transpose, values is None)
         if key not in self._plans:
+            if x.is_cuda and torch.cuda.is_current_stream_capturing():
+                raise RuntimeError("the first product of this kind prepares the matrix, which a CUDA graph cannot "
+                                   "capture: run the step once before the capture")
             self._plans[key] = _Plan(session, self.lend(wide), x.shape[1], reduce, transpose)
         if values is not None and len(values):
             self._plans[key].set_values(session, values)
