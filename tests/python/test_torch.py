@@ -311,6 +311,27 @@ def test_gradients_of_weights_are_pygs():
     torch.testing.assert_close(*(torch.autograd.grad(layer(x, e, w).square().sum(), w)[0] for layer in (here, there)))
 
 
+@pytest.mark.parametrize("inputs, outputs", [(30, 4), (4, 30), (10, 6)])
+@pytest.mark.parametrize("name, options", [("GCNConv", {}), ("GCNConv", {"aggr": "max"}), ("SAGEConv", {}),
+                                           ("SAGEConv", {"aggr": "sum"}), ("SAGEConv", {"aggr": "min"})])
+def test_products_run_where_features_are_narrow(products, name, options, inputs, outputs):
+    pyg = pytest.importorskip("torch_geometric.nn", reason="torch_geometric is not installed")
+    here, there = getattr(st, name)(inputs, outputs, **options), getattr(pyg, name)(inputs, outputs, **options)
+    there.load_state_dict(here.state_dict())
+    e, linear = forms("loops"), options.get("aggr") not in ("max", "min")
+    usual = inputs if name == "SAGEConv" else outputs  # the columns of the products in the formula
+    for gradient in (False, True):
+        x = torch.randn(20, inputs, requires_grad=gradient)
+        here(x, e)
+        backward = inputs * 2 if gradient else inputs  # the features get a gradient only if somebody asks for it
+        cheaper = outputs if 2 * outputs <= backward else inputs
+        assert products == [cheaper if linear else usual]
+        products.clear()
+        torch.testing.assert_close(here(x, e), there(x, e))
+        products.clear()
+    compare(here, there, torch.randn(20, inputs, requires_grad=True), e)
+
+
 def test_changed_edges_are_noticed():
     e, x = edges(20, 20, 70), torch.randn(20, 8)
     layer = st.SAGEConv(8, 6)
@@ -357,9 +378,10 @@ def installed():
 
 @pytest.fixture
 def products(monkeypatch):
-    """The number of products that ran here."""
+    """The columns of each product that ran here."""
     counted, plan = [], _ops.Pattern.plan
-    monkeypatch.setattr(_ops.Pattern, "plan", lambda self, *given: counted.append(1) or plan(self, *given))
+    monkeypatch.setattr(_ops.Pattern, "plan", lambda self, session, x, *given: counted.append(x.shape[1]) or
+                        plan(self, session, x, *given))
     return counted
 
 

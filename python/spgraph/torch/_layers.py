@@ -9,6 +9,9 @@ from torch import Tensor
 from torch.nn import Linear, Parameter
 
 from ._graphs import aggregate, matrix_of, normalized
+from ._matrix import SparseMatrix
+
+SUMS = ("add", "sum", "mean")  # reductions that a linear layer may come before or after
 
 
 def _linear(inputs: int, outputs: int, bias: bool) -> Linear:
@@ -34,6 +37,29 @@ def _only(layer: str, options: dict[str, Any]) -> None:
             raise TypeError(f"{layer} has no option {name!r}")
         if value != defaults[name]:
             raise NotImplementedError(f"{layer} with {name}={value!r} is not supported: use PyG's")
+
+
+def _is_plain(lin: Any) -> bool:
+    """Whether a linear layer only multiplies by its weight, so that it may change places with a sum."""
+    return type(lin).__name__ == "Linear" and not (
+        isinstance(lin.weight, torch.nn.parameter.UninitializedParameter) or lin._forward_hooks or
+        lin._forward_pre_hooks or lin._backward_hooks or lin._backward_pre_hooks)
+
+
+def _ends_narrow(lin: Any, x: Tensor) -> bool:
+    """Whether products after a linear layer have fewer columns in all, forward and backward, than those before it."""
+    backward = torch.is_grad_enabled()
+    after = lin.weight.shape[0] * (2 if backward else 1)
+    return bool(after <= x.shape[-1] * (2 if backward and x.requires_grad else 1))
+
+
+def gcn(layer: Any, matrix: SparseMatrix, x: Tensor) -> Tensor:
+    """The forward pass of GCNConv on a normalised matrix, for this module's and PyG's."""
+    if layer.aggr in SUMS and _is_plain(layer.lin) and not _ends_narrow(layer.lin, x):
+        y = layer.lin(aggregate(matrix, x, layer.aggr))
+    else:
+        y = aggregate(matrix, layer.lin(x), layer.aggr)
+    return y if layer.bias is None else y + layer.bias
 
 
 class GCNConv(torch.nn.Module):
@@ -96,8 +122,7 @@ class GCNConv(torch.nn.Module):
                     self._matrix = matrix
         else:
             matrix = matrix_of(edge_index, edge_weight, (x.shape[-2], x.shape[-2]))
-        y = aggregate(matrix, self.lin(x), self.aggr)
-        return y if self.bias is None else y + self.bias
+        return gcn(self, matrix, x)
 
     def __repr__(self) -> str:
         return f"GCNConv({self.in_channels}, {self.out_channels})"
@@ -108,7 +133,12 @@ def sage(layer: Any, x: Any, edge_index: Any, size: Optional[tuple[int, int]]) -
     source, target = x if isinstance(x, (tuple, list)) else (x, x)
     if layer.project and hasattr(layer, "lin"):
         source = layer.lin(source).relu()
-    y = layer.lin_l(aggregate(matrix_of(edge_index, None, _size(source, target, size)), source, layer.aggr))
+    matrix, lin = matrix_of(edge_index, None, _size(source, target, size)), layer.lin_l
+    if layer.aggr in SUMS and _is_plain(lin) and _ends_narrow(lin, source):
+        y = aggregate(matrix, torch.nn.functional.linear(source, lin.weight), layer.aggr)
+        y = y if lin.bias is None else y + lin.bias
+    else:
+        y = lin(aggregate(matrix, source, layer.aggr))
     if layer.root_weight and target is not None:
         y = y + layer.lin_r(target)
     return torch.nn.functional.normalize(y, p=2.0, dim=-1) if layer.normalize else y

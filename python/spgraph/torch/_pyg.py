@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from . import _layers
-from ._graphs import aggregate, matrix_of, normalized, remember
+from ._graphs import matrix_of, normalized, remember
 from ._matrix import SparseMatrix
 
 _original: dict[Any, Callable[..., Any]] = {}
@@ -55,15 +55,16 @@ def _gcn(layer: Any, x: Any, edge_index: Any, edge_weight: Optional[Tensor] = No
     elif layer.normalize and listed:
         matrix = normalized(edge_index, edge_weight, nodes, layer.improved, layer.add_self_loops, x.dtype)
         if layer.cached:
-            layer._cached_edge_index = (matrix.edge_index(), matrix.values)
+            made, edges = matrix, matrix.edge_index()
+            layer._cached_edge_index = (edges, matrix.values)
+            remember(edges, matrix.values, (nodes, nodes), lambda: made)
     elif layer.normalize:
         matrix = _normalized_tensor(layer, x, edge_index)
     else:
         matrix = matrix_of(edge_index, edge_weight, (nodes, nodes))
     if layer.aggr in ("max", "min") and matrix.counts is not None:
         return _original[base](layer, x, edge_index, edge_weight)
-    y = aggregate(matrix, layer.lin(x), layer.aggr)
-    return y if layer.bias is None else y + layer.bias
+    return _layers.gcn(layer, matrix, x)
 
 
 def _normalized_tensor(layer: Any, x: Tensor, graph: Tensor) -> SparseMatrix:
