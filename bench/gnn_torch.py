@@ -50,8 +50,8 @@ def machine():
             "torch_geometric": geometric}
 
 
-def run_time(step, repeat, limit, device):
-    """Seconds a step: samples of as many steps as take 20 ms, after three to warm up."""
+def run_time(step, repeat, limit, device, least=3):
+    """Seconds a step: at least `least` samples of as many steps as take 20 ms, after three to warm up."""
     cuda = device.type == "cuda"
 
     def span(count):
@@ -72,7 +72,7 @@ def run_time(step, repeat, limit, device):
     once = span(1)
     count = max(1, min(200, math.ceil(0.02 / max(once, 1e-7))))
     samples, began = [], time.perf_counter()
-    while len(samples) < repeat and (len(samples) < 3 or time.perf_counter() - began < limit):
+    while len(samples) < repeat and (len(samples) < least or time.perf_counter() - began < limit):
         samples.append(span(count) / count)
     return {"median_seconds": statistics.median(samples), "samples": samples}
 
