@@ -64,6 +64,8 @@ typedef struct io_read_options {
     void *transform_user;
     const char *tab;       /* file ID<TAB>LABEL with names for a native or Matrix Market graph; NULL: none */
     const volatile int *interrupt; /* as in sp_context_options: reading ends with SP_ERROR_INTERRUPTED */
+    int part, parts; /* parts above 1: only the lines that begin in this one of `parts` equal parts of a file which
+                        io_can_part takes. Names, lines and bytes are those of the part */
 } io_read_options;
 
 /* Names of 0..count-1, one after another: name i is the io_name_length(names, i) bytes at io_name(names, i), without a
@@ -113,6 +115,8 @@ typedef struct io_graph {
 
 /* Reads a graph from PATH ("-": standard input), compressed or not. Release it by io_graph_free. */
 sp_status io_read_graph(sp_context *context, const char *path, const io_read_options *options, io_graph *graph);
+/* Whether a file can be read in parts: it is uncompressed, and label triples by the options and its content. */
+sp_status io_can_part(sp_context *context, const char *path, const io_read_options *options, bool *can);
 void io_graph_free(sp_context *context, io_graph *graph);
 /* Gives each packed arc a tail and, unless all weights are 1, a weight: 8 to 12 bytes an arc, 16 in f64. */
 sp_status io_graph_spread(sp_context *context, io_graph *graph);

@@ -14,8 +14,6 @@
 /* mcl's stop rule, and its remedy for graphs whose process flips between two states for ever. */
 static const double CHAOS_LIMIT = 1e-4, BUMP = 1.001;
 enum { BUMP_AFTER = 40, WORST_COLUMNS = 1000 };
-/* A matrix of this many entries stays in cache however its nodes are numbered. */
-enum { RENUMBER_NNZ = 200000 };
 
 static void sift_down(float *heap, int64_t root, int64_t count)
 {
@@ -229,18 +227,32 @@ static void close_process(process *p)
     sp_free(p->context, p->cut);
 }
 
-static sp_status iterate(process *p, const sp_csr *start, sp_csr *limit, mcl_run *run)
+/* Numbers the nodes by communities, and keeps this process's rows. */
+static sp_status place_rows(process *p, const sp_csr *start, const int64_t *given, int32_t **order)
+{
+    sp_status status = SP_OK;
+    if (given) {
+        TRY(mcl_ranks_share(p->context, p->ranks, start, given, &p->cut, order, &p->owned, &p->nnz_input));
+        p->current = &p->owned;
+    } else {
+        if (start->nnz >= RENUMBER_NNZ) {
+            TRY(sp_csr_community_order(p->context, start, order));
+            TRY(mcl_renumber(p->context, start, *order, &p->owned));
+            p->current = &p->owned;
+        }
+        if (p->ranks) TRY(take_part(p));
+    }
+    p->order = *order;
+done:
+    return status;
+}
+
+static sp_status iterate(process *p, const sp_csr *start, const int64_t *given, sp_csr *limit, mcl_run *run)
 {
     sp_context *context = p->context;
     int32_t *order = NULL;
     sp_status status = SP_OK;
-    if (start->nnz >= RENUMBER_NNZ) {
-        TRY(sp_csr_community_order(context, start, &order));
-        TRY(mcl_renumber(context, start, order, &p->owned));
-        p->order = order;
-        p->current = &p->owned;
-    }
-    if (p->ranks) TRY(take_part(p));
+    TRY(place_rows(p, start, given, &order));
     TRY(open_rows(p, start->rows));
     if (p->monitor) {
         const mcl_iteration before = {.nnz_after = p->nnz_input, .nnz_input = p->nnz_input, .order = order,
@@ -269,10 +281,10 @@ sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_option
     const sp_status status = check_arguments(context, __func__, start, options, limit, run);
     if (status != SP_OK) return status;
     process p = begin(context, start, options, monitor, user);
-    return iterate(&p, start, limit, run);
+    return iterate(&p, start, NULL, limit, run);
 }
 
-sp_status mcl_iterate_together(sp_context *context, const mcl_ranks *ranks, const sp_csr *start,
+sp_status mcl_iterate_together(sp_context *context, const mcl_ranks *ranks, const sp_csr *start, const int64_t *given,
                                const mcl_options *options, mcl_monitor monitor, void *user, sp_csr *limit,
                                mcl_run *run)
 {
@@ -281,7 +293,7 @@ sp_status mcl_iterate_together(sp_context *context, const mcl_ranks *ranks, cons
     if (status != SP_OK) return status;
     process p = begin(context, start, options, monitor, user);
     p.ranks = ranks;
-    return iterate(&p, start, limit, run);
+    return iterate(&p, start, given, limit, run);
 }
 
 /* Goes on alone if `ranks` is NULL. */

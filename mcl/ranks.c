@@ -12,14 +12,14 @@
 #include "base/try.h"
 #include "ranks.h"
 
-static sp_status check(sp_context *context, const char *failure)
+sp_status mcl_ranks_check(sp_context *context, const char *failure)
 {
     return failure ? sp_fail(context, SP_ERROR_DEVICE, "processes cannot reach each other: %s", failure) : SP_OK;
 }
 
 sp_status mcl_ranks_agree(sp_context *context, const mcl_ranks *ranks, void *bytes, int64_t count)
 {
-    return check(context, ranks->broadcast(ranks->user, bytes, count));
+    return mcl_ranks_check(context, ranks->broadcast(ranks->user, bytes, count));
 }
 
 /* Gathers counts[r] elements of `size` bytes from each process r, in the order of the processes. */
@@ -29,7 +29,7 @@ static sp_status gather(sp_context *context, const mcl_ranks *ranks, const void 
     int64_t *bytes = NULL;
     sp_status status = sp_alloc(context, ranks->size, sizeof *bytes, (void **)&bytes);
     for (int r = 0; r < ranks->size && status == SP_OK; r++) bytes[r] = counts[r] * size;
-    if (status == SP_OK) status = check(context, ranks->gather(ranks->user, own, bytes[ranks->rank], bytes, all));
+    if (status == SP_OK) status = mcl_ranks_check(context, ranks->gather(ranks->user, own, bytes[ranks->rank], bytes, all));
     sp_free(context, bytes);
     return status;
 }
@@ -126,7 +126,7 @@ static sp_status fetch_rows(sp_context *context, const mcl_ranks *ranks, const i
     sp_status status;
     TRY(list_named(context, &b->rows, &named, &count));
     TRY(sp_alloc(context, count, sizeof *lengths, (void **)&lengths));
-    TRY(check(context, ranks->fetch_lengths(ranks->user, cut, part, count, named, lengths)));
+    TRY(mcl_ranks_check(context, ranks->fetch_lengths(ranks->user, cut, part, count, named, lengths)));
     for (int64_t k = 0; k < count; k++) nnz += lengths[k];
     TRY(sp_csr_create(context, part->cols, part->cols, nnz, SP_F32, SP_HOST, &made));
     made.row_offsets[0] = 0;
@@ -135,7 +135,7 @@ static sp_status fetch_rows(sp_context *context, const mcl_ranks *ranks, const i
         made.row_offsets[j + 1] = made.row_offsets[j] + (is_named ? lengths[k] : 0);
         k += is_named;
     }
-    TRY(check(context, ranks->fetch_entries(ranks->user, part, made.col_indices, made.values)));
+    TRY(mcl_ranks_check(context, ranks->fetch_entries(ranks->user, part, made.col_indices, made.values)));
     *rows = made;
 done:
     if (status != SP_OK) sp_csr_free(context, &made);
@@ -181,7 +181,7 @@ static sp_status named_lengths(sp_context *context, const mcl_ranks *ranks, cons
     sp_status status;
     TRY(list_named(context, part, &named, &count));
     TRY(sp_alloc(context, count, sizeof *found, (void **)&found));
-    TRY(check(context, ranks->fetch_lengths(ranks->user, cut, part, count, named, found)));
+    TRY(mcl_ranks_check(context, ranks->fetch_lengths(ranks->user, cut, part, count, named, found)));
     for (int64_t k = 0; k < count; k++) lengths[named[k]] = found[k];
 done:
     sp_free(context, named);

@@ -5,9 +5,17 @@
 
 #include "mcl.h"
 
+/* A matrix of this many entries stays in cache however its nodes are numbered. */
+enum { RENUMBER_NNZ = 200000 };
+
 /* Cuts the rows so that all processes get about equally many products and rows; *cut has size + 1 elements. *part is
  * this process's rows. */
 sp_status mcl_ranks_cut(sp_context *context, const mcl_ranks *ranks, const sp_csr *whole, int64_t **cut, sp_csr *part);
+
+/* The same for a start matrix of which each process gives the rows given[rank] to given[rank + 1] - 1 (share.c). *order:
+ * the new numbering of the nodes, NULL: as they were. *nnz: entries of the whole. */
+sp_status mcl_ranks_share(sp_context *context, const mcl_ranks *ranks, const sp_csr *start, const int64_t *given,
+                          int64_t **cut, int32_t **order, sp_csr *part, int64_t *nnz);
 
 /* As sp_spgemm_markov of the whole matrix with itself, for this process's rows; *next is in host memory. */
 sp_status mcl_ranks_expand(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, const sp_csr *part,
@@ -18,6 +26,9 @@ sp_status mcl_ranks_expand(sp_context *context, const mcl_ranks *ranks, const in
  * longest. */
 sp_status mcl_ranks_gather(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, sp_markov_row *rows,
                            mcl_iteration *iteration);
+
+/* The failure of a function of `ranks`, which returned the sentence. */
+sp_status mcl_ranks_check(sp_context *context, const char *failure);
 
 /* `bytes` of process 0 become those of all. */
 sp_status mcl_ranks_agree(sp_context *context, const mcl_ranks *ranks, void *bytes, int64_t count);

@@ -59,6 +59,42 @@ static const char *gather(void *user, const void *bytes, int64_t count, const in
     return NULL;
 }
 
+/* Posts the messages of `count` bytes to or from a process. */
+static void post(bool to, int rank, char *bytes, int64_t count, MPI_Request *requests, int *posted)
+{
+    for (int64_t at = 0; at < count; at += self.message) {
+        const int most = (int)least(count - at, self.message);
+        if (to) MPI_Isend(bytes + at, most, MPI_BYTE, rank, TAG, self.comm, &requests[(*posted)++]);
+        else MPI_Irecv(bytes + at, most, MPI_BYTE, rank, TAG, self.comm, &requests[(*posted)++]);
+    }
+}
+
+static const char *exchange(void *user, const void *bytes, const int64_t *counts, void *got, const int64_t *got_counts)
+{
+    const mcl_ranks *ranks = &self.made.ranks;
+    const char *from = bytes;
+    char *to = got;
+    int64_t messages = 0;
+    int posted = 0;
+    (void)user;
+    for (int r = 0; r < ranks->size; r++)
+        if (r != ranks->rank)
+            messages += (counts[r] + self.message - 1) / self.message + (got_counts[r] + self.message - 1) / self.message;
+    MPI_Request *requests = messages <= INT_MAX ? malloc((size_t)(messages + 1) * sizeof *requests) : NULL;
+    if (!requests) return no_memory;
+    for (int r = 0; r < ranks->size; to += got_counts[r++])
+        if (r != ranks->rank) post(false, r, to, got_counts[r], requests, &posted);
+    to = got;
+    for (int r = 0; r < ranks->rank; r++) to += got_counts[r];
+    for (int r = 0; r < ranks->size; from += counts[r++]) {
+        if (r != ranks->rank) post(true, r, (char *)from, counts[r], requests, &posted);
+        else if (counts[r] > 0) memcpy(to, from, (size_t)counts[r]);
+    }
+    MPI_Waitall(posted, requests, MPI_STATUSES_IGNORE);
+    free(requests);
+    return NULL;
+}
+
 /* ---- lengths of rows ----------------------------------------------------------------------------------- */
 
 static void forget_rows(void)
@@ -298,7 +334,7 @@ __attribute__((visibility("default"))) const char *mpi_ranks_open(int abi, mpi_r
     self.message = bytes && atoll(bytes) >= ELEMENT && atoll(bytes) < INT_MAX ? atoll(bytes) / ELEMENT * ELEMENT
                                                                               : MESSAGE_BYTES;
     self.made.ranks = (mcl_ranks){.user = &self, .broadcast = broadcast, .gather = gather,
-                                  .fetch_lengths = fetch_lengths, .fetch_entries = fetch_entries};
+                                  .exchange = exchange, .fetch_lengths = fetch_lengths, .fetch_entries = fetch_entries};
     MPI_Comm_rank(self.comm, &self.made.ranks.rank);
     MPI_Comm_size(self.comm, &self.made.ranks.size);
     self.made.stop = stop;

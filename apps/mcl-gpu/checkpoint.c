@@ -51,9 +51,31 @@ static uint64_t mix(uint64_t hash, const void *bytes, size_t count)
 
 uint64_t job_hash(const sp_csr *m)
 {
-    uint64_t hash = mix(1, m->row_offsets, (size_t)(m->rows + 1) * sizeof *m->row_offsets);
-    hash = mix(hash, m->col_indices, (size_t)m->nnz * sizeof *m->col_indices);
-    return mix(hash, m->values, (size_t)m->nnz * sizeof(float));
+    uint64_t sum = (uint64_t)m->rows;
+#pragma omp parallel for schedule(static) reduction(+ : sum) if (m->nnz > 100000)
+    for (int64_t i = 0; i < m->rows; i++) {
+        const int64_t first = m->row_offsets[i], count = m->row_offsets[i + 1] - first;
+        if (count == 0) continue;
+        const uint64_t hash = mix((uint64_t)i + 1, m->col_indices + first, (size_t)count * sizeof *m->col_indices);
+        sum += mix(hash, (const float *)m->values + first, (size_t)count * sizeof(float));
+    }
+    return sum;
+}
+
+/* That of the start matrix, in whichever processes its rows are. */
+static sp_status hash_start(job *j)
+{
+    uint64_t own = job_hash(&j->start), *all = NULL;
+    sp_status status = SP_OK;
+    j->checkpoint.start = own;
+    if (!j->given) return SP_OK;
+    TRY(sp_alloc(j->host, j->ranks->size, sizeof *all, (void **)&all));
+    TRY(ranks_share(j, &own, sizeof own, all));
+    j->checkpoint.start = (uint64_t)j->start.rows;
+    for (int r = 0; r < j->ranks->size; r++) j->checkpoint.start += all[r] - (uint64_t)j->start.rows;
+done:
+    sp_free(j->host, all);
+    return status;
 }
 
 /* ---- writing --------------------------------------------------------------------------------------------- */
@@ -64,11 +86,11 @@ static void put(io_output *out, uint64_t *hash, const void *bytes, size_t count)
     io_output_bytes(out, bytes, count);
 }
 
-void job_begin_checkpoints(job *j)
+sp_status job_begin_checkpoints(job *j)
 {
     const settings *s = j->settings;
-    if (s->checkpoint || s->resume) j->checkpoint.start = job_hash(&j->start);
     j->checkpoint.written = wall_seconds();
+    return s->checkpoint || s->resume ? hash_start(j) : SP_OK;
 }
 
 static sp_status write_checkpoint(job *j, sp_context *context, const report_run *run, const mcl_iteration *i,

@@ -241,7 +241,7 @@ static sp_status iterate_on(job *j, sp_context *context, bool resume, const mcl_
                                        &run->run);
     else if (resume) status = mcl_continue(context, &saved.state, options, on_iteration, &monitor, limit, &run->run);
     else if (j->ranks)
-        status = mcl_iterate_together(context, j->ranks, &j->start, options, on_iteration, &monitor, limit, &run->run);
+        status = mcl_iterate_together(context, j->ranks, &j->start, j->given, options, on_iteration, &monitor, limit, &run->run);
     else status = mcl_iterate(context, &j->start, options, on_iteration, &monitor, limit, &run->run);
     sp_csr_free(j->host, &monitor.expanded);
     job_free_saved(j, &saved);
@@ -500,6 +500,7 @@ static sp_status find_clusters(job *j, report_run *run, mcl_clustering *clusteri
     options.inflation = run->inflation;
     double began = wall_seconds();
     TRY(job_find_empty(j->host, &j->start, &empty));
+    TRY(ranks_gather_rows(j, empty, sizeof *empty));
     TRY(iterate(j, &options, run, &limit, &owner));
     if (j->follows) goto done;
     job_warn_vanished(j, &limit, empty);

@@ -160,7 +160,8 @@ static void note_cost(job *j, double products)
 sp_status job_choose_device(job *j, opening *o)
 {
     const settings *s = j->settings;
-    double products = square_products(&j->start, sp_context_threads(j->host));
+    /* A process that has some rows only does not know the lengths of the others. */
+    double products = j->given ? 0 : square_products(&j->start, sp_context_threads(j->host));
     bool wanted = device_is_cuda(s->device) ||
                   (cuda_allowed(j) && products > CUDA_PRODUCTS * sp_context_threads(j->host));
     j->report.first_products = (int64_t)products;
@@ -170,9 +171,11 @@ sp_status job_choose_device(job *j, opening *o)
     if (wanted) j->device = o->context;
     else sp_context_destroy(o->context);
     o->context = NULL;
-    note_hub(j, products);
-    note_wide(j, products);
-    note_cost(j, products);
+    if (!j->given) {
+        note_hub(j, products);
+        note_wide(j, products);
+        note_cost(j, products);
+    }
     if (j->device || !device_is_cuda(s->device)) return SP_OK;
     return device_missing(j->host, s->device, o->status, o->why);
 }

@@ -61,6 +61,8 @@ typedef struct job {
     int kept_count;
     mpi_ranks *mpi;        /* NULL: no launcher has started this process */
     const mcl_ranks *ranks; /* the processes of the run; NULL: this one alone */
+    int64_t *given;        /* process r has rows given[r] to given[r + 1] - 1 of graph and start, whose other rows are
+                              empty; NULL: each has them all */
     bool follows;          /* not process 0 of them: it neither writes nor logs */
     bool silent;           /* another process says why the run fails */
     bool ends_together;    /* all processes know that it has failed */
@@ -90,10 +92,10 @@ void job_free_update(job *j);
 
 /* ---- checkpoint.c: --checkpoint and --resume ---------------------------------------------------------- */
 
-/* A hash of a matrix on the host. */
+/* A hash of a matrix on the host: its rows, and a sum over those that are not empty. */
 uint64_t job_hash(const sp_csr *matrix);
 /* Notes what the start matrix is. */
-void job_begin_checkpoints(job *j);
+sp_status job_begin_checkpoints(job *j);
 /* Whether it is time for a checkpoint, or the run was interrupted. */
 bool job_checkpoint_due(const job *j, const mcl_iteration *iteration);
 /* Writes a checkpoint. */
@@ -146,6 +148,12 @@ int64_t ranks_threads(const job *j);
 /* A step that all processes take by themselves has ended with this status. All go on, or none: not if it failed
  * anywhere, nor if they have different start matrices. What has failed in process 0 is said there alone. */
 sp_status ranks_check(job *j, sp_status status);
+/* The same of a step after which processes go on together: the first that has failed says why, and all fail. */
+sp_status ranks_agree_on(job *j, sp_status status);
+/* all[r]: the `size` bytes that process r gave; the same in all. */
+sp_status ranks_share(job *j, const void *own, int64_t size, void *all);
+/* Where each process has some rows: process 0 gets from all an element of `size` bytes for each of theirs. */
+sp_status ranks_gather_rows(job *j, void *all, int64_t size);
 /* The bytes of process 0 become those of all. */
 sp_status ranks_agree(job *j, void *bytes, int64_t count);
 /* A line of the log about what the processes have exchanged. */
@@ -156,6 +164,12 @@ void ranks_name_failure(const job *j, sp_status status);
 void ranks_give_up(job *j, sp_context *context, sp_status status) __attribute__((noreturn));
 /* Ends MPI in all processes, at once if this one has failed and the others do not know. */
 void ranks_end(const job *j, int code);
+
+/* ---- together.c: a part of the input for each process ------------------------------------------------ */
+
+/* Reads a part of a file of label pairs and leaves in j->graph the rows of this process, unless the input or an option
+ * wants the whole: then *done is false. `options` are those of the input. */
+sp_status job_read_together(job *j, io_read_options options, bool *done);
 
 /* ---- cluster.c: one clustering --------------------------------------------------------------------- */
 

@@ -52,7 +52,7 @@ static void log_read(job *j)
                     "column 3; --blast bits or --blast evalue by their scores", s->input);
 }
 
-sp_status job_read_graph(job *j, const char *path, io_graph *graph)
+static io_read_options read_options(job *j)
 {
     const settings *s = j->settings;
     io_read_options options = s->read;
@@ -62,14 +62,22 @@ sp_status job_read_graph(job *j, const char *path, io_graph *graph)
         options.transform = transform_value;
         options.transform_user = j;
     }
+    return options;
+}
+
+sp_status job_read_graph(job *j, const char *path, io_graph *graph)
+{
+    const io_read_options options = read_options(j);
     return io_read_graph(j->host, path, &options, graph);
 }
 
 static sp_status read_input(job *j)
 {
     const settings *s = j->settings;
+    bool done = false;
     may_block = 1;
-    sp_status status = job_read_graph(j, s->input, &j->input);
+    sp_status status = job_read_together(j, read_options(j), &done);
+    if (status == SP_OK && !done) status = job_read_graph(j, s->input, &j->input);
     may_block = 0;
     if (status == SP_OK && s->read.minimum_score > 0 && j->input.format != IO_STRING)
         status = sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: not a STRING file; leave --min-score out", s->input);
@@ -117,6 +125,7 @@ static sp_status make_graph(job *j)
     r->bytes = g->bytes;
     r->odd_lines = g->odd_lines;
     r->negative = g->negative;
+    if (j->given) return SP_OK; /* it is there */
     sp_status status = io_graph_matrix(j->host, g, false, SP_COMBINE_MAX, g->symmetric, &j->graph);
     r->graph_entries = j->graph.nnz;
     return status == SP_OK ? note_directed(j) : status;
@@ -201,6 +210,7 @@ static sp_status make_start(job *j)
     if (s->write_transformed) TRY(job_write_matrix(j, MATRIX_KEPT, s->write_transformed, &prepared, NULL));
     if (sums) TRY(add_columns(j->host, &prepared, &j->start_sums));
     TRY(mcl_start_matrix(j->host, &j->graph, transform, &j->mcl, s->read.lenient, &j->start));
+    if (j->given) mcl_keep_rows(&j->start, j->given[j->ranks->rank], j->given[j->ranks->rank + 1]);
     TRY(warn_pre_inflated(j));
     if (transform)
         log_line(&j->log, "[mcl] transform: went from %lld to %lld entries",
@@ -292,8 +302,8 @@ static void log_summary(job *j)
              show_count(j->report.nodes, nodes), show_count(edges, arcs), g->undirected ? "edges" : "arcs", line);
 }
 
-/* Everything before the first iteration. */
-static sp_status prepare(job *j, opening *device)
+/* What can be checked before the input is read. */
+static sp_status check_all(job *j, opening *device)
 {
     const settings *s = j->settings;
     char start[MAX_PATH];
@@ -312,15 +322,34 @@ static sp_status prepare(job *j, opening *device)
         log_warning(&j->log, "___ [mclInit] float argument to -I should be in range (0.0,30.0]; left out, as with mcl");
     job_begin_opening(j, device);
     TRY(job_check_opening(j, device));
-    double began = wall_seconds();
-    TRY(read_input(j));
-    j->report.read_seconds = wall_seconds() - began;
-    began = wall_seconds();
+done:
+    return status;
+}
+
+/* From the input to the matrix and the device that iterations begin with. */
+static sp_status make_ready(job *j, opening *device)
+{
+    sp_status status;
     TRY(make_graph(j));
     TRY(make_start(j));
     TRY(job_begin_update(j));
     TRY(job_choose_device(j, device));
-    job_begin_checkpoints(j);
+done:
+    return status;
+}
+
+/* Everything before the first iteration. Processes that share the run come to the same steps, or none goes on. */
+static sp_status prepare(job *j, opening *device)
+{
+    double began;
+    sp_status status;
+    TRY(ranks_agree_on(j, check_all(j, device)));
+    began = wall_seconds();
+    TRY(ranks_agree_on(j, read_input(j)));
+    j->report.read_seconds = wall_seconds() - began;
+    began = wall_seconds();
+    TRY(ranks_agree_on(j, make_ready(j, device)));
+    TRY(job_begin_checkpoints(j));
     j->report.start_seconds = wall_seconds() - began;
 done:
     return status;
@@ -373,6 +402,7 @@ static void close_job(job *j)
         sp_csr_free(j->host, &j->start);
         job_free_update(j);
         sp_free(j->host, j->start_sums);
+        sp_free(j->host, j->given);
         io_graph_free(j->host, &j->input);
         report_free(j->host, &j->report);
     }

@@ -229,6 +229,7 @@ static bool refuse_stdout(void *into, const char *value)
 
 static const char *const overlaps[] = {"cut", "keep", "split", NULL};
 static const char *const orders[] = {"revsize", "size", "lex", "none", NULL}; /* mcl's size: the smallest first */
+static const char *const mpi_read_words[] = {"auto", "whole", "parts", NULL}; /* as the enum */
 static const char *const mpi_words[] = {"auto", "yes", "no", NULL}; /* as the enum */
 static const char *const scores[] = {"bits", "evalue", "identity", NULL};
 
@@ -340,6 +341,8 @@ static const option_row options[] = {
      OPTION_DEVICES, AT(device), .main = true},
     {"--mpi", "HOW", "processes of mpirun share the work: auto, yes or no [auto: if it started several]", OPTION_WORD,
      AT(mpi), .words = mpi_words},
+    {"--mpi-read", "HOW", "each process reads the whole input, or a part of label pairs [auto: large ones in parts]",
+     OPTION_WORD, AT(mpi_read), .words = mpi_read_words},
     {"--exact", NULL, "the very bytes that mcl writes (on the CPU, its default)", OPTION_FLAG, AT(exact), .main = true},
     {"--fast", NULL, "the same partition up to rounding (CUDA always does so)", OPTION_FLAG, AT(fast), .main = true},
     {"--memory", "SIZE", "working memory of the products, e.g. 8G [what is free]", OPTION_BYTES, AT(memory),

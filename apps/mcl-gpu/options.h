@@ -63,6 +63,7 @@ typedef struct settings {
     int64_t dump_from, dump_to, dump_modulo; /* iterations from <= i < to with i % modulo == 0 */
 
     const char *device; /* auto, cpu, cuda, cuda:N, cuda:all, or several separated by commas */
+    enum { MPI_READ_AUTO, MPI_READ_WHOLE, MPI_READ_PARTS } mpi_read; /* AUTO: large files in parts, where possible */
     enum { MPI_AUTO, MPI_YES, MPI_NO } mpi; /* AUTO: if a launcher has started several processes */
     bool exact, fast;
     int64_t threads; /* 0: all */

@@ -124,9 +124,9 @@ sp_status ranks_agree(job *j, void *bytes, int64_t count)
 sp_status ranks_check(job *j, sp_status status)
 {
     struct { uint64_t start; sp_status status; } own = {.status = status}, first;
-    if (!j->ranks) return status;
+    if (!j->ranks || j->ends_together) return status;
     j->silent = j->follows;
-    if (status == SP_OK) own.start = job_hash(&j->start);
+    if (status == SP_OK && !j->given) own.start = job_hash(&j->start);
     first = own;
     const sp_status agreed = ranks_agree(j, &first, sizeof first);
     if (agreed != SP_OK) return agreed;
@@ -136,6 +136,48 @@ sp_status ranks_check(job *j, sp_status status)
     if (status == SP_OK && own.start != first.start)
         return sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: not the network that process 0 has read", j->settings->input);
     return status;
+}
+
+sp_status ranks_share(job *j, const void *own, int64_t size, void *all)
+{
+    const mcl_ranks *ranks = j->ranks;
+    int64_t *counts = calloc((size_t)ranks->size, sizeof *counts);
+    if (!counts) ranks_give_up(j, j->host, SP_ERROR_HOST_MEMORY);
+    for (int r = 0; r < ranks->size; r++) counts[r] = size;
+    const char *failure = ranks->gather(ranks->user, own, size, counts, all);
+    free(counts);
+    return failure ? sp_fail(j->host, SP_ERROR_DEVICE, "%s", failure) : ranks_agree(j, all, ranks->size * size);
+}
+
+sp_status ranks_agree_on(job *j, sp_status status)
+{
+    const mcl_ranks *ranks = j->ranks;
+    if (!ranks || j->ends_together) return status;
+    sp_status *all = calloc((size_t)ranks->size, sizeof *all);
+    int first = 0;
+    if (!all) ranks_give_up(j, j->host, SP_ERROR_HOST_MEMORY);
+    sp_status agreed = ranks_share(j, &status, sizeof status, all);
+    while (agreed == SP_OK && first < ranks->size && all[first] == SP_OK) first++;
+    if (agreed == SP_OK && first < ranks->size) {
+        agreed = all[first];
+        j->ends_together = true;
+        j->silent = first != ranks->rank;
+    }
+    free(all);
+    return agreed;
+}
+
+sp_status ranks_gather_rows(job *j, void *all, int64_t size)
+{
+    const mcl_ranks *ranks = j->ranks;
+    if (!j->given) return SP_OK;
+    const int64_t own = j->given[ranks->rank], count = j->given[ranks->rank + 1] - own;
+    int64_t *counts = calloc((size_t)ranks->size, sizeof *counts);
+    if (!counts) ranks_give_up(j, j->host, SP_ERROR_HOST_MEMORY);
+    for (int r = 0; r < ranks->size; r++) counts[r] = (j->given[r + 1] - j->given[r]) * size;
+    const char *failure = ranks->gather(ranks->user, (char *)all + own * size, count * size, counts, all);
+    free(counts);
+    return failure ? sp_fail(j->host, SP_ERROR_DEVICE, "%s", failure) : SP_OK;
 }
 
 void ranks_log(job *j)
@@ -168,7 +210,7 @@ void ranks_log(job *j)
 void ranks_name_failure(const job *j, sp_status status)
 {
     char host[128] = "", why[512];
-    if (!j->follows) return;
+    if (!j->follows || j->ends_together) return;
     gethostname(host, sizeof host - 1);
     snprintf(why, sizeof why, "%s", sp_last_error(j->host));
     sp_fail(j->host, status, "process %d on %s: %s", j->ranks->rank, host, *why ? why : sp_status_string(status));

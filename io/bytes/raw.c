@@ -27,12 +27,13 @@ io_trouble io_raw_read(io_raw *raw, char *to, size_t count, size_t *got)
         raw->memory_left -= *got;
         return (io_trouble){SP_OK, NULL, 0};
     }
+    if (raw->limited && (int64_t)count > raw->left) count = (size_t)raw->left;
     while (*got < count) {
         if (raw->stalls) wait_for_bytes(raw);
         if (gives_up(raw)) return (io_trouble){SP_ERROR_INTERRUPTED, "reading was interrupted", 0};
         ssize_t bytes = read(raw->file, to + *got, count - *got);
         if (bytes == 0) break;
-        if (bytes > 0) *got += (size_t)bytes;
+        if (bytes > 0) *got += (size_t)bytes, raw->left -= bytes;
         else if (errno != EINTR) return (io_trouble){SP_ERROR_ARGUMENT, NULL, errno};
     }
     return (io_trouble){SP_OK, NULL, 0};

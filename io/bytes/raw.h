@@ -22,6 +22,8 @@ typedef struct io_raw {
     int file;         /* -1: memory */
     const char *memory; /* what is left of it */
     size_t memory_left;
+    bool limited; /* only `left` bytes of the file are still to be read */
+    int64_t left;
     char *input; /* bytes read ahead, IO_INPUT_BYTES at most: input[at..end) */
     size_t at, end;
     bool ended;

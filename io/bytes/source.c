@@ -29,6 +29,7 @@ struct io_source {
     char *peeked; /* uncompressed bytes that io_source_peek took */
     size_t peeked_at, peeked_end;
     bool keep_mark; /* a byte order mark is passed on */
+    size_t mark;    /* bytes of one that was dropped */
     bool started;
     int64_t lines; /* that io_source_line took */
 };
@@ -136,7 +137,7 @@ static sp_status look_ahead(io_source *source)
         source->peeked_end = 0;
         return fail(source, SP_ERROR_ARGUMENT, refused);
     }
-    source->peeked_at = io_mark_bytes(source->peeked, got);
+    source->peeked_at = source->mark = io_mark_bytes(source->peeked, got);
     return status;
 }
 
@@ -206,6 +207,71 @@ sp_status io_source_line(io_source *source, const char **line, const char **end,
     }
     return SP_OK;
 }
+
+/* ---- parts ------------------------------------------------------------------------------------------------ */
+
+bool io_source_has_parts(const io_source *source)
+{
+    return source->raw.file >= 0 && source->size > 0 && source->started && !source->ahead;
+}
+
+/* Reads bytes of the file at a place. *got is 0 at its end only. */
+static sp_status read_at(io_source *source, int64_t place, char *to, size_t count, size_t *got)
+{
+    ssize_t bytes;
+    do bytes = pread(source->raw.file, to, count, (off_t)place);
+    while (bytes < 0 && errno == EINTR);
+    *got = bytes > 0 ? (size_t)bytes : 0;
+    return bytes < 0 ? fail(source, SP_ERROR_ARGUMENT, strerror(errno)) : SP_OK;
+}
+
+/* The place of the first line that begins at `place` or after it. */
+static sp_status find_line(io_source *source, int64_t place, int64_t *begin)
+{
+    char bytes[4096];
+    size_t got;
+    for (int64_t at = place - 1; place > 0; at += (int64_t)got) {
+        const sp_status status = read_at(source, at, bytes, sizeof bytes, &got);
+        if (status != SP_OK) return status;
+        const char *newline = memchr(bytes, '\n', got);
+        *begin = newline ? at + (newline + 1 - bytes) : source->size;
+        if (newline || got == 0) return SP_OK;
+    }
+    *begin = (int64_t)source->mark;
+    return SP_OK;
+}
+
+sp_status io_source_take_part(io_source *source, int part, int parts, int64_t *begin)
+{
+    const int64_t share = source->size / parts, rest = source->size % parts;
+    int64_t end;
+    sp_status status = find_line(source, share * part + rest * part / parts, begin);
+    if (status == SP_OK) status = find_line(source, share * (part + 1) + rest * (part + 1) / parts, &end);
+    if (status != SP_OK) return status;
+    if (lseek(source->raw.file, (off_t)*begin, SEEK_SET) < 0) return fail(source, SP_ERROR_ARGUMENT, strerror(errno));
+    source->peeked_at = source->peeked_end = 0;
+    source->raw.at = source->raw.end = 0;
+    source->raw.ended = false;
+    source->raw.limited = true;
+    source->raw.left = source->size = end - *begin;
+    return SP_OK;
+}
+
+sp_status io_source_count_lines(io_source *source, int64_t begin, int64_t *lines)
+{
+    char bytes[1 << 14];
+    size_t got;
+    *lines = 0;
+    for (int64_t at = 0; at < begin; at += (int64_t)got) {
+        const size_t wanted = begin - at < (int64_t)sizeof bytes ? (size_t)(begin - at) : sizeof bytes;
+        const sp_status status = read_at(source, at, bytes, wanted, &got);
+        if (status != SP_OK || got == 0) return status;
+        for (size_t i = 0; i < got; i++) *lines += bytes[i] == '\n';
+    }
+    return SP_OK;
+}
+
+/* ---- the rest --------------------------------------------------------------------------------------------- */
 
 void io_source_keep_mark(io_source *source) { source->keep_mark = true; }
 

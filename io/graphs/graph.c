@@ -244,10 +244,64 @@ sp_status io_read_memory(sp_context *context, const char *name, const void *byte
     return status;
 }
 
+/* ---- parts of a file ------------------------------------------------------------------------------------- */
+
+/* Opens a file of label triples that has parts; *source is NULL for any other. */
+static sp_status open_parts(sp_context *context, const char *path, const io_read_options *options, io_source **source,
+                            io_graph *graph)
+{
+    sp_status status = io_source_open(context, path, options->interrupt, source);
+    if (status != SP_OK) return status;
+    graph->format = options->format;
+    graph->symmetric = graph->undirected = true;
+    if (options->lenient) io_source_keep_mark(*source);
+    status = io_source_refuse_zip(*source);
+    if (status == SP_OK && graph->format == IO_AUTO)
+        status = find_format(context, *source, options->refuse_others, &graph->format);
+    if (status == SP_OK && graph->format == IO_ABC && io_source_has_parts(*source))
+        return look_for_hits(*source, graph);
+    io_source_close(*source);
+    *source = NULL;
+    return status;
+}
+
+sp_status io_can_part(sp_context *context, const char *path, const io_read_options *options, bool *can)
+{
+    io_graph graph = {0};
+    io_source *source = NULL;
+    const sp_status status = open_parts(context, path, options, &source, &graph);
+    *can = status == SP_OK && source;
+    io_source_close(source);
+    return status;
+}
+
+/* `number`: also counts the lines before the part, which takes as long as reading them. */
+static sp_status read_part(sp_context *context, const char *path, const io_read_options *options, bool number,
+                           io_graph *graph)
+{
+    const io_format_state triples = {.options = options, .scanner = io_scan_abc};
+    io_source *source = NULL;
+    int64_t begin = 0, before = 0;
+    sp_status status = open_parts(context, path, options, &source, graph);
+    if (status == SP_OK && !source)
+        status = sp_fail(context, SP_ERROR_UNSUPPORTED, "%s: only uncompressed label pairs are read in parts", path);
+    if (status == SP_OK) status = io_source_take_part(source, options->part, options->parts, &begin);
+    if (status == SP_OK && number) status = io_source_count_lines(source, begin, &before);
+    if (status == SP_OK) status = io_read_lines(context, source, &triples, io_line_abc, 0, before, NULL, graph);
+    io_source_close(source);
+    if (status != SP_OK) io_graph_free(context, graph);
+    return status;
+}
+
 sp_status io_read_graph(sp_context *context, const char *path, const io_read_options *options, io_graph *graph)
 {
     io_source *source;
     memset(graph, 0, sizeof *graph);
+    if (options->parts > 1) {
+        sp_status part = read_part(context, path, options, false, graph);
+        if (part == SP_ERROR_ARGUMENT && options->part > 0) part = read_part(context, path, options, true, graph);
+        return part;
+    }
     sp_status status = io_source_open(context, path, options->interrupt, &source);
     if (status != SP_OK) return status;
     status = io_read_source(context, source, options, 0, graph);

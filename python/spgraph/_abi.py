@@ -317,6 +317,7 @@ class mcl_ranks(Structure):
         ("user", c_void_p),
         ("broadcast", CFUNCTYPE(c_char_p, c_void_p, c_void_p, c_int64)),
         ("gather", CFUNCTYPE(c_char_p, c_void_p, c_void_p, c_int64, c_void_p, c_void_p)),
+        ("exchange", CFUNCTYPE(c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
         ("fetch_lengths", CFUNCTYPE(c_char_p, c_void_p, c_void_p, POINTER(sp_csr), c_int64, c_void_p, c_void_p)),
         ("fetch_entries", CFUNCTYPE(c_char_p, c_void_p, POINTER(sp_csr), c_void_p, c_void_p)),
     ]
@@ -514,6 +515,8 @@ class io_read_options(Structure):
         ("transform_user", c_void_p),
         ("tab", c_char_p),
         ("interrupt", c_void_p),
+        ("part", c_int),
+        ("parts", c_int),
     ]
 
 
@@ -640,7 +643,9 @@ FUNCTIONS = {
     "mcl_renumber": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, POINTER(sp_csr)]),
     "mcl_restore": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, POINTER(sp_csr)]),
     "mcl_iterate": (c_int, [c_void_p, POINTER(sp_csr), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
-    "mcl_iterate_together": (c_int, [c_void_p, POINTER(mcl_ranks), POINTER(sp_csr), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
+    "mcl_iterate_together": (c_int, [c_void_p, POINTER(mcl_ranks), POINTER(sp_csr), c_void_p, POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
+    "mcl_share_graph": (c_int, [c_void_p, POINTER(mcl_ranks), c_int64, c_int64, c_void_p, c_void_p, c_void_p, c_bool, c_void_p, POINTER(sp_csr)]),
+    "mcl_keep_rows": (None, [POINTER(sp_csr), c_int64, c_int64]),
     "mcl_gather": (c_int, [c_void_p, POINTER(mcl_ranks), POINTER(sp_csr), POINTER(sp_csr)]),
     "mcl_continue": (c_int, [c_void_p, POINTER(mcl_state), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
     "mcl_continue_together": (c_int, [c_void_p, POINTER(mcl_ranks), POINTER(mcl_state), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),

@@ -51,6 +51,94 @@ TEST(threads_and_block_sizes_change_nothing)
     }
 }
 
+/* The parts of a file, one after another, are the file: lines, arcs by label, and what a mistake says. */
+TEST(parts_of_a_file_are_the_file)
+{
+    const char *path = path_of("parts.abc");
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        test_random random = test_seed(seed);
+        size_t count;
+        char *text = random_triples(&random, 1 + test_below(&random, 300), 1 + test_below(&random, 100), &count);
+        if (seed % 2) count--; /* no newline at the end */
+        sp_context *context = test_context(0, 2);
+        io_graph whole = read_bytes(context, text, count, automatic);
+        write_file(path, text, count);
+        for (int parts = 2; parts <= 64; parts *= 2) {
+            int64_t lines = 0, bytes = 0, arcs = 0;
+            bool can = false;
+            ck_ok(context, io_can_part(context, path, &automatic, &can));
+            ck_assert(can);
+            for (int part = 0; part < parts; part++) {
+                io_read_options options = automatic;
+                io_graph graph;
+                options.part = part;
+                options.parts = parts;
+                ck_ok(context, io_read_graph(context, path, &options, &graph));
+                for (int64_t k = 0; k < graph.arcs; k++, arcs++) {
+                    const int32_t ends[][2] = {{graph.tails[k], whole.tails[arcs]}, {graph.heads[k], whole.heads[arcs]}};
+                    ck_assert(io_arc_weight(&graph, k) == io_arc_weight(&whole, arcs));
+                    for (int e = 0; e < 2; e++) {
+                        const size_t length = io_name_length(&graph.names, ends[e][0]);
+                        ck_assert(length == io_name_length(&whole.names, ends[e][1]));
+                        ck_assert_mem_eq(io_name(&graph.names, ends[e][0]), io_name(&whole.names, ends[e][1]), length);
+                    }
+                }
+                lines += graph.lines;
+                bytes += graph.bytes;
+                io_graph_free(context, &graph);
+            }
+            ck_assert(lines == whole.lines && bytes == whole.bytes && arcs == whole.arcs);
+        }
+        end_graph(context, &whole);
+        free(text);
+    }
+}
+
+TEST(a_mistake_in_a_part_has_the_line_of_the_file)
+{
+    static const char text[] = "a b 1\nb c 2\n\nc d 3\nwrong\nd e 5\n";
+    const char *path = path_of("wrong.abc");
+    sp_context *context = test_context(0, 1);
+    int failures = 0;
+    write_file(path, text, sizeof text - 1);
+    for (int part = 0; part < 7; part++) {
+        io_read_options options = as(IO_ABC);
+        io_graph graph;
+        options.part = part;
+        options.parts = 7;
+        if (io_read_graph(context, path, &options, &graph) == SP_OK) io_graph_free(context, &graph);
+        else {
+            ck_assert_msg(strstr(sp_last_error(context), "wrong.abc:5: one field"), "%s", sp_last_error(context));
+            ck_assert(graph.nodes == 0 && !graph.tails);
+            failures++;
+        }
+    }
+    ck_assert_int_eq(failures, 1);
+    sp_context_destroy(context);
+}
+
+TEST(other_files_have_no_parts)
+{
+    char packed[200];
+    const struct { const char *name, *text; bool zipped; } cases[] = {
+        {"g.mtx", four_numbers, false}, {"g.abc.gz", four_names, true}, {"g.csv", "source,target\na,b\n", false}};
+    sp_context *context = test_context(0, 1);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *path = path_of(cases[i].name);
+        size_t count = strlen(cases[i].text);
+        io_read_options options = automatic;
+        io_graph graph;
+        bool can = true;
+        if (cases[i].zipped) count = gzip(cases[i].text, count, packed, sizeof packed);
+        write_file(path, cases[i].zipped ? packed : cases[i].text, count);
+        ck_ok(context, io_can_part(context, path, &automatic, &can));
+        ck_assert(!can);
+        options.parts = 2;
+        ck_assert_int_eq(io_read_graph(context, path, &options, &graph), SP_ERROR_UNSUPPORTED);
+    }
+    sp_context_destroy(context);
+}
+
 TEST(the_first_error_in_the_file_wins_whatever_the_threads)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -432,6 +520,9 @@ TEST(the_first_line_beyond_2_to_the_53_is_known)
 const test_entry parallel_tests[] = {
     CASE("parallel reading and numbers", 120),
     ONCE(threads_and_block_sizes_change_nothing),
+    ONCE(parts_of_a_file_are_the_file),
+    ONCE(a_mistake_in_a_part_has_the_line_of_the_file),
+    ONCE(other_files_have_no_parts),
     ONCE(the_first_error_in_the_file_wins_whatever_the_threads),
     ONCE(labels_of_any_length_are_told_apart),
     ONCE(a_million_labels_are_numbered_by_their_first_appearance),

@@ -14,6 +14,7 @@ typedef struct meeting {
     int size;
     pthread_barrier_t barrier;
     const void *sent[MOST];
+    const int64_t *counts[MOST];
     int64_t cut[MOST + 1];
     int64_t memory;
     int64_t fails_at, calls; /* the call that fails; for runs of one thread */
@@ -53,6 +54,24 @@ static const char *gather(void *user, const void *bytes, int64_t count, const in
     for (int r = 1; r < m->all->size && m->rank == 0; r++) {
         to += counts[r - 1];
         if (counts[r] > 0) memcpy(to, m->all->sent[r], (size_t)counts[r]);
+    }
+    meet(m);
+    return NULL;
+}
+
+static const char *exchange(void *user, const void *bytes, const int64_t *counts, void *got, const int64_t *got_counts)
+{
+    member *m = user;
+    char *to = got;
+    if (m->all->size == 1 && failure(m)) return "the line is cut";
+    m->all->sent[m->rank] = bytes;
+    m->all->counts[m->rank] = counts;
+    meet(m);
+    for (int r = 0; r < m->all->size; to += got_counts[r++]) {
+        const char *from = m->all->sent[r];
+        for (int k = 0; k < m->rank; k++) from += m->all->counts[r][k];
+        ck_assert_int_eq(m->all->counts[r][m->rank], got_counts[r]);
+        if (got_counts[r] > 0) memcpy(to, from, (size_t)got_counts[r]);
     }
     meet(m);
     return NULL;
@@ -107,7 +126,7 @@ static const char *fetch_entries(void *user, const sp_csr *part, int32_t *column
 static mcl_ranks ranks_of(member *m)
 {
     return (mcl_ranks){.rank = m->rank, .size = m->all->size, .memory = m->all->memory, .user = m, .broadcast = broadcast, .gather = gather,
-                       .fetch_lengths = fetch_lengths, .fetch_entries = fetch_entries};
+                       .exchange = exchange, .fetch_lengths = fetch_lengths, .fetch_entries = fetch_entries};
 }
 
 /* ---- runs ------------------------------------------------------------------------------------------------ */
@@ -136,12 +155,21 @@ static bool watch(void *user, const mcl_iteration *iteration, const sp_csr *iter
     return iteration->number != s->stop_after;
 }
 
+/* Arcs of a graph, which processes get in turn. */
+typedef struct arc_list {
+    int64_t nodes, count;
+    int32_t *tails, *heads;
+    float *weights; /* NULL: all 1 */
+    bool mirror;
+} arc_list;
+
 typedef struct task {
     member member;
     int device;
     int64_t memory;
     const sp_csr *start;
     const mcl_state *state; /* not NULL: where it goes on */
+    const arc_list *arcs;   /* not NULL: where the start matrix comes from, of which each has some rows */
     const mcl_options *options;
     seen seen;
     sp_context *context;
@@ -149,6 +177,24 @@ typedef struct task {
     mcl_run run;
     sp_status status;
 } task;
+
+/* From this process's share of the arcs. */
+static sp_status run_from_arcs(task *t, const mcl_ranks *ranks)
+{
+    const arc_list *arcs = t->arcs;
+    const int64_t first = arcs->count * ranks->rank / ranks->size, end = arcs->count * (ranks->rank + 1) / ranks->size;
+    int64_t given[MOST + 1];
+    sp_csr graph = {0}, start = {0};
+    sp_status status = mcl_share_graph(t->context, ranks, arcs->nodes, end - first, arcs->tails + first,
+                                       arcs->heads + first, arcs->weights ? arcs->weights + first : NULL, arcs->mirror,
+                                       given, &graph);
+    if (status == SP_OK) status = mcl_start_matrix(t->context, &graph, NULL, t->options, false, &start);
+    if (status == SP_OK) mcl_keep_rows(&start, given[ranks->rank], given[ranks->rank + 1]);
+    if (status == SP_OK)
+        status = mcl_iterate_together(t->context, ranks, &start, given, t->options, watch, &t->seen, &t->limit, &t->run);
+    test_free(t->context, &graph, &start);
+    return status;
+}
 
 static void *run_task(void *argument)
 {
@@ -158,7 +204,10 @@ static void *run_task(void *argument)
     t->seen.ranks = &ranks;
     if (t->state)
         t->status = mcl_continue_together(t->context, &ranks, t->state, t->options, watch, &t->seen, &t->limit, &t->run);
-    else t->status = mcl_iterate_together(t->context, &ranks, t->start, t->options, watch, &t->seen, &t->limit, &t->run);
+    else if (t->arcs) t->status = run_from_arcs(t, &ranks);
+    else
+        t->status = mcl_iterate_together(t->context, &ranks, t->start, NULL, t->options, watch, &t->seen, &t->limit,
+                                         &t->run);
     return NULL;
 }
 
@@ -336,7 +385,7 @@ TEST(a_column_that_needs_too_much_is_reported)
     const mcl_ranks ranks = ranks_of(&one);
     mcl_run run;
     pthread_barrier_init(&all.barrier, NULL, 1);
-    ck_assert_int_eq(mcl_iterate_together(context, &ranks, &start, &options, NULL, NULL, &limit, &run),
+    ck_assert_int_eq(mcl_iterate_together(context, &ranks, &start, NULL, &options, NULL, NULL, &limit, &run),
                      SP_ERROR_HOST_MEMORY);
     ck_assert_msg(strstr(sp_last_error(context), "needs 20000 bytes") != NULL, "%s", sp_last_error(context));
     pthread_barrier_destroy(&all.barrier);
@@ -395,7 +444,7 @@ TEST(a_broken_connection_ends_the_run)
         mcl_run run;
         pthread_barrier_init(&all.barrier, NULL, 1);
         test_mark(&run, sizeof run);
-        const sp_status status = mcl_iterate_together(context, &ranks, &start, &options, NULL, NULL, &limit, &run);
+        const sp_status status = mcl_iterate_together(context, &ranks, &start, NULL, &options, NULL, NULL, &limit, &run);
         done = status == SP_OK;
         if (!done) {
             ck_assert_int_eq(status, SP_ERROR_DEVICE);
@@ -412,9 +461,139 @@ TEST(a_broken_connection_ends_the_run)
     sp_context_destroy(host);
 }
 
+/* ---- rows of a start matrix ------------------------------------------------------------------------------ */
+
+/* Communities of `size` nodes in no order; repeated arcs, loops, both directions. */
+static arc_list make_arcs(test_random *random, int64_t nodes, int64_t count, int64_t size)
+{
+    arc_list arcs = {.nodes = nodes, .count = nodes > 0 ? count : 0, .mirror = test_below(random, 4) > 0,
+                     .tails = malloc((size_t)count * sizeof *arcs.tails + 1),
+                     .heads = malloc((size_t)count * sizeof *arcs.heads + 1),
+                     .weights = test_below(random, 3) ? malloc((size_t)count * sizeof *arcs.weights + 1) : NULL};
+    const int64_t groups = nodes / size + 1;
+    for (int64_t k = 0; k < arcs.count; k++) {
+        const int64_t tail = test_below(random, nodes);
+        int64_t head = test_below(random, 8) ? tail % groups + groups * test_below(random, size) : test_below(random, nodes);
+        if (head >= nodes) head = tail;
+        arcs.tails[k] = (int32_t)tail;
+        arcs.heads[k] = (int32_t)head;
+        if (arcs.weights) arcs.weights[k] = 0.125f + (float)test_below(random, 50);
+    }
+    return arcs;
+}
+
+static void check_arcs(int device, int size, const arc_list *arcs, const mcl_options *options)
+{
+    sp_context *alone = test_context(device, 2), *host = test_context(0, 2);
+    float *ones = malloc((size_t)arcs->count * sizeof *ones + 1);
+    seen expected = {.stop_after = -1, .context = alone};
+    task tasks[MOST], common = {.device = device, .options = options, .arcs = arcs, .seen.stop_after = -1};
+    sp_csr graph, start, limit;
+    mcl_run run;
+    for (int64_t k = 0; k < arcs->count; k++) ones[k] = 1;
+    ck_ok(host, sp_csr_from_coo(host, arcs->nodes, arcs->nodes, arcs->count, arcs->tails, arcs->heads,
+                                arcs->weights ? arcs->weights : ones, SP_F32, SP_COMBINE_MAX, arcs->mirror, &graph));
+    ck_ok(host, mcl_start_matrix(host, &graph, NULL, options, false, &start));
+    ck_ok(alone, mcl_iterate(alone, &start, options, watch, &expected, &limit, &run));
+    common.start = &start;
+    run_threads(tasks, size, &common);
+    for (int r = 0; r < size; r++) {
+        ck_assert_int_eq(tasks[r].seen.last.nnz_input, expected.last.nnz_input);
+        expect_same_figures(&expected, &tasks[r].seen, device);
+        expect_same_run(&run, &tasks[r].run);
+    }
+    test_same(&limit, &tasks[0].limit, (uint64_t)size);
+    end_threads(tasks, size);
+    sp_csr_free(alone, &limit);
+    test_free(host, &graph, &start);
+    test_end(alone, host);
+    free(ones);
+}
+
+static void free_arcs(arc_list *arcs) { free_all(arcs->tails, arcs->heads, arcs->weights); }
+
+TEST(processes_that_have_read_some_arcs_find_what_one_finds)
+{
+    static const int64_t shapes[][2] = {{0, 0}, {1, 1}, {3, 4}, {40, 0}, {40, 90}, {300, 2000}, {1500, 9000}};
+    for (uint64_t s = 0; s < COUNT(shapes); s++)
+        for (int size = 1; size <= MOST; size += 1 + size / 3) {
+            test_random random = test_seed(s + 1);
+            mcl_options options = defaults();
+            arc_list arcs = make_arcs(&random, shapes[s][0], shapes[s][1], 12);
+            options.inflation = s % 2 ? 1.5 : 2;
+            check_arcs(_i, size, &arcs, &options);
+            free_arcs(&arcs);
+        }
+}
+
+/* Enough entries that the nodes are numbered by communities, each process by its own labels. */
+TEST(rows_of_large_graphs_move_to_their_communities)
+{
+    for (int size = 2; size <= 5; size += 3) {
+        test_random random = test_seed((uint64_t)size);
+        mcl_options options = defaults();
+        arc_list arcs = make_arcs(&random, 9000, 180000, 60);
+        options.main_length = 4;
+        check_arcs(_i, size, &arcs, &options);
+        free_arcs(&arcs);
+    }
+}
+
+/* Whichever exchange fails while a graph is shared. */
+TEST(a_broken_connection_ends_the_sharing)
+{
+    test_random random = test_seed(5);
+    const mcl_options options = defaults();
+    arc_list arcs = make_arcs(&random, 3000, 210000, 50);
+    bool done = false;
+    for (int64_t fails_at = 0; !done; fails_at++) {
+        meeting all = {.size = 1, .fails_at = fails_at};
+        test_heap heap = {.fail_at = -1};
+        task t = {.member = {.all = &all}, .arcs = &arcs, .options = &options, .seen.stop_after = 1};
+        const mcl_ranks ranks = ranks_of(&t.member);
+        t.context = test_heap_context(&heap, 0, 1);
+        pthread_barrier_init(&all.barrier, NULL, 1);
+        t.status = run_from_arcs(&t, &ranks);
+        done = t.status == SP_OK;
+        if (!done) ck_assert(t.status == SP_ERROR_DEVICE && strstr(sp_last_error(t.context), "the line is cut"));
+        test_free(t.context, &t.limit, &t.seen.gathered);
+        test_end_heap(t.context, &heap);
+        pthread_barrier_destroy(&all.barrier);
+        ck_assert_int_lt(fails_at, 500);
+    }
+    free_arcs(&arcs);
+    (void)_i;
+}
+
+TEST(only_the_rows_that_are_kept_stay)
+{
+    sp_context *host = test_context(0, 1);
+    for (int64_t first = 0; first <= 4; first++)
+        for (int64_t end = first; end <= 4; end++) {
+            const double numbers[] = {1, 2, 0, 0,  0, 0, 0, 0,  3, 0, 4, 5,  0, 6, 0, 7};
+            sp_csr m = test_from_dense(host, 4, 4, numbers, SP_F32);
+            mcl_keep_rows(&m, first, end);
+            ck_ok(host, sp_csr_check(host, &m));
+            for (int64_t i = 0; i < 4; i++) {
+                int64_t entries = 0;
+                for (int64_t j = 0; j < 4; j++) entries += numbers[4 * i + j] != 0;
+                ck_assert_int_eq(test_row_length(&m, i), i >= first && i < end ? entries : 0);
+                for (int64_t k = m.row_offsets[i]; k < m.row_offsets[i + 1]; k++)
+                    ck_assert(test_value(&m, k) == numbers[4 * i + m.col_indices[k]]);
+            }
+            sp_csr_free(host, &m);
+        }
+    sp_context_destroy(host);
+    (void)_i;
+}
+
 const test_entry ranks_tests[] = {
     CASE("ranks", 240),
     ON_DEVICES(processes_together_find_what_one_finds),
+    ON_DEVICES(processes_that_have_read_some_arcs_find_what_one_finds),
+    ON_DEVICES(rows_of_large_graphs_move_to_their_communities),
+    ONCE(a_broken_connection_ends_the_sharing),
+    ONCE(only_the_rows_that_are_kept_stay),
     ON_DEVICES(numbering_by_community_is_shared),
     ON_DEVICES(more_processes_than_nodes_work),
     ON_DEVICES(what_the_first_monitor_says_ends_all),

@@ -28,7 +28,7 @@ cp "$in/p2000.abc" .
 # A log without process ids, times and what processes say of each other.
 mask() {
     sed -E -e 's/pid [0-9]+/pid N/' -e 's/^( *[0-9]+  \.* *[0-9]+\.[0-9]+) +[0-9.]+ /\1 TIME /' \
-        -e '/^mcl-gpu: [0-9]+ processes received /d' "$1"
+        -e '/^mcl-gpu: ([0-9]+ processes received|each process reads) /d' "$1"
 }
 # same P ARGUMENTS...: what P processes write is what one writes
 same() {
@@ -90,15 +90,45 @@ ok 'one process goes on from a checkpoint of three' resumed 1 three.saved
 ok 'two processes go on from a checkpoint of three' resumed 2 three.saved
 ok 'all outputs' same 2 ../p2000.abc --abc -o out --table table --graphml graph --quality -write-graph g -write-graphx x
 
-cat >tool.sh <<END
-#!/bin/bash
-exec mpirun --oversubscribe -n 3 "$tool" "\$@" </dev/null
-END
-chmod +x tool.sh
-if MCL_GPU=$work/tool.sh bash "$golden" '[ijln]*' >golden.out; then passed=$((passed + 1)); else
-    failed=$((failed + 1))
-    cat golden.out
-fi
+# golden_by P HOW PATTERN: the golden cases by P processes that read so
+golden_by() {
+    printf '#!/bin/bash\nexec mpirun --oversubscribe -n %s "%s" "$@" --mpi-read %s </dev/null\n' "$1" "$tool" "$2" >tool.sh
+    chmod +x tool.sh
+    MCL_GPU=$work/tool.sh bash "$golden" "$3" >golden.out || { cat golden.out; return 1; }
+}
+ok 'golden cases' golden_by 3 whole '[ijln]*'
+
+# ---- parts of the input ----------------------------------------------------------------------------------------
+
+printf 'x y 3\nno-end y' >unfinished.abc
+printf '# comment\n\n  x y\n\ny z 0\nz\tx y\t3\n' >odd.abc
+printf '\357\273\277m n 2\nn o\no m 7\n' >mark.abc
+awk 'BEGIN { for (i = 0; i < 300; i++) printf "%s%d %d %d\n", substr("llllllllllllllllllllllllllllllllllllllllll", 1, i % 40), i % 70, i % 31, i % 5 }' >labels.abc
+for processes in 2 3 5; do
+    for network in cycle hub seven nothing p2000 odd mark labels unfinished; do
+        compare $processes $network.abc --mpi-read parts
+    done
+done
+compare 12 seven.abc --mpi-read parts
+SPARSE_MPI_BYTES=1000 compare 3 protein.abc -I 1.6 --mpi-read parts
+compare 4 protein.abc -P 20 -S 10 -R 0 --mpi-read parts
+compare 2 p2000.abc -abc-tf 'ceil(90)' --mpi-read parts
+compare 3 p2000.abc -c 2 --mpi-read parts
+ok 'golden cases in parts' golden_by 2 parts 'p2000-I*'
+parts_saved() { # a checkpoint of processes that read parts is one of a process that read all, and the reverse
+    together -n 3 "$tool" protein.abc --abc -I 1.6 -o out --device cpu --checkpoint parts.saved --checkpoint-every 0 \
+        --mpi-read parts 2>run.err && cmp out whole.cls && resumed 1 parts.saved &&
+        together -n 2 "$tool" protein.abc --abc -I 1.6 -o out --device cpu --resume one.saved --mpi-read parts \
+            2>run.err && cmp out whole.cls
+}
+ok 'checkpoints in parts' parts_saved
+whole_again() { # PATTERN ARGUMENTS...: what wants the whole input says so and reads it
+    together -n 2 "$tool" "${@:2}" -o out --mpi-read parts 2>run.err && "$tool" "${@:2}" -o alone.cls 2>/dev/null &&
+        cmp out alone.cls && grep -q "^mcl-gpu: each process reads the whole input: .*$1" run.err
+}
+ok 'a transform' whole_again '-tf needs it' p2000.abc --abc -tf 'gt(0.2)'
+gzip -k p2000.abc
+ok 'a compressed file' whole_again 'only uncompressed' p2000.abc.gz --abc
 
 # ---- failures --------------------------------------------------------------------------------------------------
 
@@ -146,6 +176,12 @@ killed() { # one process of three, in the middle
 }
 "$tests/gen/gen_protein" 20000 60 7 >large.abc
 ok 'a killed process ends all' killed
+
+# The line of a mistake is that of the whole file, and the first mistake counts.
+for at in 3 4000 9000; do
+    awk -v at=$at '{ print } NR == at || NR == 9200 { print "single" at }' p2000.abc >wrong.abc
+    ok "a mistake in line $((at + 1))" fails 3 1 "wrong.abc:$((at + 1)): one field" wrong.abc --abc --mpi-read parts
+done
 
 cp "$tool" alone # without ../lib
 ok 'no MPI library' eval 'together -n 2 ./alone p2000.abc --abc -o out 2>run.err; [ $? -eq 1 ] &&

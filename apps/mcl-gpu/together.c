@@ -1,0 +1,365 @@
+/* Several processes that read one file of label pairs together, each a part of it, and each keeps some rows of the graph.
+ * Only process 0 has all labels.
+ *
+ * Nodes are numbered by their first appearance in the file, as one process numbers them. Each label belongs to a process
+ * by its hash, which finds out whose part has it first. Those that a process has first get numbers in the order of its
+ * part, behind those of the parts before; the owner tells them to the others. Four messages between any two processes.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/random.h"
+#include "base/try.h"
+#include "job.h"
+
+/* Smaller files are read by all, and the log says more: hubs, and how long the run will take. */
+enum { LEAST_BYTES = 64 << 20 };
+
+static sp_status failed(job *j, const char *failure)
+{
+    return failure ? sp_fail(j->host, SP_ERROR_DEVICE, "processes cannot reach each other: %s", failure) : SP_OK;
+}
+
+/* The sum over all processes. */
+static sp_status add_up(job *j, int64_t *number)
+{
+    int64_t *all = NULL, own = *number;
+    sp_status status;
+    TRY(sp_alloc(j->host, j->ranks->size, sizeof *all, (void **)&all));
+    TRY(ranks_share(j, &own, sizeof own, all));
+    *number = 0;
+    for (int r = 0; r < j->ranks->size; r++) *number += all[r];
+done:
+    sp_free(j->host, all);
+    return status;
+}
+
+/* ---- labels to their owners ---------------------------------------------------------------------------------- */
+
+static uint64_t hash_label(const char *text, size_t length)
+{
+    uint64_t hash = length;
+    for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+    return mix64(hash);
+}
+
+/* Labels on their way: those of this process by owner, and those that it owns by process. */
+typedef struct label_exchange {
+    int64_t *to, *from, *bytes_to, *bytes_from, *scratch; /* labels and bytes for and of each process; 2 · size of scratch */
+    int64_t sent, got;
+    int64_t *place;    /* of each label of this process among those sent */
+    uint32_t *lengths; /* of those got */
+    char *bytes;
+    int32_t *entry;    /* of each label got: its number among the different ones */
+    int64_t different;
+    uint8_t *is_first; /* of each label got: nobody before has it */
+} label_exchange;
+
+static sp_status swap(job *j, label_exchange *x, const int64_t *to, const int64_t *from, int64_t size, const void *out,
+                      void *in)
+{
+    const int count = j->ranks->size;
+    for (int r = 0; r < count; r++) {
+        x->scratch[r] = to[r] * size;
+        x->scratch[count + r] = from[r] * size;
+    }
+    return failed(j, j->ranks->exchange(j->ranks->user, out, x->scratch, in, x->scratch + count));
+}
+
+static void close_exchange(job *j, label_exchange *x)
+{
+    sp_free(j->host, x->to);
+    sp_free(j->host, x->place);
+    sp_free(j->host, x->lengths);
+    sp_free(j->host, x->bytes);
+    sp_free(j->host, x->entry);
+    sp_free(j->host, x->is_first);
+}
+
+/* Sorts this process's labels by owner, and learns how many come from where. */
+static sp_status address_labels(job *j, const io_names *names, label_exchange *x)
+{
+    const int size = j->ranks->size;
+    int64_t *next = NULL, *ones = NULL, at = 0;
+    sp_status status;
+    TRY(sp_calloc(j->host, 6 * (int64_t)size, sizeof *x->to, (void **)&x->to));
+    x->from = x->to + size;
+    x->bytes_to = x->from + size;
+    x->bytes_from = x->bytes_to + size;
+    x->scratch = x->bytes_from + size;
+    TRY(sp_alloc(j->host, size, sizeof *next, (void **)&next));
+    TRY(sp_alloc(j->host, size, sizeof *ones, (void **)&ones));
+    TRY(sp_alloc(j->host, names->count, sizeof *x->place, (void **)&x->place));
+    for (int64_t i = 0; i < names->count; i++) {
+        const size_t length = io_name_length(names, i);
+        x->place[i] = (int64_t)(hash_label(io_name(names, i), length) % (uint64_t)size);
+        x->to[x->place[i]]++;
+        x->bytes_to[x->place[i]] += (int64_t)length;
+    }
+    for (int r = 0; r < size; at += x->to[r++]) {
+        next[r] = at;
+        ones[r] = 1;
+    }
+    for (int64_t i = 0; i < names->count; i++) x->place[i] = next[x->place[i]]++;
+    x->sent = names->count;
+    TRY(swap(j, x, ones, ones, sizeof *x->to, x->to, x->from));
+    TRY(swap(j, x, ones, ones, sizeof *x->to, x->bytes_to, x->bytes_from));
+    for (int r = 0; r < size; r++) x->got += x->from[r];
+done:
+    sp_free(j->host, next);
+    sp_free(j->host, ones);
+    return status;
+}
+
+static sp_status send_labels(job *j, const io_names *names, label_exchange *x)
+{
+    uint32_t *lengths = NULL;
+    int64_t *order = NULL, total = 0;
+    char *bytes = NULL;
+    sp_status status;
+    for (int r = 0; r < j->ranks->size; r++) total += x->bytes_from[r];
+    TRY(sp_alloc(j->host, x->sent, sizeof *lengths, (void **)&lengths));
+    TRY(sp_alloc(j->host, x->sent, sizeof *order, (void **)&order));
+    TRY(sp_alloc(j->host, names->count ? io_name_begin(names, names->count) : 0, 1, (void **)&bytes));
+    TRY(sp_alloc(j->host, x->got, sizeof *x->lengths, (void **)&x->lengths));
+    TRY(sp_alloc(j->host, total, 1, (void **)&x->bytes));
+    for (int64_t i = 0; i < x->sent; i++) order[x->place[i]] = i;
+    for (int64_t k = 0, at = 0; k < x->sent; at += lengths[k++]) {
+        lengths[k] = (uint32_t)io_name_length(names, order[k]);
+        memcpy(bytes + at, io_name(names, order[k]), lengths[k]);
+    }
+    TRY(swap(j, x, x->to, x->from, sizeof *lengths, lengths, x->lengths));
+    TRY(swap(j, x, x->bytes_to, x->bytes_from, 1, bytes, x->bytes));
+done:
+    sp_free(j->host, lengths);
+    sp_free(j->host, order);
+    sp_free(j->host, bytes);
+    return status;
+}
+
+/* Tells the labels apart that this process owns. */
+static sp_status find_first(job *j, label_exchange *x)
+{
+    struct slot { int64_t place; int32_t entry; uint32_t length; } *slots = NULL; /* length 0: free */
+    uint64_t mask = 1;
+    int64_t at = 0;
+    sp_status status;
+    while (mask < (uint64_t)x->got * 2) mask *= 2;
+    TRY(sp_calloc(j->host, (int64_t)mask, sizeof *slots, (void **)&slots));
+    TRY(sp_alloc(j->host, x->got, sizeof *x->entry, (void **)&x->entry));
+    TRY(sp_alloc(j->host, x->got, 1, (void **)&x->is_first));
+    mask--;
+    for (int64_t k = 0; k < x->got; at += x->lengths[k++]) {
+        const char *text = x->bytes + at;
+        uint64_t h = hash_label(text, x->lengths[k]) >> 20 & mask;
+        while (slots[h].length && (slots[h].length != x->lengths[k] ||
+                                   memcmp(x->bytes + slots[h].place, text, x->lengths[k]) != 0))
+            h = (h + 1) & mask;
+        x->is_first[k] = !slots[h].length;
+        if (x->is_first[k]) {
+            slots[h].place = at;
+            slots[h].length = x->lengths[k];
+            slots[h].entry = (int32_t)x->different++;
+        }
+        x->entry[k] = slots[h].entry;
+    }
+done:
+    sp_free(j->host, slots);
+    return status;
+}
+
+/* ---- numbers -------------------------------------------------------------------------------------------------- */
+
+/* Numbers of the labels that this process has first, -1 for the others, as the owners say. */
+static sp_status number_first(job *j, const label_exchange *x, const uint8_t *is_first, int32_t *ids, int64_t *nodes)
+{
+    int64_t *counts = NULL, own = 0, next = 0;
+    sp_status status;
+    *nodes = 0;
+    TRY(sp_alloc(j->host, j->ranks->size, sizeof *counts, (void **)&counts));
+    for (int64_t i = 0; i < x->sent; i++) own += is_first[x->place[i]];
+    TRY(ranks_share(j, &own, sizeof own, counts));
+    for (int r = 0; r < j->ranks->size; r++) {
+        if (r < j->ranks->rank) next += counts[r];
+        *nodes += counts[r];
+    }
+    if (*nodes > INT32_MAX) TRY(sp_fail(j->host, SP_ERROR_OVERFLOW, "%s: 2^31 nodes or more", j->settings->input));
+    for (int64_t i = 0; i < x->sent; i++) ids[i] = is_first[x->place[i]] ? (int32_t)next++ : -1;
+done:
+    sp_free(j->host, counts);
+    return status;
+}
+
+/* Fills in the numbers that other processes have given. */
+static sp_status learn_numbers(job *j, label_exchange *x, int32_t *ids)
+{
+    int32_t *sent = NULL, *got = NULL, *known = NULL;
+    sp_status status;
+    TRY(sp_alloc(j->host, x->sent, sizeof *sent, (void **)&sent));
+    TRY(sp_alloc(j->host, x->got, sizeof *got, (void **)&got));
+    TRY(sp_alloc(j->host, x->different, sizeof *known, (void **)&known));
+    for (int64_t i = 0; i < x->sent; i++) sent[x->place[i]] = ids[i];
+    TRY(swap(j, x, x->to, x->from, sizeof *sent, sent, got));
+    for (int64_t k = 0; k < x->got; k++)
+        if (got[k] >= 0) known[x->entry[k]] = got[k];
+    for (int64_t k = 0; k < x->got; k++) got[k] = known[x->entry[k]];
+    TRY(swap(j, x, x->from, x->to, sizeof *sent, got, sent));
+    for (int64_t i = 0; i < x->sent; i++) ids[i] = sent[x->place[i]];
+done:
+    sp_free(j->host, sent);
+    sp_free(j->host, got);
+    sp_free(j->host, known);
+    return status;
+}
+
+/* Process 0 gets the names of all nodes: those that each process had first, in their order. */
+static sp_status gather_names(job *j, const io_names *names, const uint8_t *is_first, const label_exchange *x,
+                              int64_t nodes, io_names *all)
+{
+    const bool collects = j->ranks->rank == 0;
+    uint32_t *lengths = NULL, *all_lengths = NULL;
+    int64_t *counts = NULL, own = 0, bytes = 0, total = 0;
+    char *text = NULL;
+    sp_status status;
+    TRY(sp_alloc(j->host, j->ranks->size, sizeof *counts, (void **)&counts));
+    TRY(sp_alloc(j->host, names->count, sizeof *lengths, (void **)&lengths));
+    TRY(sp_alloc(j->host, names->count ? io_name_begin(names, names->count) : 0, 1, (void **)&text));
+    for (int64_t i = 0; i < names->count; i++) {
+        if (!is_first[x->place[i]]) continue;
+        lengths[own] = (uint32_t)io_name_length(names, i);
+        memcpy(text + bytes, io_name(names, i), lengths[own]);
+        bytes += lengths[own++];
+    }
+    TRY(ranks_share(j, &bytes, sizeof bytes, counts));
+    for (int r = 0; r < j->ranks->size; r++) total += counts[r];
+    TRY(sp_alloc(j->host, collects ? total : 0, 1, (void **)&all->bytes));
+    TRY(failed(j, j->ranks->gather(j->ranks->user, text, bytes, counts, all->bytes)));
+    own *= (int64_t)sizeof *lengths;
+    TRY(ranks_share(j, &own, sizeof own, counts));
+    TRY(sp_alloc(j->host, collects ? nodes : 0, sizeof *all_lengths, (void **)&all_lengths));
+    TRY(failed(j, j->ranks->gather(j->ranks->user, lengths, own, counts, all_lengths)));
+    TRY(sp_alloc(j->host, collects ? nodes / IO_NAME_GROUP + 1 : 0, sizeof *all->groups, (void **)&all->groups));
+    TRY(sp_alloc(j->host, collects ? nodes + 1 : 0, sizeof *all->offsets, (void **)&all->offsets));
+    total = 0;
+    for (int64_t i = 0; collects && i <= nodes; i++) {
+        if (i % IO_NAME_GROUP == 0) all->groups[i / IO_NAME_GROUP] = total;
+        all->offsets[i] = (uint32_t)(total - all->groups[i / IO_NAME_GROUP]);
+        if (i < nodes) total += all_lengths[i];
+    }
+    all->count = collects ? nodes : 0;
+done:
+    sp_free(j->host, counts);
+    sp_free(j->host, lengths);
+    sp_free(j->host, all_lengths);
+    sp_free(j->host, text);
+    return status;
+}
+
+/* ids[i]: the number of this part's label i among those of the whole file. */
+static sp_status number_labels(job *j, const io_names *names, int32_t *ids)
+{
+    label_exchange x = {0};
+    uint8_t *is_first = NULL; /* of the labels sent */
+    sp_status status;
+    TRY(address_labels(j, names, &x));
+    TRY(send_labels(j, names, &x));
+    TRY(find_first(j, &x));
+    TRY(sp_alloc(j->host, x.sent, 1, (void **)&is_first));
+    TRY(swap(j, &x, x.from, x.to, 1, x.is_first, is_first));
+    TRY(number_first(j, &x, is_first, ids, &j->input.nodes));
+    TRY(learn_numbers(j, &x, ids));
+    TRY(gather_names(j, names, is_first, &x, j->input.nodes, &j->input.names));
+done:
+    sp_free(j->host, is_first);
+    close_exchange(j, &x);
+    return status;
+}
+
+/* ---- the file ------------------------------------------------------------------------------------------------- */
+
+/* What needs the graph or the start matrix of all nodes in one place; NULL: nothing does. */
+static const char *whole_for(const settings *s)
+{
+    const bool iterates = s->mcl.initial_length > 0 || s->mcl.main_length > 0;
+    const struct { bool asked; const char *option; } cases[] = {
+        {s->graph_transform, "-tf"},
+        {s->mcl.degree_power != 0, "-dae"},
+        {s->mcl.pre_inflation > 0, "-pi"},
+        {s->mcl.force_connected || s->check_connected, "--force-connected"},
+        {settings_judge(s), "--quality, --table or a report"},
+        {s->write_graph || s->write_transformed || s->write_expanded, "writing matrices"},
+        {s->dump_iterands || (s->write_limit && !iterates), "-dump ite"},
+        {s->analyze, "-analyze"},
+        {s->read.tab != NULL, "-use-tab"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (cases[i].asked) return cases[i].option;
+    return NULL;
+}
+
+/* Process 0 decides. */
+static sp_status decide(job *j, const io_read_options *options, bool *parts)
+{
+    const settings *s = j->settings;
+    const char *option = whole_for(s);
+    struct stat file;
+    bool can = false;
+    *parts = false;
+    if (!j->ranks || s->mpi_read == MPI_READ_WHOLE) return SP_OK;
+    if (!j->follows && !option && stat(s->input, &file) == 0 && S_ISREG(file.st_mode) &&
+        (s->mpi_read == MPI_READ_PARTS || file.st_size >= LEAST_BYTES) &&
+        io_can_part(j->host, s->input, options, &can) == SP_OK)
+        *parts = can;
+    if (!j->follows && s->mpi_read == MPI_READ_PARTS && !*parts)
+        log_line(&j->log, "mcl-gpu: each process reads the whole input: %s%s",
+                 option ? option : "only uncompressed label pairs are read in parts", option ? " needs it" : "");
+    return ranks_agree(j, parts, sizeof *parts);
+}
+
+/* Gives the rows of the graph to the processes. */
+static sp_status share_part(job *j, io_graph *part)
+{
+    io_graph *in = &j->input;
+    int32_t *ids = NULL;
+    sp_status status;
+    in->format = part->format;
+    in->symmetric = in->undirected = true;
+    in->values = part->values;
+    in->arcs = part->arcs;
+    in->lines = part->lines;
+    in->bytes = part->bytes;
+    in->odd_lines = part->odd_lines;
+    in->negative = part->negative;
+    in->blast_hits = part->blast_hits;
+    int64_t *const sums[] = {&in->arcs, &in->lines, &in->bytes, &in->odd_lines, &in->negative};
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) TRY(add_up(j, sums[i]));
+    TRY(sp_alloc(j->host, part->names.count, sizeof *ids, (void **)&ids));
+    TRY(number_labels(j, &part->names, ids));
+    for (int64_t k = 0; k < part->arcs; k++) {
+        part->tails[k] = ids[part->tails[k]];
+        part->heads[k] = ids[part->heads[k]];
+    }
+    TRY(sp_alloc(j->host, j->ranks->size + 1, sizeof *j->given, (void **)&j->given));
+    TRY(mcl_share_graph(j->host, j->ranks, in->nodes, part->arcs, part->tails, part->heads, part->weights, true, j->given,
+                        &j->graph));
+done:
+    sp_free(j->host, ids);
+    return status;
+}
+
+sp_status job_read_together(job *j, io_read_options options, bool *done)
+{
+    io_graph part = {0};
+    sp_status status = decide(j, &options, done);
+    if (status != SP_OK || !*done) return status;
+    options.part = j->ranks->rank;
+    options.parts = j->ranks->size;
+    status = ranks_agree_on(j, io_read_graph(j->host, j->settings->input, &options, &part));
+    if (status == SP_OK) {
+        status = share_part(j, &part);
+        if (status != SP_OK) ranks_give_up(j, j->host, status); /* the others are waiting in the middle of it */
+    }
+    io_graph_free(j->host, &part);
+    return status;
+}

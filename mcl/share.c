@@ -1,0 +1,385 @@
+/* A graph that several processes have read, and a start matrix of which each has some rows: who gets which rows.
+ *
+ * First each process keeps equally many rows. Before the iterations the nodes are numbered by communities, as a single
+ * process does it by sp_csr_community_order, so that the rows which a process needs are mostly its own; here by label
+ * propagation, in which each process moves its own nodes and all learn the labels after each round. The numbers change
+ * no result (order.c). Then the rows move to where the cut by products wants them. A node takes 24 bytes in each process.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/try.h"
+#include "ranks.h"
+
+enum { ROUNDS = 6, MOST_MEMBERS = 1 << 14 /* of a community: larger ones are no help to the caches */ };
+static int owner_of(const int64_t *cut, int size, int64_t row)
+{
+    int low = 0, high = size - 1;
+    while (low < high) {
+        const int middle = (low + high + 1) / 2;
+        if (cut[middle] <= row) low = middle;
+        else high = middle - 1;
+    }
+    return low;
+}
+
+static void cut_equally(int64_t rows, int size, int64_t *cut)
+{
+    for (int r = 0; r <= size; r++) cut[r] = rows / size * r + (r < rows % size ? r : rows % size);
+}
+
+void mcl_keep_rows(sp_csr *matrix, int64_t first, int64_t end)
+{
+    const int64_t begin = matrix->row_offsets[first], count = matrix->row_offsets[end] - begin;
+    if (count > 0) {
+        memmove(matrix->col_indices, matrix->col_indices + begin, (size_t)count * sizeof *matrix->col_indices);
+        memmove(matrix->values, (float *)matrix->values + begin, (size_t)count * sizeof(float));
+    }
+    for (int64_t i = 0; i <= matrix->rows; i++)
+        matrix->row_offsets[i] = i <= first ? 0 : i >= end ? count : matrix->row_offsets[i] - begin;
+    matrix->nnz = count;
+}
+
+/* ---- messages ---------------------------------------------------------------------------------------------- */
+
+/* What goes to and comes from each process, in elements. */
+typedef struct traffic {
+    int64_t *out, *in, *bytes_out, *bytes_in; /* one block of 4 · size numbers */
+    int64_t sent, got;
+} traffic;
+
+static sp_status swap(sp_context *context, const mcl_ranks *ranks, traffic *t, const void *from, void *to, int64_t size)
+{
+    for (int r = 0; r < ranks->size; r++) {
+        t->bytes_out[r] = t->out[r] * size;
+        t->bytes_in[r] = t->in[r] * size;
+    }
+    return mcl_ranks_check(context, ranks->exchange(ranks->user, from, t->bytes_out, to, t->bytes_in));
+}
+
+static sp_status open_traffic(sp_context *context, const mcl_ranks *ranks, traffic *t)
+{
+    *t = (traffic){0};
+    const sp_status status = sp_calloc(context, 4 * (int64_t)ranks->size, sizeof *t->out, (void **)&t->out);
+    t->in = t->out + ranks->size;
+    t->bytes_out = t->in + ranks->size;
+    t->bytes_in = t->bytes_out + ranks->size;
+    return status;
+}
+
+/* What others send, once `out` says what this process does. */
+static sp_status learn_traffic(sp_context *context, const mcl_ranks *ranks, traffic *t)
+{
+    for (int r = 0; r < ranks->size; r++) t->bytes_out[r] = t->bytes_in[r] = sizeof *t->in;
+    const sp_status status = mcl_ranks_check(context, ranks->exchange(ranks->user, t->out, t->bytes_out, t->in,
+                                                                      t->bytes_in));
+    for (int r = 0; r < ranks->size && status == SP_OK; r++) {
+        t->sent += t->out[r];
+        t->got += t->in[r];
+    }
+    return status;
+}
+
+/* Where the elements for each process begin. */
+static void begin_places(const mcl_ranks *ranks, const traffic *t, int64_t *place)
+{
+    int64_t at = 0;
+    for (int r = 0; r < ranks->size; at += t->out[r++]) place[r] = at;
+}
+
+/* `all` has an element of `size` bytes for each row, and every process knows those of its own; now all know all. */
+static sp_status share_rows(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, int64_t size, void *all)
+{
+    const int64_t first = cut[ranks->rank], count = cut[ranks->rank + 1] - first;
+    int64_t *counts = NULL;
+    sp_status status;
+    TRY(sp_alloc(context, ranks->size, sizeof *counts, (void **)&counts));
+    for (int r = 0; r < ranks->size; r++) counts[r] = (cut[r + 1] - cut[r]) * size;
+    TRY(mcl_ranks_check(context, ranks->gather(ranks->user, (char *)all + first * size, count * size, counts, all)));
+    TRY(mcl_ranks_agree(context, ranks, all, cut[ranks->size] * size));
+done:
+    sp_free(context, counts);
+    return status;
+}
+
+/* ---- the graph ---------------------------------------------------------------------------------------------- */
+
+/* Arcs on their way: an array for each part of them. */
+typedef struct arc_list {
+    int32_t *rows, *columns;
+    float *weights;
+} arc_list;
+
+static sp_status open_arcs(sp_context *context, int64_t count, arc_list *arcs)
+{
+    sp_status status = sp_alloc(context, count, sizeof *arcs->rows, (void **)&arcs->rows);
+    if (status == SP_OK) status = sp_alloc(context, count, sizeof *arcs->columns, (void **)&arcs->columns);
+    if (status == SP_OK) status = sp_alloc(context, count, sizeof *arcs->weights, (void **)&arcs->weights);
+    return status;
+}
+
+static void close_arcs(sp_context *context, arc_list *arcs)
+{
+    sp_free(context, arcs->rows);
+    sp_free(context, arcs->columns);
+    sp_free(context, arcs->weights);
+    *arcs = (arc_list){0};
+}
+
+static void pack_arc(arc_list *arcs, int64_t at, int32_t row, int32_t column, float weight)
+{
+    arcs->rows[at] = row;
+    arcs->columns[at] = column;
+    arcs->weights[at] = weight;
+}
+
+sp_status mcl_share_graph(sp_context *context, const mcl_ranks *ranks, int64_t nodes, int64_t count,
+                          const int32_t *tails, const int32_t *heads, const float *weights, bool mirror,
+                          int64_t *given, sp_csr *graph)
+{
+    const int size = ranks->size;
+    arc_list out = {0}, in = {0};
+    traffic t = {0};
+    int64_t *place = NULL;
+    sp_status status;
+    cut_equally(nodes, size, given);
+    TRY(open_traffic(context, ranks, &t));
+    TRY(sp_alloc(context, size, sizeof *place, (void **)&place));
+    for (int64_t k = 0; k < count; k++) {
+        t.out[owner_of(given, size, tails[k])]++;
+        if (mirror && tails[k] != heads[k]) t.out[owner_of(given, size, heads[k])]++;
+    }
+    TRY(learn_traffic(context, ranks, &t));
+    TRY(open_arcs(context, t.sent, &out));
+    TRY(open_arcs(context, t.got, &in));
+    begin_places(ranks, &t, place);
+    for (int64_t k = 0; k < count; k++) {
+        const float weight = weights ? weights[k] : 1;
+        pack_arc(&out, place[owner_of(given, size, tails[k])]++, tails[k], heads[k], weight);
+        if (mirror && tails[k] != heads[k])
+            pack_arc(&out, place[owner_of(given, size, heads[k])]++, heads[k], tails[k], weight);
+    }
+    TRY(swap(context, ranks, &t, out.rows, in.rows, sizeof *in.rows));
+    TRY(swap(context, ranks, &t, out.columns, in.columns, sizeof *in.columns));
+    TRY(swap(context, ranks, &t, out.weights, in.weights, sizeof *in.weights));
+    close_arcs(context, &out);
+    TRY(sp_csr_from_coo(context, nodes, nodes, t.got, in.rows, in.columns, in.weights, SP_F32, SP_COMBINE_MAX, false,
+                        graph));
+done:
+    close_arcs(context, &out);
+    close_arcs(context, &in);
+    sp_free(context, t.out);
+    sp_free(context, place);
+    return status;
+}
+
+/* ---- communities -------------------------------------------------------------------------------------------- */
+
+/* One process's sums by label. */
+typedef struct label_sums {
+    float *weight; /* by label; 0 between nodes */
+    int32_t *seen;
+    int64_t count;
+} label_sums;
+
+/* The label to which the row's node has the heaviest edges, among those with room; of equals the least. */
+static int32_t best_label(const sp_csr *m, int64_t row, const int32_t *labels, const int32_t *members, label_sums *s)
+{
+    const float *values = m->values;
+    const int32_t own = labels[row];
+    int32_t best = own;
+    s->count = 0;
+    for (int64_t e = m->row_offsets[row]; e < m->row_offsets[row + 1]; e++) {
+        const int32_t label = labels[m->col_indices[e]];
+        if (m->col_indices[e] == row || !(values[e] > 0)) continue;
+        if (s->weight[label] == 0) s->seen[s->count++] = label;
+        s->weight[label] += values[e];
+    }
+    float most = s->weight[own];
+    for (int64_t k = 0; k < s->count; k++) {
+        const int32_t label = s->seen[k];
+        const float weight = s->weight[label];
+        s->weight[label] = 0;
+        if (label == own || members[label] >= MOST_MEMBERS) continue;
+        if (weight > most || (weight == most && best != own && label < best)) {
+            most = weight;
+            best = label;
+        }
+    }
+    return best;
+}
+
+/* Labels of all nodes, the same in all processes: rounds of label propagation. */
+static sp_status find_labels(sp_context *context, const mcl_ranks *ranks, const sp_csr *start, const int64_t *given,
+                             int32_t *labels)
+{
+    const int64_t n = start->rows;
+    label_sums s = {0};
+    int32_t *members = NULL;
+    sp_status status;
+    TRY(sp_calloc(context, n, sizeof *s.weight, (void **)&s.weight));
+    TRY(sp_alloc(context, n, sizeof *s.seen, (void **)&s.seen));
+    TRY(sp_alloc(context, n, sizeof *members, (void **)&members));
+    for (int64_t i = 0; i < n; i++) labels[i] = (int32_t)i;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int64_t i = 0; i < n; i++) members[i] = 0;
+        for (int64_t i = 0; i < n; i++) members[labels[i]]++;
+        for (int64_t i = given[ranks->rank]; i < given[ranks->rank + 1]; i++) {
+            const int32_t to = best_label(start, i, labels, members, &s);
+            members[labels[i]]--;
+            members[to]++;
+            labels[i] = to;
+        }
+        TRY(share_rows(context, ranks, given, sizeof *labels, labels));
+    }
+done:
+    sp_free(context, s.weight);
+    sp_free(context, s.seen);
+    sp_free(context, members);
+    return status;
+}
+
+/* order[k]: the node that gets number k: label by label, ascending within a label. */
+static sp_status order_by_labels(sp_context *context, int64_t nodes, const int32_t *labels, int32_t *order)
+{
+    int64_t *place = NULL, at = 0;
+    const sp_status status = sp_calloc(context, nodes + 1, sizeof *place, (void **)&place);
+    if (status != SP_OK) return status;
+    for (int64_t i = 0; i < nodes; i++) place[labels[i]]++;
+    for (int64_t i = 0; i < nodes; i++) {
+        const int64_t count = place[i];
+        place[i] = at;
+        at += count;
+    }
+    for (int64_t i = 0; i < nodes; i++) order[place[labels[i]]++] = (int32_t)i;
+    sp_free(context, place);
+    return SP_OK;
+}
+
+/* ---- rows to their places ------------------------------------------------------------------------------------ */
+
+/* Cuts the rows, in their new order, so that all processes get about equally many products and rows. */
+static sp_status cut_by_products(sp_context *context, const mcl_ranks *ranks, const sp_csr *start, const int64_t *given,
+                                 const int32_t *order, const int32_t *lengths, int64_t *cut)
+{
+    const int64_t n = start->rows;
+    double *work = NULL, total = 0, sum = 0;
+    int64_t row = 0;
+    sp_status status;
+    TRY(sp_calloc(context, n, sizeof *work, (void **)&work));
+    for (int64_t i = given[ranks->rank]; i < given[ranks->rank + 1]; i++) {
+        work[i] = 1;
+        for (int64_t e = start->row_offsets[i]; e < start->row_offsets[i + 1]; e++)
+            work[i] += lengths[start->col_indices[e]];
+    }
+    TRY(share_rows(context, ranks, given, sizeof *work, work));
+    for (int64_t i = 0; i < n; i++) total += work[i];
+    for (int p = 0; p < ranks->size; p++) {
+        cut[p] = row;
+        while (row < n && sum < total / ranks->size * (p + 1)) sum += work[order ? order[row] : row], row++;
+    }
+    cut[ranks->size] = n;
+done:
+    sp_free(context, work);
+    return status;
+}
+
+/* An entry of a row that moves. */
+typedef struct entry {
+    int32_t column;
+    float value;
+} entry;
+
+static int by_column(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+    return (x->column > y->column) - (x->column < y->column);
+}
+
+/* Moves the rows in their new numbers to the processes of the cut. `number[i]`: of node i; `lengths`: of its row. Rows
+ * travel whole, in the order of their new numbers, so a process knows from these what comes from where. */
+static sp_status move_rows(sp_context *context, const mcl_ranks *ranks, const sp_csr *start, const int64_t *given,
+                           const int32_t *order, const int32_t *number, const int32_t *lengths, const int64_t *cut,
+                           sp_csr *part)
+{
+    const int64_t first = cut[ranks->rank], rows = cut[ranks->rank + 1] - first, n = start->rows;
+    const float *values = start->values;
+    traffic t = {0};
+    entry *out = NULL, *in = NULL;
+    int64_t *from = NULL, nnz = 0;
+    sp_csr made = {0};
+    sp_status status;
+    TRY(open_traffic(context, ranks, &t));
+    TRY(sp_alloc(context, ranks->size + 1, sizeof *from, (void **)&from));
+    for (int64_t i = given[ranks->rank]; i < given[ranks->rank + 1]; i++)
+        t.out[owner_of(cut, ranks->size, number ? number[i] : i)] += lengths[i];
+    TRY(learn_traffic(context, ranks, &t));
+    TRY(sp_alloc(context, t.sent, sizeof *out, (void **)&out));
+    TRY(sp_alloc(context, t.got, sizeof *in, (void **)&in));
+    for (int64_t k = 0, at = 0; k < n; k++) { /* by process, as new numbers ascend */
+        const int64_t i = order ? order[k] : k;
+        if (i < given[ranks->rank] || i >= given[ranks->rank + 1]) continue;
+        const int64_t begin = at;
+        for (int64_t e = start->row_offsets[i]; e < start->row_offsets[i + 1]; e++)
+            out[at++] = (entry){number ? number[start->col_indices[e]] : start->col_indices[e], values[e]};
+        if (number) qsort(out + begin, (size_t)(at - begin), sizeof *out, by_column);
+    }
+    TRY(swap(context, ranks, &t, out, in, sizeof *in));
+    for (int64_t k = 0; k < rows; k++) nnz += lengths[order ? order[first + k] : first + k];
+    TRY(sp_csr_create(context, rows, n, nnz, SP_F32, SP_HOST, &made));
+    for (int64_t r = 0, at = 0; r < ranks->size; at += t.in[r++]) from[r] = at;
+    made.row_offsets[0] = 0;
+    for (int64_t k = 0, at = 0; k < rows; k++) {
+        const int64_t i = order ? order[first + k] : first + k;
+        const int owner = owner_of(given, ranks->size, i);
+        for (int32_t e = 0; e < lengths[i]; e++, at++) {
+            made.col_indices[at] = in[from[owner]].column;
+            ((float *)made.values)[at] = in[from[owner]++].value;
+        }
+        made.row_offsets[k + 1] = at;
+    }
+    *part = made;
+    made = (sp_csr){0};
+done:
+    sp_csr_free(context, &made);
+    sp_free(context, t.out);
+    sp_free(context, out);
+    sp_free(context, in);
+    sp_free(context, from);
+    return status;
+}
+
+sp_status mcl_ranks_share(sp_context *context, const mcl_ranks *ranks, const sp_csr *start, const int64_t *given,
+                          int64_t **cut, int32_t **order, sp_csr *part, int64_t *nnz)
+{
+    const int64_t n = start->rows;
+    int32_t *lengths = NULL, *labels = NULL; /* labels, then the new numbers */
+    sp_status status;
+    *order = NULL;
+    *nnz = 0;
+    TRY(sp_alloc(context, ranks->size + 1, sizeof **cut, (void **)cut));
+    TRY(sp_calloc(context, n, sizeof *lengths, (void **)&lengths));
+    for (int64_t i = given[ranks->rank]; i < given[ranks->rank + 1]; i++)
+        lengths[i] = (int32_t)(start->row_offsets[i + 1] - start->row_offsets[i]);
+    TRY(share_rows(context, ranks, given, sizeof *lengths, lengths));
+    for (int64_t i = 0; i < n; i++) *nnz += lengths[i];
+    if (*nnz >= RENUMBER_NNZ) {
+        TRY(sp_alloc(context, n, sizeof *labels, (void **)&labels));
+        TRY(sp_alloc(context, n, sizeof **order, (void **)order));
+        TRY(find_labels(context, ranks, start, given, labels));
+        TRY(order_by_labels(context, n, labels, *order));
+        for (int64_t k = 0; k < n; k++) labels[(*order)[k]] = (int32_t)k;
+    }
+    TRY(cut_by_products(context, ranks, start, given, *order, lengths, *cut));
+    TRY(move_rows(context, ranks, start, given, *order, labels, lengths, *cut, part));
+done:
+    if (status != SP_OK) {
+        sp_free(context, *order);
+        sp_free(context, *cut);
+        *order = NULL;
+        *cut = NULL;
+    }
+    sp_free(context, lengths);
+    sp_free(context, labels);
+    return status;
+}
