@@ -163,6 +163,52 @@ def test_gradients_of_sampled_products_are_the_numeric_ones():
     assert torch.autograd.gradgradcheck(lambda x, y: st.sddmm(a, x, y), (x, y))
 
 
+@pytest.mark.parametrize("heads", [1, 3])
+@pytest.mark.parametrize("targets, sources, count", SHAPES)
+def test_attention_is_what_it_is_defined_as(targets, sources, count, heads):
+    from spgraph.torch._attention import attention
+
+    a = st.SparseMatrix.from_edge_index(edges(targets, sources, count), None, (sources, targets))
+    source, target = a.edge_index()
+    left, right = torch.randn(targets, heads).double(), torch.randn(sources, heads).double()
+    x = torch.randn(sources, 4 * heads, dtype=torch.float64)
+    weights = attention(a, left, right, 0.2)
+    y = st.spmm_heads(a, weights, x)
+    assert weights.shape == (heads, count) and y.shape == (targets, 4 * heads)
+    for h in range(heads):
+        scores = torch.full((targets, sources), -torch.inf, dtype=torch.float64)
+        scores[target, source] = torch.nn.functional.leaky_relu(left[target, h] + right[source, h], 0.2)
+        soft = torch.softmax(scores, 1).nan_to_num(0)
+        torch.testing.assert_close(weights[h], soft[target, source])
+        torch.testing.assert_close(y[:, 4 * h:4 * h + 4], soft @ x[:, 4 * h:4 * h + 4])
+    torch.testing.assert_close(st.edge_softmax(a, weights[0]), st.edge_softmax(a, weights)[0])
+
+
+def test_gradients_of_attention_are_the_numeric_ones():
+    from spgraph.torch._attention import attention
+
+    for repeats in (False, True):
+        a = st.SparseMatrix.from_edge_index(edges(6, 8, 25, repeats), None, (8, 6))
+        given = [torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in ((6, 2), (8, 2), (8, 6))]
+        assert torch.autograd.gradcheck(lambda left, right: attention(a, left, right, 0.2), given[:2])
+        weights = torch.randn(2, a.nnz, dtype=torch.float64, requires_grad=True)
+        for product, x in ((a, given[2]), (a.t(), torch.randn(6, 6, dtype=torch.float64, requires_grad=True))):
+            assert torch.autograd.gradcheck(lambda w, x: st.spmm_heads(product, w, x), (weights, x))
+            assert torch.autograd.gradgradcheck(lambda w, x: st.spmm_heads(product, w, x), (weights, x))
+
+
+def test_wrong_operands_of_attention_are_named():
+    a = st.SparseMatrix.from_edge_index(edges(5, 7, 10), None, (7, 5))
+    for call, message in ((lambda: st.spmm_heads(a, torch.rand(3, 10), torch.rand(7, 4)), "3 heads cannot share"),
+                          (lambda: st.spmm_heads(a, torch.rand(2, 9), torch.rand(7, 4)), "10 columns"),
+                          (lambda: st.edge_softmax(a, torch.rand(2, 9)), "10 columns"),
+                          (lambda: st.edge_softmax(a, torch.ones(10, dtype=torch.int32)), "int32"),
+                          (lambda: st.edge_softmax(a.t(), torch.rand(10)), "transpose"),
+                          (lambda: st.GATConv(4, 4, edge_dim=3), "edge_dim")):
+        with pytest.raises((ValueError, NotImplementedError), match=message):
+            call()
+
+
 def test_operators_pass_torchs_own_check():
     a = st.SparseMatrix.from_edge_index(edges(6, 8, 25), torch.rand(25, dtype=torch.float64), (8, 6))
     for gradient in (False, True):
@@ -172,7 +218,11 @@ def test_operators_pass_torchs_own_check():
         for operator, given in ((torch.ops.spgraph.spmm, (x, v, a._number, 6, False)),
                                 (torch.ops.spgraph.spmm, (y, None, a._number, 8, True)),
                                 (torch.ops.spgraph.sddmm, (y, x, a._number, 25)),
-                                (torch.ops.spgraph.spmm_extreme, (x, v, a._number, 6, False, "max"))):
+                                (torch.ops.spgraph.spmm_extreme, (x, v, a._number, 6, False, "max")),
+                                (torch.ops.spgraph.edge_sums, (y, x, a._number, 25)),
+                                (torch.ops.spgraph.edge_softmax, (v[None], a._number)),
+                                (torch.ops.spgraph.spmm_heads, (x, v.expand(3, 25), a._number, 6, False)),
+                                (torch.ops.spgraph.sddmm_heads, (y, x, a._number, 25, 3))):
             torch.library.opcheck(operator.default, given)
 
 
@@ -243,6 +293,9 @@ def layers(module, width=8):
         "sage": module.SAGEConv(width, 6), "sage sum": module.SAGEConv(width, 6, aggr="sum", normalize=True),
         "sage max": module.SAGEConv(width, 6, aggr="max", root_weight=False),
         "sage project": module.SAGEConv(width, 6, project=True, bias=False),
+        "gat": module.GATConv(width, 3, heads=2), "gat lazy": module.GATConv(-1, 6, negative_slope=0.5),
+        "gat mean": module.GATConv(width, 6, heads=3, concat=False, bias=False, residual=True),
+        "gat without loops": module.GATConv(width, 2, heads=3, add_self_loops=False),
         "gin": module.GINConv(mlp), "gin trained": module.GINConv(mlp, eps=0.5, train_eps=True),
     }
 
@@ -285,7 +338,7 @@ def test_layers_are_pygs(name, kind):
     compare(here, there, x, e)
     if name.startswith("gcn") and not here.cached:
         compare(here, there, x, e, torch.rand(e.shape[1]))
-    elif name.startswith(("sage", "gin")) and kind != "repeats":
+    elif name.startswith(("sage", "gin", "gat")) and kind != "repeats":
         compare(here, there, x, torch.sparse_coo_tensor(e.flip(0), torch.ones(e.shape[1]), (20, 20)).to_sparse_csr())
 
 
@@ -294,11 +347,25 @@ def test_layers_of_sources_and_targets():
     e = edges(4, 20, 40)
     x, y = torch.randn(20, 8), torch.randn(4, 5)
     for here, there in ((st.SAGEConv((8, 5), 6), pyg.SAGEConv((8, 5), 6)),
+                        (st.GATConv((8, 5), 6, 2, residual=True), pyg.GATConv((8, 5), 6, 2, residual=True)),
                         (st.GINConv(torch.nn.Identity()), pyg.GINConv(torch.nn.Identity()))):
         there.load_state_dict(here.state_dict())
-        if isinstance(here, st.SAGEConv):
+        if not isinstance(here, st.GINConv):
             torch.testing.assert_close(here((x, y), e), there((x, y), e))
-        torch.testing.assert_close(here((x, None), e, (20, 4)), there((x, None), e, (20, 4)))
+        torch.testing.assert_close(here((x, None), e, size=(20, 4)), there((x, None), e, size=(20, 4)))
+
+
+def test_attention_weights_and_their_dropout():
+    e = forms("repeats")
+    layer = st.GATConv(8, 3, heads=2, dropout=0.4)
+    x = torch.randn(20, 8)
+    y, (ends, weights) = layer.eval()(x, e, return_attention_weights=True)
+    torch.testing.assert_close(y, layer(x, e))
+    torch.testing.assert_close(torch.zeros(20, 2).index_add(0, ends[1], weights), torch.ones(20, 2))
+    _, (_, dropped) = layer.train()(x, e, return_attention_weights=True)
+    kept = dropped != 0
+    assert 0.4 < kept.float().mean() < 0.8
+    torch.testing.assert_close(dropped[kept], (weights / 0.6)[kept])
 
 
 def test_gradients_of_weights_are_pygs():
@@ -424,6 +491,9 @@ def test_what_does_not_fit_stays_with_pyg(installed, products):
     e, x = edges(20, 20, 70), torch.randn(20, 8)
     hooked = pyg.SAGEConv(8, 6)
     hooked.register_message_forward_hook(lambda module, inputs, output: output * 3)
+    pyg.GATConv(8, 6, edge_dim=1)(x, e, torch.rand(70))
+    pyg.GATConv(8, 6)(x, e, return_attention_weights=True)
+    pyg.GATConv(8, 6, dropout=0.5)(x, forms("repeats"))
     for layer in (Own(8, 6), pyg.GCNConv(8, 6, flow="target_to_source"), pyg.SAGEConv(8, 6, aggr="median"), hooked):
         layer(x, e)
     pyg.GCNConv(8, 6)(torch.randn(3, 20, 8), e)
@@ -433,13 +503,14 @@ def test_what_does_not_fit_stays_with_pyg(installed, products):
 
 def test_uninstalled_means_as_before():
     pyg = pytest.importorskip("torch_geometric.nn", reason="torch_geometric is not installed")
-    before = [kind.forward for kind in (pyg.GCNConv, pyg.SAGEConv, pyg.GINConv)]
+    kinds = (pyg.GCNConv, pyg.SAGEConv, pyg.GINConv, pyg.GATConv)
+    before = [kind.forward for kind in kinds]
     st.install_pyg()
     st.install_pyg()
     assert pyg.GCNConv.forward is not before[0]
     st.uninstall_pyg()
     st.uninstall_pyg()
-    assert [kind.forward for kind in (pyg.GCNConv, pyg.SAGEConv, pyg.GINConv)] == before
+    assert [kind.forward for kind in kinds] == before
 
 
 def test_training_gives_the_same_losses(installed):

@@ -4,8 +4,10 @@ The operators `torch.ops.spgraph.spmm`, `sddmm` and `spmm_extreme` work with aut
 torch, so one wheel serves all its versions from 2.4 on.
 """
 
-from ._layers import GCNConv, GINConv, SAGEConv
+from ._attention import edge_softmax, spmm_heads
+from ._layers import GATConv, GCNConv, GINConv, SAGEConv
 from ._matrix import SparseMatrix, sddmm, spmm
 from ._pyg import install_pyg, uninstall_pyg
 
-__all__ = ["GCNConv", "GINConv", "SAGEConv", "SparseMatrix", "install_pyg", "sddmm", "spmm", "uninstall_pyg"]
+__all__ = ["GATConv", "GCNConv", "GINConv", "SAGEConv", "SparseMatrix", "edge_softmax", "install_pyg", "sddmm", "spmm",
+           "spmm_heads", "uninstall_pyg"]

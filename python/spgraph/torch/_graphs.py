@@ -85,6 +85,21 @@ def _add_loops(graph: Tensor, weight: Optional[Tensor], nodes: int, fill: float)
     return edges, torch.cat([weight[~loop], own])
 
 
+def with_loops(graph: Any, size: tuple[int, int]) -> SparseMatrix:
+    """A graph as a matrix of targets x sources, with one loop at each node that is both, and without other loops."""
+
+    def make() -> SparseMatrix:
+        edges = graph
+        if isinstance(graph, SparseMatrix) or graph.layout != torch.strided:
+            matrix = matrix_of(graph)
+            edges = matrix.edge_index()
+            if matrix.counts is not None:
+                edges = edges.repeat_interleave(matrix.counts.long(), 1)
+        return SparseMatrix.from_edge_index(_add_loops(edges, None, min(size), 1.0)[0], None, size)
+
+    return remember(graph, None, ("loops", size), make) if isinstance(graph, Tensor) else make()
+
+
 def aggregate(matrix: SparseMatrix, x: Tensor, reduce: Union[str, None]) -> Tensor:
     """The messages of all neighbours, combined."""
     if reduce not in ("add", "sum", "mean", "max", "min"):

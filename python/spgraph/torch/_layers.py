@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import Linear, Parameter
 
-from ._graphs import aggregate, matrix_of, normalized
+from ._attention import attention, spmm_heads
+from ._graphs import aggregate, matrix_of, normalized, with_loops
 from ._matrix import SparseMatrix
 
 SUMS = ("add", "sum", "mean")  # reductions that a linear layer may come before or after
@@ -29,9 +30,9 @@ def _reset(module: Any) -> None:
             _reset(child)
 
 
-def _only(layer: str, options: dict[str, Any]) -> None:
+def _only(layer: str, options: dict[str, Any], **others: Any) -> None:
     """Refuses the options of PyG's MessagePassing that these layers lack, unless they have their default."""
-    defaults = {"flow": "source_to_target", "node_dim": -2, "decomposed_layers": 1, "aggr_kwargs": None}
+    defaults = {"flow": "source_to_target", "node_dim": -2, "decomposed_layers": 1, "aggr_kwargs": None, **others}
     for name, value in options.items():
         if name not in defaults:
             raise TypeError(f"{layer} has no option {name!r}")
@@ -254,4 +255,112 @@ class GINConv(torch.nn.Module):
         return f"GINConv(nn={self.nn})"
 
 
-__all__ = ["GCNConv", "GINConv", "SAGEConv"]
+def gat_matrix(layer: Any, x: Any, edge_index: Any, size: Optional[tuple[int, int]]) -> SparseMatrix:
+    """The edges between which GATConv attends."""
+    source, target = x if isinstance(x, (tuple, list)) else (x, x)
+    size = _size(source, target, size)
+    return with_loops(edge_index, size) if layer.add_self_loops else matrix_of(edge_index, None, size)
+
+
+def gat(layer: Any, x: Any, matrix: SparseMatrix) -> tuple[Tensor, Tensor]:
+    """The forward pass of GATConv, for this module's and PyG's; also the attention, heads x entries."""
+    pair = isinstance(x, (tuple, list))
+    source, target = x if pair else (x, x)
+    rest = None if layer.res is None or target is None else layer.res(target)
+    if layer.lin is not None:
+        source = layer.lin(source)
+        target = source if not pair else None if target is None else layer.lin(target)
+    else:
+        source, target = layer.lin_src(source), None if target is None else layer.lin_dst(target)
+    right = _head_scores(source, layer.att_src)
+    left = right.new_zeros((matrix.shape[0], layer.heads)) if target is None else _head_scores(target, layer.att_dst)
+    weights = attention(matrix, left, right, layer.negative_slope)
+    weights = torch.nn.functional.dropout(weights, layer.dropout, layer.training)
+    y = spmm_heads(matrix, weights, source)
+    if not layer.concat:
+        y = y.view(-1, layer.heads, layer.out_channels).mean(1)
+    for part in (rest, layer.bias):
+        y = y if part is None else y + part
+    return y, weights
+
+
+def _head_scores(x: Tensor, vectors: Tensor) -> Tensor:
+    """The product of each head's columns with its vector."""
+    return (x.view(-1, *vectors.shape[1:]) * vectors).sum(-1)
+
+
+class GATConv(torch.nn.Module):
+    """The layer of graph attention networks (Velickovic et al. 2018): neighbours are weighted by a softmax of scores.
+
+    Parameters
+    ----------
+    in_channels : int or (int, int)
+        Columns of x, of sources and targets. -1: those of the first x.
+    out_channels : int
+        Columns of each head.
+    heads : int
+    concat : bool
+        Heads side by side; otherwise their mean.
+    negative_slope : float
+        Of the leaky ReLU of scores.
+    dropout : float
+        The share of weights that training drops. Repeated edges are dropped together.
+    add_self_loops : bool
+        Replace the loops by one at each node.
+    bias : bool
+    residual : bool
+        Add x times another matrix.
+
+    Notes
+    -----
+    `forward` takes x or a pair (sources, targets), and a graph as `GCNConv` does; weights of the graph are not read.
+    Features of edges (`edge_dim`) are not supported.
+    """
+
+    def __init__(self, in_channels: Union[int, tuple[int, int]], out_channels: int, heads: int = 1,
+                 concat: bool = True, negative_slope: float = 0.2, dropout: float = 0.0, add_self_loops: bool = True,
+                 edge_dim: Optional[int] = None, fill_value: Any = "mean", bias: bool = True, residual: bool = False,
+                 **kwargs: Any) -> None:
+        super().__init__()
+        _only("GATConv", kwargs, node_dim=0, aggr="add")
+        if edge_dim is not None:
+            raise NotImplementedError("GATConv with features of edges (edge_dim) is not supported: use PyG's")
+        self.in_channels, self.out_channels, self.heads, self.concat = in_channels, out_channels, heads, concat
+        self.negative_slope, self.dropout, self.add_self_loops = negative_slope, dropout, add_self_loops
+        self.lin = self.lin_src = self.lin_dst = self.res = None
+        if isinstance(in_channels, int):
+            self.lin = _linear(in_channels, heads * out_channels, bias=False)
+        else:
+            self.lin_src, self.lin_dst = (_linear(n, heads * out_channels, bias=False) for n in in_channels)
+        self.att_src = Parameter(torch.empty(1, heads, out_channels))
+        self.att_dst = Parameter(torch.empty(1, heads, out_channels))
+        columns = out_channels * (heads if concat else 1)
+        if residual:
+            self.res = _linear(in_channels if isinstance(in_channels, int) else in_channels[1], columns, bias=False)
+        self.bias = Parameter(torch.empty(columns)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew."""
+        for lin in (self.lin, self.lin_src, self.lin_dst, self.res):
+            if lin is not None and not isinstance(lin, torch.nn.LazyLinear):
+                torch.nn.init.xavier_uniform_(lin.weight)
+        torch.nn.init.xavier_uniform_(self.att_src)
+        torch.nn.init.xavier_uniform_(self.att_dst)
+        if self.bias is not None:
+            torch.nn.init.zeros_(self.bias)
+
+    def forward(self, x: Any, edge_index: Any, edge_attr: None = None, size: Optional[tuple[int, int]] = None,
+                return_attention_weights: Optional[bool] = None) -> Any:
+        """The new features of all targets; and if it is asked for, (edges, weights) with a column for each head."""
+        if edge_attr is not None:
+            raise NotImplementedError("GATConv with features of edges (edge_attr) is not supported: use PyG's")
+        matrix = gat_matrix(self, x, edge_index, size)
+        y, weights = gat(self, x, matrix)
+        return y if return_attention_weights is None else (y, (matrix.edge_index(), weights.t()))
+
+    def __repr__(self) -> str:
+        return f"GATConv({self.in_channels}, {self.out_channels}, heads={self.heads})"
+
+
+__all__ = ["GATConv", "GCNConv", "GINConv", "SAGEConv"]

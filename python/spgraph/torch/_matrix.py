@@ -146,9 +146,7 @@ class SparseMatrix:
 
     def edge_index(self) -> Tensor:
         """The entries as a list of edges, columns (sources) above rows (targets), in the order of `values`."""
-        rows = torch.repeat_interleave(torch.arange(self.pattern.shape[0], device=self.device),
-                                       self.pattern.offsets.diff())
-        ends = (rows, self.pattern.columns.long())
+        ends = (self.pattern.rows(), self.pattern.columns.long())
         return torch.stack(ends if self.transposed else ends[::-1])
 
     def degrees(self) -> Tensor:

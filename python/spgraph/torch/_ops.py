@@ -110,6 +110,7 @@ class Pattern:
         self.shape = (len(offsets) - 1, cols)
         self.number = next(_numbers)
         self._plans: dict[tuple[Any, ...], _Plan] = {}
+        self._rows: Optional[Tensor] = None
         _patterns[self.number] = self
 
     def lend(self, wide: bool) -> _abi.sp_csr:
@@ -117,6 +118,13 @@ class Pattern:
         return _abi.sp_csr(self.shape[0], self.shape[1], len(self.columns), self.offsets.data_ptr(),
                            self.columns.data_ptr(), None, _abi.SP_F64 if wide else _abi.SP_F32,
                            _space(self.columns.device))
+
+    def rows(self) -> Tensor:
+        """The row of each entry; made at the first use and kept."""
+        if self._rows is None:
+            self._rows = torch.repeat_interleave(torch.arange(self.shape[0], device=self.columns.device),
+                                                 self.offsets.diff(), output_size=len(self.columns))
+        return self._rows
 
     def plan(self, session: Session, x: Tensor, values: Optional[Tensor], reduce: str, transpose: bool) -> _Plan:
         """The plan for a product, made at its first use."""
@@ -270,7 +278,7 @@ def _extreme_gradients(g: Tensor, x: Tensor, values: Optional[Tensor], argument:
     none, entry = argument < 0, argument.clamp(min=0)
     ends = pattern.columns.long()
     if transpose:
-        ends = torch.repeat_interleave(torch.arange(pattern.shape[0], device=x.device), pattern.offsets.diff())
+        ends = pattern.rows()
     if len(ends) == 0:
         return torch.zeros_like(x), x.new_zeros(0, dtype=None if values is None else values.dtype)
     source = ends[entry]

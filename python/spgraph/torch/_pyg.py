@@ -16,17 +16,19 @@ from ._matrix import SparseMatrix
 _original: dict[Any, Callable[..., Any]] = {}
 _HOOKS = ("_propagate_forward_pre_hooks", "_propagate_forward_hooks", "_message_forward_pre_hooks",
           "_message_forward_hooks", "_aggregate_forward_pre_hooks", "_aggregate_forward_hooks",
-          "_message_and_aggregate_forward_pre_hooks", "_message_and_aggregate_forward_hooks")
+          "_message_and_aggregate_forward_pre_hooks", "_message_and_aggregate_forward_hooks",
+          "_edge_update_forward_pre_hooks", "_edge_update_forward_hooks")
+_SUMS = ("add", "sum")
 _STEPS = ("message", "aggregate", "update", "message_and_aggregate", "edge_update")
 
 
-def _fits(layer: Any, base: Any, x: Any, graph: Any) -> bool:
+def _fits(layer: Any, base: Any, x: Any, graph: Any, node_dim: int = -2) -> bool:
     """Whether a call is one of those that run here; all others run in PyG."""
     if torch.jit.is_tracing():
         return False
     if any(getattr(type(layer), step) is not getattr(base, step) for step in _STEPS if hasattr(base, step)):
         return False
-    if layer.explain or layer.decomposed_layers > 1 or layer.flow != "source_to_target" or layer.node_dim != -2:
+    if layer.explain or layer.decomposed_layers > 1 or layer.flow != "source_to_target" or layer.node_dim != node_dim:
         return False
     if any(getattr(layer, hooks, None) for hooks in _HOOKS) or not isinstance(layer.aggr, str):
         return False
@@ -81,6 +83,17 @@ def _normalized_tensor(layer: Any, x: Tensor, graph: Tensor) -> SparseMatrix:
                     lambda: SparseMatrix.from_torch(scale()))
 
 
+def _gat(layer: Any, x: Any, edge_index: Any, edge_attr: Optional[Tensor] = None, size: Any = None,
+         return_attention_weights: Optional[bool] = None) -> Any:
+    base = _base(layer, "GATConv")
+    if (edge_attr is None and layer.edge_dim is None and return_attention_weights is None and layer.aggr in _SUMS
+            and _fits(layer, base, x, edge_index, node_dim=0)):
+        matrix = _layers.gat_matrix(layer, x, edge_index, size)
+        if matrix.counts is None or layer.dropout == 0 or not layer.training:  # PyG drops repeated edges one by one
+            return _layers.gat(layer, x, matrix)[0]
+    return _original[base](layer, x, edge_index, edge_attr, size, return_attention_weights)
+
+
 def _of(name: str, forward: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The replacement of a layer's forward pass."""
 
@@ -113,7 +126,7 @@ def _base(layer: Any, name: str) -> Any:
 
 
 def install_pyg() -> None:
-    """Let PyG's GCNConv, SAGEConv and GINConv propagate by products of this library, in all programs of the process.
+    """Let PyG's GCNConv, SAGEConv, GINConv and GATConv propagate by products of this library, in all programs of the process.
 
     Calls with an edge_index or a sparse CSR tensor and two-dimensional features run here; all others, among them
     subclasses with messages of their own, hooks, explanations and compiled models, run in PyG as before. Matrices are
@@ -123,11 +136,11 @@ def install_pyg() -> None:
     --------
     uninstall_pyg
     """
-    from torch_geometric.nn import GCNConv, GINConv, SAGEConv
+    from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
 
     if _original:
         return
-    for kind, forward in ((GCNConv, _gcn), (SAGEConv, _of("SAGEConv", _layers.sage)),
+    for kind, forward in ((GCNConv, _gcn), (GATConv, _gat), (SAGEConv, _of("SAGEConv", _layers.sage)),
                           (GINConv, _of("GINConv", _layers.gin))):
         _original[kind] = kind.forward
         kind.forward = _in_place_of(kind.forward, forward)
