@@ -58,7 +58,7 @@ const char *sp_version(void);
 /* Counts the changes of structs, enums and prototypes in sparse.h, mcl.h, contraction.h and io.h that a compiled caller
  * would notice. sp_abi returns that of the library: a caller that was compiled, or generated, from headers with another
  * SP_ABI must not call it. */
-#define SP_ABI 2
+#define SP_ABI 3
 int sp_abi(void);
 
 /* ---- status ------------------------------------------------------------------------------------------- */
@@ -179,8 +179,8 @@ sp_status sp_array_copy(sp_context *context, int64_t count, size_t size, void *t
 
 /* The cudaStream_t in whose order the context works on its (first) device; NULL on the CPU. Kernels of the caller that
  * are launched into it run in the order of the calls. While the stream is captured into a CUDA graph, these calls are
- * captured with it if all their operands lie on the device: sp_spmm_execute, sp_sddmm, sp_edge_softmax, the MaxK calls
- * and copies within the device. */
+ * captured with it if all their operands lie on the device: sp_spmm_execute, sp_sddmm, sp_edge_softmax, the MaxK calls,
+ * sp_csr_sample_rows and copies within the device. */
 void *sp_context_stream(const sp_context *context);
 
 /* ---- matrices ----------------------------------------------------------------------------------------- */
@@ -655,6 +655,15 @@ sp_status sp_csr_reduce_rows(sp_context *context, const sp_csr *a, sp_combine co
 /* Numbers the rows by falling number of entries, equals in ascending order: order[new] = old. `order` has A.rows
  * elements in `space`. Counting sort, on CUDA radix sort. O(rows + cols). */
 sp_status sp_csr_degree_order(sp_context *context, const sp_csr *a, int32_t *order, sp_space space);
+
+/* Draws offsets[i + 1] - offsets[i] entries of row rows[i] of A, for each i, without replacement: each set of that size
+ * has the same probability. Their positions in A's arrays become places[offsets[i]] and those after it, ascending.
+ * `rows` and `offsets` have row_count and row_count + 1 elements, `places` has offsets[row_count]; rows may be listed
+ * more than once. A and these arrays lie where the context computes. A's columns and values are not read, so columns
+ * may have any order. It is not checked that the rows exist and that none has fewer entries than are drawn. Draws depend on the seed, on i and on the row's length, not on threads or back
+ * end. On CUDA the call returns when the work is queued. O(min(n², length)) for n draws from a row. */
+sp_status sp_csr_sample_rows(sp_context *context, const sp_csr *a, const int32_t *rows, int64_t row_count,
+                             const int64_t *offsets, uint64_t seed, int64_t *places);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

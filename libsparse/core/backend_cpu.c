@@ -70,6 +70,7 @@ const sp_backend sp_backend_cpu = {
     .top_k = sp_cpu_top_k,
     .reduce_rows = sp_cpu_reduce_rows,
     .degree_order = sp_cpu_degree_order,
+    .sample_rows = sp_cpu_sample_rows,
     .hadamard = sp_cpu_hadamard,
     .select = sp_cpu_select,
 };

@@ -45,6 +45,8 @@ sp_status sp_cpu_find_outside(sp_context *context, const int32_t *list, int64_t 
 sp_status sp_cpu_top_k(sp_context *context, const sp_csr *a, int64_t k, sp_csr *b);
 sp_status sp_cpu_reduce_rows(sp_context *context, const sp_csr *a, sp_combine combine, double *result);
 sp_status sp_cpu_degree_order(sp_context *context, const sp_csr *a, int32_t *order);
+sp_status sp_cpu_sample_rows(sp_context *context, const sp_csr *a, const int32_t *rows, int64_t row_count,
+                             const int64_t *offsets, uint64_t seed, int64_t *places);
 sp_status sp_cpu_hadamard(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c);
 sp_status sp_cpu_select(sp_context *context, const sp_csr *a, sp_select select, double bound, sp_csr *b);
 

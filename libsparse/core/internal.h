@@ -88,6 +88,8 @@ typedef struct sp_backend {
     sp_status (*top_k)(sp_context *, const sp_csr *a, int64_t k, sp_csr *b);
     sp_status (*reduce_rows)(sp_context *, const sp_csr *a, sp_combine combine, double *result);
     sp_status (*degree_order)(sp_context *, const sp_csr *a, int32_t *order);
+    sp_status (*sample_rows)(sp_context *, const sp_csr *a, const int32_t *rows, int64_t row_count,
+                             const int64_t *offsets, uint64_t seed, int64_t *places);
     sp_status (*hadamard)(sp_context *, const sp_csr *a, const sp_csr *b, sp_csr *c);
     sp_status (*select)(sp_context *, const sp_csr *a, sp_select select, double bound,
                         sp_csr *b); /* the bound of a diagonal is a whole number within 2^31 of 0 */

@@ -113,6 +113,8 @@ sp_status sp_cuda_find_outside(sp_context *context, const int32_t *list, int64_t
 sp_status sp_cuda_top_k(sp_context *context, const sp_csr *a, int64_t k, sp_csr *b);
 sp_status sp_cuda_reduce_rows(sp_context *context, const sp_csr *a, sp_combine combine, double *result);
 sp_status sp_cuda_degree_order(sp_context *context, const sp_csr *a, int32_t *order);
+sp_status sp_cuda_sample_rows(sp_context *context, const sp_csr *a, const int32_t *rows, int64_t row_count,
+                              const int64_t *offsets, uint64_t seed, int64_t *places);
 sp_status sp_cuda_hadamard(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c);
 sp_status sp_cuda_select(sp_context *context, const sp_csr *a, sp_select select, double bound, sp_csr *b);
 

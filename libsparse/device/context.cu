@@ -237,6 +237,7 @@ static const sp_backend cuda_backend = {
     .top_k = sp_cuda_top_k,
     .reduce_rows = sp_cuda_reduce_rows,
     .degree_order = sp_cuda_degree_order,
+    .sample_rows = sp_cuda_sample_rows,
     .hadamard = sp_cuda_hadamard,
     .select = sp_cuda_select,
 };

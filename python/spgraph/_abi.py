@@ -3,7 +3,7 @@
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, c_int32,
                     c_int64, c_size_t, c_uint32, c_uint64, c_void_p)
 
-SP_ABI = 2
+SP_ABI = 3
 SP_OK = 0
 SP_ERROR_ARGUMENT = 1
 SP_ERROR_MATRIX = 2
@@ -631,6 +631,7 @@ FUNCTIONS = {
     "sp_csr_top_k": (c_int, [c_void_p, POINTER(sp_csr), c_int64, POINTER(sp_csr)]),
     "sp_csr_reduce_rows": (c_int, [c_void_p, POINTER(sp_csr), c_int, c_void_p, c_int]),
     "sp_csr_degree_order": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_int]),
+    "sp_csr_sample_rows": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_int64, c_void_p, c_uint64, c_void_p]),
     "mcl_options_default": (None, [POINTER(mcl_options)]),
     "mcl_options_scheme": (c_int, [c_void_p, POINTER(mcl_options), c_int]),
     "mcl_transform_parse": (c_int, [c_void_p, c_char_p, c_bool, c_void_p]),

@@ -59,6 +59,7 @@ TEST(calls_without_a_context_are_refused)
     WITHOUT(sp_csr_top_k(NULL, &o.a, 1, &c));
     WITHOUT(sp_csr_reduce_rows(NULL, &o.a, SP_COMBINE_SUM, result, SP_HOST));
     WITHOUT(sp_csr_degree_order(NULL, &o.a, list, SP_HOST));
+    WITHOUT(sp_csr_sample_rows(NULL, &o.a, list, 0, NULL, 0, NULL));
     close_operands(&o);
 }
 
@@ -128,6 +129,7 @@ TEST(calls_without_a_matrix_are_refused)
     REFUSED(t, sp_csr_top_k(t, NULL, 1, &c), "sp_csr_top_k: A is NULL");
     REFUSED(t, sp_csr_reduce_rows(t, NULL, SP_COMBINE_SUM, result, SP_HOST), "sp_csr_reduce_rows: A is NULL");
     REFUSED(t, sp_csr_degree_order(t, NULL, list, SP_HOST), "sp_csr_degree_order: A is NULL");
+    REFUSED(t, sp_csr_sample_rows(t, NULL, list, 0, NULL, 0, NULL), "sp_csr_sample_rows: A is NULL");
     ck_assert(test_is_marked(&c, sizeof c));
     REFUSED(t, sp_array_copy(t, 1, 1, NULL, SP_HOST, list, SP_HOST), "sp_array_copy: to is NULL");
     REFUSED(t, sp_array_copy(t, 1, 1, list, SP_HOST, NULL, SP_HOST), "sp_array_copy: from is NULL");
@@ -177,6 +179,9 @@ TEST(calls_without_an_output_are_refused)
     REFUSED(t, sp_csr_top_k(t, &o.a, 1, NULL), "sp_csr_top_k: B is NULL");
     REFUSED(t, sp_csr_reduce_rows(t, &o.a, SP_COMBINE_SUM, NULL, SP_HOST), "sp_csr_reduce_rows: result is NULL");
     REFUSED(t, sp_csr_degree_order(t, &o.a, NULL, SP_HOST), "sp_csr_degree_order: order is NULL");
+    REFUSED(t, sp_csr_sample_rows(t, &o.a, NULL, 1, NULL, 0, NULL), "sp_csr_sample_rows: rows is NULL");
+    REFUSED(t, sp_csr_sample_rows(t, &o.a, list, 1, NULL, 0, NULL), "sp_csr_sample_rows: offsets is NULL");
+    REFUSED(t, sp_csr_sample_rows(t, &o.a, list, -1, NULL, 0, NULL), "sp_csr_sample_rows: -1 rows to draw from");
     close_operands(&o);
 }
 
@@ -242,6 +247,7 @@ static void refuse_everywhere(sp_context *t, const sp_csr *bad, const char *word
     REFUSED(t, sp_csr_top_k(t, bad, 1, &c), words);
     REFUSED(t, sp_csr_reduce_rows(t, bad, SP_COMBINE_SUM, result, SP_HOST), words);
     REFUSED(t, sp_csr_degree_order(t, bad, labels, SP_HOST), words);
+    REFUSED(t, sp_csr_sample_rows(t, bad, labels, 0, NULL, 0, NULL), words);
     ck_assert(test_is_marked(&c, sizeof c));
 }
 

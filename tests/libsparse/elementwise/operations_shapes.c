@@ -280,6 +280,97 @@ TEST(too_little_device_memory_leaves_nothing)
     sp_context_destroy(context);
 }
 
+/* ---- draws ------------------------------------------------------------------------------------------------ */
+
+/* The places that a call on `context` draws, in host memory. */
+static void draw(sp_context *context, const sp_csr *host, const int32_t *rows, int64_t count, const int64_t *offsets,
+                 uint64_t seed, int64_t *places)
+{
+    const sp_space there = test_space(context);
+    const int64_t total = offsets[count];
+    void *r, *o, *p;
+    sp_csr a;
+    ck_ok(context, sp_csr_copy(context, host, there, &a));
+    ck_ok(context, sp_array_create(context, count, sizeof *rows, there, &r));
+    ck_ok(context, sp_array_create(context, count + 1, sizeof *offsets, there, &o));
+    ck_ok(context, sp_array_create(context, total, sizeof *places, there, &p));
+    ck_ok(context, sp_array_copy(context, count, sizeof *rows, r, there, rows, SP_HOST));
+    ck_ok(context, sp_array_copy(context, count + 1, sizeof *offsets, o, there, offsets, SP_HOST));
+    ck_ok(context, sp_csr_sample_rows(context, &a, r, count, o, seed, p));
+    ck_ok(context, sp_array_copy(context, total, sizeof *places, places, SP_HOST, p, there));
+    sp_array_free(context, there, r);
+    sp_array_free(context, there, o);
+    sp_array_free(context, there, p);
+    sp_csr_free(context, &a);
+}
+
+CONTEXT_TEST(draws_are_entries_of_their_rows_in_order_and_the_same_everywhere, _i, 0)
+{
+    sp_context *host = test_context(0, 1);
+    for (int64_t seed = 1; seed <= test_cases(60); seed++) {
+        test_random random = test_seed((uint64_t)seed);
+        const int64_t width = 1 + test_below(&random, 400), count = test_below(&random, 50);
+        sp_csr a = random_matrix(host, &random, 1 + test_below(&random, 40), width, SP_F32);
+        int32_t rows[50];
+        int64_t offsets[51] = {0}, places[2][50 * 400];
+        for (int64_t i = 0; i < count; i++) {
+            rows[i] = (int32_t)test_below(&random, a.rows);
+            const int64_t length = a.row_offsets[rows[i] + 1] - a.row_offsets[rows[i]];
+            offsets[i + 1] = offsets[i] + (i % 3 ? test_below(&random, length < 9 ? length + 1 : 9) : length);
+        }
+        draw(context, &a, rows, count, offsets, (uint64_t)seed, places[0]);
+        draw(host, &a, rows, count, offsets, (uint64_t)seed, places[1]);
+        for (int64_t i = 0; i < count; i++)
+            for (int64_t k = offsets[i]; k < offsets[i + 1]; k++) {
+                test_expect(places[0][k] >= a.row_offsets[rows[i]] && places[0][k] < a.row_offsets[rows[i] + 1] &&
+                                (k == offsets[i] || places[0][k] > places[0][k - 1]),
+                            "seed %d: draw %d of row %d", (int)seed, (int)k, (int)rows[i]);
+                test_expect(places[0][k] == places[1][k], "seed %d: draw %d differs by device", (int)seed, (int)k);
+            }
+        sp_csr_free(host, &a);
+    }
+    sp_context_destroy(host);
+}
+
+/* Each set of two of sixteen entries and of three of eight (by Floyd's algorithm), and of five of six and of six of
+ * eight (by Algorithm S), is drawn about as often as the others. */
+CONTEXT_TEST(each_set_of_entries_is_as_likely, _i, 0)
+{
+    enum { DRAWS = 40000 };
+    enum { WIDTH = 16, MOST = 6 };
+    static const struct { int64_t length, count, sets; } kinds[] = {{16, 2, 120}, {8, 3, 56}, {6, 5, 6}, {8, 6, 28}};
+    int32_t *rows = calloc(DRAWS, sizeof *rows);
+    int64_t *offsets = malloc((DRAWS + 1) * sizeof *offsets), *places = malloc(MOST * DRAWS * sizeof *places);
+    ck_assert(rows && offsets && places);
+    for (size_t kind = 0; kind < COUNT(kinds); kind++) {
+        const int64_t length = kinds[kind].length, count = kinds[kind].count;
+        double seen[1 << WIDTH] = {0}, expected = (double)DRAWS / (double)kinds[kind].sets, distance = 0;
+        int64_t row_offsets[] = {0, length}, sets = 0;
+        int32_t cols[WIDTH];
+        for (int32_t j = 0; j < WIDTH; j++) cols[j] = j;
+        const sp_csr a = {1, WIDTH, length, row_offsets, cols, NULL, SP_F32, SP_HOST};
+        for (int64_t i = 0; i <= DRAWS; i++) offsets[i] = i * count;
+        draw(context, &a, rows, DRAWS, offsets, 7, places);
+        for (int64_t i = 0; i < DRAWS; i++) {
+            int64_t set = 0;
+            for (int64_t k = 0; k < count; k++) set |= 1 << places[i * count + k];
+            seen[set]++;
+        }
+        for (int64_t set = 0; set < 1 << WIDTH; set++)
+            if (seen[set] > 0) {
+                sets++;
+                distance += (seen[set] - expected) * (seen[set] - expected) / expected;
+            }
+        /* Chi squared: its mean is sets - 1 and its variance twice that. */
+        ck_assert_msg(sets == kinds[kind].sets, "%d of %d sets were drawn", (int)sets, (int)kinds[kind].sets);
+        ck_assert_msg(distance < (double)sets + 5 * sqrt(2 * (double)sets), "%d of %d: chi squared is %f",
+                      (int)count, (int)length, distance);
+    }
+    free(rows);
+    free(offsets);
+    free(places);
+}
+
 const test_entry shapes_tests[] = {
     CASE("random", 120),
     ON_DEVICES(what_does_not_fit_is_refused),
@@ -289,5 +380,8 @@ const test_entry shapes_tests[] = {
     ON_DEVICES(a_symmetric_matrix_scaled_alike_stays_so),
     ON_DEVICES(a_permutation_taken_twice_is_that_of_csr_permute),
     ON_CUDA(too_little_device_memory_leaves_nothing),
+    CASE("draws", 120),
+    ON_DEVICES(draws_are_entries_of_their_rows_in_order_and_the_same_everywhere),
+    ON_DEVICES(each_set_of_entries_is_as_likely),
     {0},
 };
