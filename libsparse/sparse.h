@@ -660,8 +660,9 @@ sp_status sp_csr_degree_order(sp_context *context, const sp_csr *a, int32_t *ord
  * has the same probability. Their positions in A's arrays become places[offsets[i]] and those after it, ascending.
  * `rows` and `offsets` have row_count and row_count + 1 elements, `places` has offsets[row_count]; rows may be listed
  * more than once. A and these arrays lie where the context computes. A's columns and values are not read, so columns
- * may have any order. It is not checked that the rows exist and that none has fewer entries than are drawn. Draws depend on the seed, on i and on the row's length, not on threads or back
- * end. On CUDA the call returns when the work is queued. O(min(n², length)) for n draws from a row. */
+ * may have any order. It is not checked that the rows exist and that none has fewer entries than are drawn. Draws
+ * depend on the seed, on i and on the row's length, not on threads or back end. On CUDA the call returns when the work
+ * is queued. O(min(n², length)) for n draws from a row. */
 sp_status sp_csr_sample_rows(sp_context *context, const sp_csr *a, const int32_t *rows, int64_t row_count,
                              const int64_t *offsets, uint64_t seed, int64_t *places);
 

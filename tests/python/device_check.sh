@@ -6,4 +6,4 @@ cd "$(dirname "$0")/../.." || exit 1
 PYTHONPATH=$(tests/python/lay_out.sh) || exit 1
 export PYTHONPATH PYTHONDONTWRITEBYTECODE=1 BUILD=${BUILD:-build}
 "${PYTHON:-python3}" -m pytest -p no:cacheprovider -q -rs "$@" \
-    "$PWD"/tests/python/test_torch_cuda.py "$PWD"/tests/python/test_torch.py
+    "$PWD"/tests/python/test_torch_cuda.py "$PWD"/tests/python/test_torch.py "$PWD"/tests/python/test_sampler.py

@@ -8,6 +8,7 @@ from ._attention import edge_softmax, spmm_heads
 from ._layers import GATConv, GCNConv, GINConv, SAGEConv
 from ._matrix import SparseMatrix, sddmm, spmm
 from ._pyg import install_pyg, uninstall_pyg
+from ._sampler import NeighborSampler
 
-__all__ = ["GATConv", "GCNConv", "GINConv", "SAGEConv", "SparseMatrix", "edge_softmax", "install_pyg", "sddmm", "spmm",
-           "spmm_heads", "uninstall_pyg"]
+__all__ = ["GATConv", "GCNConv", "GINConv", "NeighborSampler", "SAGEConv", "SparseMatrix", "edge_softmax", "install_pyg", "sddmm",
+           "spmm", "spmm_heads", "uninstall_pyg"]
