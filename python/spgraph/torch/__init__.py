@@ -10,5 +10,5 @@ from ._matrix import SparseMatrix, sddmm, spmm
 from ._pyg import install_pyg, uninstall_pyg
 from ._sampler import NeighborSampler
 
-__all__ = ["GATConv", "GCNConv", "GINConv", "NeighborSampler", "SAGEConv", "SparseMatrix", "edge_softmax", "install_pyg", "sddmm",
-           "spmm", "spmm_heads", "uninstall_pyg"]
+__all__ = ["GATConv", "GCNConv", "GINConv", "NeighborSampler", "SAGEConv", "SparseMatrix", "edge_softmax", "install_pyg",
+           "sddmm", "spmm", "spmm_heads", "uninstall_pyg"]

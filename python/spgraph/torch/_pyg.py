@@ -126,11 +126,12 @@ def _base(layer: Any, name: str) -> Any:
 
 
 def install_pyg() -> None:
-    """Let PyG's GCNConv, SAGEConv, GINConv and GATConv propagate by products of this library, in all programs of the process.
+    """Let PyG's GCNConv, SAGEConv, GINConv and GATConv propagate by products of this library.
 
-    Calls with an edge_index or a sparse CSR tensor and two-dimensional features run here; all others, among them
-    subclasses with messages of their own, hooks, explanations and compiled models, run in PyG as before. Matrices are
-    kept as long as the edge_index tensor lives and does not change. Results are the same up to rounding.
+    This holds for all programs of the process. Calls with an edge_index or a sparse CSR tensor and two-dimensional
+    features run here; all others, among them subclasses with messages of their own, hooks, explanations and compiled
+    models, run in PyG as before. Matrices are kept as long as the edge_index tensor lives and does not change. Results
+    are the same up to rounding.
 
     See Also
     --------
