@@ -5,11 +5,22 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import numpy as np
+
 from . import _abi
 from ._core import Session, lib
 from ._matrix import Types, as_csr, choose, largest, lend, take
 
 METRICS = ("cosine", "dot")
+
+
+def _require_finite(matrix: Any, name: str) -> None:
+    finite = np.isfinite(matrix.data[: matrix.indptr[-1]])
+    if not finite.all():
+        entry = int(np.argmin(finite))
+        row = int(np.searchsorted(matrix.indptr, entry, "right")) - 1
+        raise ValueError(f"{name} has the value {matrix.data[entry]} in row {row}, column {matrix.indices[entry]}: "
+                         "values must be finite")
 
 
 def similarity(a: Any, b: Any = None, top_k: int | None = None, threshold: float | None = None,
@@ -19,8 +30,8 @@ def similarity(a: Any, b: Any = None, top_k: int | None = None, threshold: float
     Parameters
     ----------
     a, b : sparse array or matrix of scipy
-        With the same number of columns, such as the features of items. Without `b` the rows of `a` are compared with
-        each other.
+        With the same number of columns, such as the features of items, and finite values. Without `b` the rows of `a`
+        are compared with each other.
     top_k : int, optional
         Keep the `top_k` most similar rows of `b` for each row of `a`, among equals those of the lowest numbers.
     threshold : float, optional
@@ -57,6 +68,8 @@ def similarity(a: Any, b: Any = None, top_k: int | None = None, threshold: float
     x = as_csr(a, "a")
     y = x if b is None else as_csr(b, "b")
     types = Types(x, y)
+    for matrix, name in ((x, "a"),) if b is None else ((x, "a"), (y, "b")):
+        _require_finite(matrix, name)
     if types.whole and metric == "cosine":
         types.whole, types.result = False, types.compute
     elif types.whole:

@@ -79,6 +79,19 @@ def test_types_and_formats(make):
     assert (spgraph.similarity(ss.csr_array((3, 4))).toarray() == 0).all()
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("metric", ["cosine", "dot"])
+def test_values_that_are_not_finite_are_refused(make, value, metric):
+    a, b = make(20, 10, 0.5), make(20, 10, 0.5)
+    entry = b.indptr[7] + 1
+    b.data[entry] = value
+    said = f"has the value {value} in row 7, column {b.indices[entry]}:"
+    with pytest.raises(ValueError, match="b " + said):
+        spgraph.similarity(a, b, metric=metric)
+    with pytest.raises(ValueError, match="a " + said):
+        spgraph.similarity(b, metric=metric)
+
+
 def test_wrong_arguments(make):
     a = make(4, 5, 0.5)
     for call, message in ((lambda: spgraph.similarity(a, make(4, 6, 0.5)), "same length"),
