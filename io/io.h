@@ -89,6 +89,8 @@ typedef struct io_graph {
     io_format format;   /* the format that was read */
     int64_t nodes;
     int64_t arcs;
+    int first;          /* what nodes without names or ids are numbered from, 0 or 1: as the format says, until the caller
+                           says otherwise. -1: nodes have names, which may be numbers from either */
     io_packed *packed;  /* formats whose lines have many arcs: holds all arcs until they are spread; NULL: they are
                            spread */
     int32_t *tails, *heads; /* native matrix: tail = column (mclcols), head = row entry */
@@ -148,9 +150,11 @@ typedef enum io_label_format {
     IO_LABELS_NATIVE    /* mcl's matrix, a column a cluster, rows the ids of nodes from 0 or those of the graph */
 } io_label_format;
 
+enum { IO_BASE_AUTO = -1 };
+
 typedef struct io_label_options {
     io_label_format format;
-    int base;     /* 0 or 1: the label of the first group, if labels are numbers */
+    int base;     /* 0 or 1: the label of the first group, if labels are numbers; IO_BASE_AUTO: 0 if a label is */
     bool skip_unknown; /* labels of unknown nodes are skipped: nodes without edges may be listed */
     bool other_graph; /* clusters of another graph: with AUTO a native matrix, or else a cluster a line; nodes that this
                          graph does not have are skipped, and the groups that had them are marked */
@@ -160,6 +164,7 @@ typedef struct io_label_options {
 
 typedef struct io_labelling {
     io_label_format format; /* the format that was read */
+    int base;         /* 0 or 1: the label of the first group; that of the options, or found for IO_BASE_AUTO */
     int64_t groups;
     int32_t *labels;  /* the group of each node, -1: none. NULL if nodes are in several groups or have weights; then `s`
                          is used */
@@ -173,8 +178,7 @@ typedef struct io_labelling {
 } io_labelling;
 
 /* Reads the labels of a graph's nodes from PATH ("-": standard input), compressed or not. Nodes are called by their
- * names, otherwise by their numbers in the graph's file: Matrix Market, METIS and DIMACS from 1, native matrices by their ids,
- * IO_CSR from base. Takes at most 6 times the uncompressed file + 14 bytes a node + 64 MB; 16 times if nodes are in
+ * names, those of native matrices by their ids, others by their numbers from graph->first. Takes at most 6 times the uncompressed file + 14 bytes a node + 64 MB; 16 times if nodes are in
  * several groups. */
 sp_status io_read_labels(sp_context *context, const char *path, const io_graph *graph,
                          const io_label_options *options, io_labelling *labelling);
@@ -197,7 +201,6 @@ typedef struct io_node_table {
 } io_node_table;
 
 typedef struct io_node_options {
-    int base;          /* as in io_label_options */
     bool skip_unknown; /* rows of unknown nodes are skipped */
     const volatile int *interrupt;
 } io_node_options;

@@ -201,6 +201,20 @@ static sp_status build_graph(contract_job *job)
     return status;
 }
 
+/* Gives nodes and groups their first numbers; labels may give groups another one. */
+static sp_status set_bases(contract_job *job)
+{
+    const contract_options *o = job->options;
+    io_graph *in = &job->input;
+    if (o->node_base == 1 && in->format == IO_NATIVE)
+        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the nodes of an mcl matrix have ids: leave --node-base out",
+                       o->graph);
+    job->base = o->base >= 0 ? o->base : o->node_base >= 0 ? o->node_base : 1;
+    if (o->node_base >= 0) in->first = (int)o->node_base;
+    else if (in->format == IO_CSR && in->first == 1) in->first = (int)job->base;
+    return SP_OK;
+}
+
 sp_status contract_read_graph(contract_job *job)
 {
     const contract_options *o = job->options;
@@ -217,6 +231,7 @@ sp_status contract_read_graph(contract_job *job)
     if (status == SP_OK && job->input.blast_hits)
         notice_line(&job->line, "%s: a BLAST table, read as label pairs weighs its hits by their identity, column 3; "
                     "--from blast by their bit scores", o->graph);
+    if (status == SP_OK) status = set_bases(job);
     if (status == SP_OK) status = io_graph_spread(job->host, &job->input);
     if (status != SP_OK) return status;
     job->seconds.graph = wall_seconds() - began;
@@ -237,8 +252,7 @@ const char *contract_node_name(const contract_job *job, int64_t node, char buffe
         *length = io_name_length(&in->names, node);
         return io_name(&in->names, node);
     }
-    const int64_t first = io_numbers_from_one(in->format) ? 1 : in->format == IO_CSR ? job->options->base : 0;
-    *length = (size_t)snprintf(buffer, 32, "%lld", (long long)(in->ids ? in->ids[node] : node + first));
+    *length = (size_t)snprintf(buffer, 32, "%lld", (long long)(in->ids ? in->ids[node] : node + in->first));
     return buffer;
 }
 
@@ -343,7 +357,7 @@ sp_status contract_read_labels(contract_job *job)
     const contract_options *o = job->options;
     const io_label_options reading = {
         .format = o->label_format,
-        .base = (int)o->base,
+        .base = o->base >= 0 ? (int)o->base : IO_BASE_AUTO,
         .skip_unknown = o->unknown == UNKNOWN_DROP,
         .compact = o->compact,
         .interrupt = &interrupt_signal,
@@ -358,6 +372,7 @@ sp_status contract_read_labels(contract_job *job)
     may_block = 0;
     if (status != SP_OK) return status;
     job->groups = l->groups;
+    if (l->format == IO_LABELS_LIST || l->format == IO_LABELS_PAIRS) job->base = l->base;
     if (l->s.values && o->combine != SP_COMBINE_SUM)
         return sp_fail(job->host, SP_ERROR_ARGUMENT,
                        "%s: memberships have weights, which --combine %s has no use for: leave the weights out, or "

@@ -21,7 +21,8 @@ typedef struct contract_options {
     const char *graph, *labels, *out, *node_output, *report; /* labels: NULL with repeat; out: NULL with judge */
     io_format from, to;
     io_label_format label_format;
-    int64_t base, levels, seed, threads, memory;
+    int64_t base, node_base; /* -1: not given */
+    int64_t levels, seed, threads, memory;
     contraction_engine engine;
     sp_combine combine;
     sp_loops loops;
@@ -79,6 +80,7 @@ typedef struct contract_job {
     contract_attribute_rule *rules; /* of its columns */
 
     io_labelling labelling;
+    int64_t base;                   /* the number of the first group: the first label or, without labels, node */
     int64_t groups;
     int64_t empty;                  /* of them, before compaction */
     int32_t *old;                   /* compaction: number of each group before; else NULL */

@@ -81,7 +81,10 @@ static const option_row rows[] = {
     {"--to", "FORMAT", "mtx abc tsv csv mcl metis bin [by the ending of OUT]", OPTION_OWN, .then = parse_to},
     {"--labels", "KIND", "list pairs clusters mcl [by content]", OPTION_WORD, AT(label_format),
      .words = label_formats + 1, .low = 1},
-    {"--base", "0|1", "the first label, where labels are numbers [1]", OPTION_COUNT, AT(base), OPTION_RANGE(0, 1)},
+    {"--base", "0|1", "the first label, if a number [0 if one is 0, else 1]", OPTION_COUNT, AT(base),
+     OPTION_RANGE(0, 1)},
+    {"--node-base", "0|1", "the first node [as in GRAPH]", OPTION_COUNT, AT(node_base), OPTION_RANGE(0, 1),
+     .beside = true},
     {"", .kind = OPTION_HEADING},
     {"--combine", "OP", "of edges that fall together: sum max min mean count first [sum]", OPTION_WORD, AT(combine),
      .words = combines},
@@ -238,7 +241,7 @@ static bool check_together(contract_options *o)
 
 options_outcome contract_parse(int argc, char **argv, contract_options *o)
 {
-    *o = (contract_options){.base = 1, .seed = -1, .values = SP_F64, .device = "auto"};
+    *o = (contract_options){.base = -1, .node_base = -1, .seed = -1, .values = SP_F64, .device = "auto"};
     const options_outcome outcome = options_parse(&line, argc, argv, o);
     return outcome == OPTIONS_RUN && !check_together(o) ? OPTIONS_MISTAKE : outcome;
 }

@@ -85,7 +85,7 @@ static int64_t number_of(const contract_job *job, int64_t group)
     int64_t number = group;
     if (l->numbers && group < l->groups) number = l->numbers[group];
     else if (l->numbers) number = (int64_t)l->numbers[l->groups - 1] + 1 + group - l->groups;
-    return number + job->options->base;
+    return number + job->base;
 }
 
 /* What a group is called by. */
@@ -158,7 +158,7 @@ const char *contract_group_name(const contract_job *job, int64_t group, char buf
         *length = io_name_length(names, group);
         return io_name(names, group);
     }
-    *length = (size_t)snprintf(buffer, 32, "%lld", (long long)(job->options->base + group));
+    *length = (size_t)snprintf(buffer, 32, "%lld", (long long)(job->base + group));
     return buffer;
 }
 
@@ -187,7 +187,7 @@ static sp_status put_graph(contract_job *job, io_output *out)
     const io_write_options writing = {.format = o->to,
                                       .undirected = job->c_undirected,
                                       .names = &job->group_names,
-                                      .first = o->base,
+                                      .first = job->base,
                                       .constraints = job->constraints,
                                       .node_weights = job->group_weights,
                                       .node_sizes = job->group_sizes};
@@ -218,10 +218,10 @@ static void put_map(const contract_job *job, io_output *out, const int32_t *map,
             const char *name = contract_node_name(job, i, buffer, &length);
             io_output_bytes(out, name, length);
         } else {
-            io_output_int(out, job->options->base + i);
+            io_output_int(out, job->base + i);
         }
         io_output_string(out, "\t");
-        io_output_int(out, job->options->base + map[i]);
+        io_output_int(out, job->base + map[i]);
         io_output_string(out, "\n");
     }
 }

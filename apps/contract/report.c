@@ -26,13 +26,14 @@ static void put_input(const contract_job *job, json *j)
     json_end(j, '}');
 }
 
-static void put_options(const contract_options *o, json *j)
+static void put_options(const contract_job *job, json *j)
 {
+    const contract_options *o = job->options;
     json_begin(j, "options", '{');
     json_text(j, "combine", combine_word(o->combine));
     json_text(j, "loops", loops_word(o->loops));
     json_flag(j, "half_loops", o->half_loops);
-    json_count(j, "base", o->base);
+    json_count(j, "base", job->base);
     json_flag(j, "compact", o->compact);
     json_text(j, "repeat", repeat_word(o->repeat));
     json_text(j, "values", values_word(o->values));
@@ -81,7 +82,7 @@ void contract_put_report(const contract_job *job, io_output *out)
     json_text(j, "tool", "contract");
     json_text(j, "version", SP_VERSION);
     put_input(job, j);
-    put_options(job->options, j);
+    put_options(job, j);
     put_output(job, j);
     if (job->options->judge) {
         json_begin(j, "judgement", '{');

@@ -30,6 +30,13 @@ bool io_numbers_from_one(io_format format)
     return format == IO_MTX || format == IO_METIS || format == IO_DIMACS;
 }
 
+/* What the nodes of a graph that was read are numbered from. */
+static int first_of(const io_graph *graph)
+{
+    if (io_numbers_from_one(graph->format) || (graph->format == IO_CSR && graph->names.count == 0)) return 1;
+    return graph->format == IO_NATIVE ? 0 : -1;
+}
+
 enum { DETECT_BYTES = 1 << 16 };
 
 /* Whether text..end begins with `word`, whatever the case. */
@@ -226,6 +233,7 @@ sp_status io_read_source(sp_context *context, io_source *source, const io_read_o
     if (status == SP_OK && graph->format == IO_ABC) status = look_for_hits(source, graph);
     if (status == SP_OK) status = read_format(context, source, options, reader_block, graph);
     graph->undirected = graph->undirected || graph->symmetric;
+    graph->first = first_of(graph);
     const bool numbered = graph->format == IO_NATIVE || io_numbers_from_one(graph->format);
     if (status == SP_OK && options->tab && numbered) status = read_tab_file(context, options, graph);
     if (status != SP_OK) io_graph_free(context, graph);

@@ -103,37 +103,47 @@ int64_t io_node_of_id(const io_graph *graph, int64_t id)
     return found < graph->nodes && graph->ids[found] == id ? found : -1;
 }
 
-int64_t io_find_node(const io_graph *graph, const io_labels *index, int base, const char *word, const char *end)
+int64_t io_find_node(const io_graph *graph, const io_labels *index, const char *word, const char *end)
 {
     int64_t id;
     const size_t length = (size_t)(end - word);
     if (graph->names.count > 0) return io_labels_find(index, word, length, io_label_hash(word, length));
     if (!io_parse_index(word, end, INT32_MAX, &id)) return -1;
-    const int64_t first = io_numbers_from_one(graph->format) ? 1 : graph->format == IO_CSR ? base : 0;
-    return id < first ? -1 : io_node_of_id(graph, id - first);
+    return id < graph->first ? -1 : io_node_of_id(graph, id - graph->first);
+}
+
+const char *io_node_remedy(const io_graph *graph, const char *word, const char *end)
+{
+    int64_t id;
+    if (graph->names.count > 0) return "write its names (--unknown drop passes over others)";
+    if (!graph->ids && graph->format != IO_NATIVE && io_parse_index(word, end, INT32_MAX, &id)) {
+        if (id == 0 && graph->first == 1) return "its nodes are numbered from 1; give --node-base 0 if this file counts from 0";
+        if (id == graph->nodes && graph->first == 0)
+            return "its nodes are numbered from 0; give --node-base 1 if this file counts from 1";
+    }
+    return "write its numbers as the graph's file has them (--unknown drop passes over others)";
 }
 
 static int64_t find_node(const labeller *l, field word)
 {
-    return io_find_node(l->graph, &l->nodes, l->options->base, word.begin, word.end);
+    return io_find_node(l->graph, &l->nodes, word.begin, word.end);
 }
 
 static sp_status alien(const labeller *l, field word)
 {
     if (l->options->skip_unknown) return SP_OK;
     return fail(l, l->graph->nodes == 0 ? "the graph has no nodes" : "this is not a node of the graph", word,
-                l->graph->names.count > 0 ? "write its names (--unknown drop passes over others)"
-                                            : "write its numbers as the graph's file has them (--unknown drop passes "
-                                              "over others)");
+                io_node_remedy(l->graph, word.begin, word.end));
 }
 
 /* ---- groups --------------------------------------------------------------------------------------------- */
 
 static sp_status take_number(labeller *l, int64_t number, field label, int32_t *group)
 {
-    if (number < l->options->base)
+    if (number < l->base)
         return fail(l, "a label 0 where labels begin at 1", label, "number them from 1, or give --base 0");
-    *group = (int32_t)(number - l->options->base);
+    l->has_zero = l->has_zero || number == 0;
+    *group = (int32_t)(number - l->base);
     if (*group >= l->group_count) l->group_count = (int64_t)*group + 1;
     return SP_OK;
 }
@@ -151,14 +161,13 @@ static bool is_no_label(field label)
 /* The group that a label stands for, -1 for none. */
 static sp_status find_group(labeller *l, field label, int32_t *group)
 {
-    const int base = l->options->base;
     int64_t number;
     *group = -1;
     if (is_no_label(label)) return SP_OK;
     if (*label.begin == '-' && is_whole(label))
         return fail(l, "the label is negative", label,
-                    base ? "labels are whole numbers from 1, or names, and -1 where a node has none"
-                         : "labels are whole numbers from 0, or names, and -1 where a node has none");
+                    l->base ? "labels are whole numbers from 1, or names, and -1 where a node has none"
+                            : "labels are whole numbers from 0, or names, and -1 where a node has none");
     if (!l->decided) l->named = !is_whole(label);
     l->decided = true;
     if (l->named) {
@@ -171,7 +180,7 @@ static sp_status find_group(labeller *l, field label, int32_t *group)
     if (!is_whole(label))
         return fail(l, "the label is not a whole number, and those before were", label,
                     "write numbers only, or names that are none");
-    if (!io_parse_index(label.begin + (*label.begin == '+'), label.end, (int64_t)INT32_MAX - 1 + base, &number))
+    if (!io_parse_index(label.begin + (*label.begin == '+'), label.end, (int64_t)INT32_MAX - 1 + l->base, &number))
         return fail(l, "the label is too large", label, "labels are below 2147483647");
     return take_number(l, number, label, group);
 }
@@ -242,34 +251,57 @@ bool io_have_order(const io_graph *graph)
     return false;
 }
 
-/* Nodes that are named by numbers are listed in the order of these: from 0 if there is a node 0. */
-sp_status io_order_list(labeller *l)
+/* The smallest and the largest number that names a node, -1 if there are no nodes. */
+static sp_status find_range(labeller *l, int64_t *low, int64_t *high)
 {
-    const io_graph *g = l->graph;
-    int64_t number, first = 1, last = -1;
-    field line;
-    const char *at = l->bytes;
-    sp_status status = SP_OK;
-    for (l->line = 0, l->list_lines = 0; next_line(l, &at, &line);) l->list_lines++;
-    for (int64_t i = 0; i < g->nodes; i++) {
-        const field name = {io_name(&g->names, i), io_name(&g->names, i) + io_name_length(&g->names, i)};
-        if (!is_numbered(&g->names, i, &number))
+    const io_names *names = &l->graph->names;
+    int64_t number;
+    *low = INT64_MAX;
+    *high = -1;
+    for (int64_t i = 0; i < l->graph->nodes; i++) {
+        const field name = {io_name(names, i), io_name(names, i) + io_name_length(names, i)};
+        if (!is_numbered(names, i, &number))
             return fail(l, "a label a line for nodes that have names", name, "write NODE LABEL a line");
-        if (number == 0) first = 0;
-        if (number > last) last = number;
+        if (number < *low) *low = number;
+        if (number > *high) *high = number;
     }
-    if (last - first >= l->list_lines)
+    return SP_OK;
+}
+
+/* What the list counts from: as graph->first says, else 0 if there is a node 0. */
+static sp_status find_first(labeller *l, int64_t *first, int64_t *last)
+{
+    int64_t low;
+    sp_status status = find_range(l, &low, last);
+    if (status != SP_OK) return status;
+    const int64_t line = l->line ? l->line : 1;
+    *first = l->graph->first >= 0 ? l->graph->first : low > 0;
+    if (low < *first)
+        return sp_fail(l->context, SP_ERROR_ARGUMENT, "%s:%lld: the graph has a node 0; give --node-base 0", l->name,
+                       (long long)line);
+    if (*last - *first >= l->list_lines)
         return sp_fail(l->context, SP_ERROR_ARGUMENT,
                        "%s:%lld: %lld labels for nodes that are named by numbers up to %lld; write one for each number "
                        "from %lld on, or NODE LABEL a line",
-                       l->name, (long long)(l->line ? l->line : 1), (long long)l->list_lines, (long long)last,
-                       (long long)first);
-    if (first == 1 && last < l->list_lines)
-        return sp_fail(
-            l->context, SP_ERROR_ARGUMENT,
-            "%s:%lld: %lld labels for nodes that are named from 1 to %lld, or 0 has no edges; write NODE LABEL "
-            "a line",
-            l->name, (long long)l->line, (long long)l->list_lines, (long long)last);
+                       l->name, (long long)line, (long long)l->list_lines, (long long)*last, (long long)*first);
+    if (l->graph->first < 0 && *first == 1 && *last < l->list_lines)
+        return sp_fail(l->context, SP_ERROR_ARGUMENT,
+                       "%s:%lld: %lld labels for nodes that are named from 1 to %lld, or 0 has no edges; give "
+                       "--node-base 0 or 1, or write NODE LABEL a line",
+                       l->name, (long long)line, (long long)l->list_lines, (long long)*last);
+    return SP_OK;
+}
+
+/* Nodes that are named by numbers are listed in the order of these. */
+sp_status io_order_list(labeller *l)
+{
+    const io_graph *g = l->graph;
+    int64_t number, first, last;
+    field line;
+    const char *at = l->bytes;
+    sp_status status;
+    for (l->line = 0, l->list_lines = 0; next_line(l, &at, &line);) l->list_lines++;
+    TRY(find_first(l, &first, &last));
     TRY(sp_alloc(l->context, l->list_lines, sizeof *l->node_of_line, (void **)&l->node_of_line));
     memset(l->node_of_line, 0xff, (size_t)l->list_lines * sizeof *l->node_of_line);
     for (int64_t i = 0; i < g->nodes; i++) {

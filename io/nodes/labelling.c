@@ -92,7 +92,7 @@ static sp_status bound_groups(labeller *l, int64_t bytes, io_labelling *labellin
     if (!l->options->compact)
         return sp_fail(l->context, SP_ERROR_ARGUMENT,
                        "%s: labels up to %lld would make as many groups, most of them empty; give --compact", l->name,
-                       (long long)l->group_count - 1 + l->options->base);
+                       (long long)l->group_count - 1 + labelling->base);
     TRY(sp_alloc(l->context, count, sizeof *sorted, (void **)&sorted));
     for (int64_t i = 0; i < count; i++)
         if (list[i] >= 0) sorted[kept++] = list[i];
@@ -142,10 +142,24 @@ done:
     return status;
 }
 
+/* Where no label is 0 they begin at 1. */
+static void find_base(labeller *l, io_labelling *labelling)
+{
+    const bool numbers = l->decided && !l->named;
+    labelling->base = l->options->base;
+    if (l->options->base != IO_BASE_AUTO) return;
+    labelling->base = numbers && l->has_zero ? 0 : 1;
+    if (!numbers || l->has_zero) return;
+    for (int64_t i = 0; i < l->graph->nodes; i++) l->labels[i] -= l->labels[i] > 0;
+    for (int64_t i = 0; i < l->count; i++) l->member_groups[i]--;
+    l->group_count--;
+}
+
 static sp_status finish(labeller *l, io_labelling *labelling)
 {
     sp_status status;
     labelling->format = l->format;
+    find_base(l, labelling);
     count_unlabelled(l, labelling);
     TRY(bound_groups(l, labelling->bytes, labelling));
     labelling->groups = l->group_count;
@@ -189,6 +203,7 @@ sp_status io_read_labels_source(sp_context *context, io_source *source, const io
                   .groups.file = io_source_name(source),
                   .graph = graph,
                   .options = options,
+                  .base = options->base == IO_BASE_AUTO ? 0 : options->base,
                   .format = options->format};
     sp_status status;
     memset(labelling, 0, sizeof *labelling);

@@ -19,6 +19,8 @@ typedef struct labeller {
     int64_t list_lines;
     io_labels groups;       /* labels that are names */
     bool decided, named;    /* whether the first label was seen, and was a name */
+    int base;               /* of the options; 0 as long as it is to be found */
+    bool has_zero;          /* a label is 0 */
     int64_t group_count;
     int32_t *labels;
     bool collect, general;  /* memberships are collected; they have to be */
@@ -31,10 +33,10 @@ typedef struct labeller {
     int64_t incomplete_count, incomplete_capacity;
 } labeller;
 
-
-/* The node that a word names, or -1: by its name in `index`, else by its number as the graph's own file has it; a binary
- * graph's numbers begin at `base`. */
-int64_t io_find_node(const io_graph *graph, const io_labels *index, int base, const char *word, const char *end);
+/* The node that a word names, or -1: by its name in `index`, else by its number. */
+int64_t io_find_node(const io_graph *graph, const io_labels *index, const char *word, const char *end);
+/* What would be right in place of a word that names no node. */
+const char *io_node_remedy(const io_graph *graph, const char *word, const char *end);
 /* The node that mcl would give this id, or -1. */
 int64_t io_node_of_id(const io_graph *graph, int64_t id);
 /* Whether a list goes by the order of the nodes. */

@@ -136,13 +136,10 @@ static bool is_missing(const io_field *f)
 /* The node of a row, -1 for one to be skipped. */
 static sp_status find_row(table_reader *r, const io_field *f, int64_t *node)
 {
-    *node = io_find_node(r->graph, &r->nodes, r->options->base, f->text, f->end);
+    *node = io_find_node(r->graph, &r->nodes, f->text, f->end);
     if (*node < 0 && r->options->skip_unknown) return SP_OK;
     if (*node < 0)
-        return fail(r, "this is not a node of the graph", f->text, f->end,
-                    r->graph->names.count > 0
-                        ? "write its names (--unknown drop passes over others)"
-                        : "write its numbers as the graph's file has them (--unknown drop passes over others)");
+        return fail(r, "this is not a node of the graph", f->text, f->end, io_node_remedy(r->graph, f->text, f->end));
     if (r->seen[*node]) return fail(r, "a second row for this node", f->text, f->end, "keep one row a node");
     r->seen[*node] = 1;
     r->table->rows++;

@@ -177,7 +177,7 @@ ok 'which are no pairs' makes '1 2 3|2 3 2|' blanks.abc <(printf 'a b\nc d\ne\n'
 ok 'clusters by numbers' makes '1 1 8|1 2 1|2 2 16|' g.mtx <(printf '1 4\n2\n') --to tsv --unlabelled drop \
     --labels clusters --combine max
 ok 'ids as numbers' makes '1 1 8|1 2 1|2 1 4|2 2 18|' g.mtx <(printf '4 1\n3 2\n2 2\n1 1\n') --to tsv
-ok 'labels from 0' makes '0 1 1|1 1 18|1 2 4|2 0 8|' g.mtx <(printf '0\n1\n1\n2\n') --to tsv --base 0
+ok 'labels from 0' makes '0 1 1|1 1 18|1 2 4|2 0 8|' g.mtx <(printf '0\n1\n1\n2\n') --to tsv
 printf '(mclheader\nmcltype matrix\ndimensions 4x2\n)\n(mclmatrix\nbegin\n0 0 3 $\n1 1 2 $\n)\n' >native.cls
 ok "mcl's matrix of clusters" makes '1 1 8|1 2 1|2 1 4|2 2 18|' g.mtx native.cls --to tsv
 printf '10 20\n20 5\n5 10\n' >numbers.txt
@@ -465,9 +465,9 @@ bad() { # bad NAME PATTERN LABELS ARGUMENTS...: such labels are refused, at FILE
 }
 bad 'too few labels' 'bad.labels:3: 3 labels, but the graph has 4 nodes' '1\n1\n2\n'
 bad 'too many labels' 'bad.labels:5: a label more' '1\n1\n2\n2\n1\n'
-bad 'label 0' 'bad.labels:2: a label 0 .*"0".*--base 0' '1\n0\n2\n2\n'
-bad 'a negative label' 'bad.labels:3: the label is negative .*"-2".*from 1, or names, and -1 where' '1\n2\n-2\n2\n'
-bad 'from 0' 'bad.labels:3: the label is negative .*"-3".*from 0, or names, and -1 where' '1\n2\n-3\n2\n' --base 0
+bad 'label 0' 'bad.labels:2: a label 0 .*"0".*--base 0' '1\n0\n2\n2\n' --base 1
+bad 'a negative label' 'bad.labels:3: the label is negative .*"-2".*from 1, or names, and -1 where' '1\n2\n-2\n2\n' --base 1
+bad 'from 0' 'bad.labels:3: the label is negative .*"-3".*from 0, or names, and -1 where' '1\n2\n-3\n2\n'
 bad 'a negative one among names' 'bad.labels:3: the label is negative .*"-2".*-1 where' '1 x\n2 y\n3 -2\n4 x\n'
 bad 'an empty label' 'bad.labels:2: a node without a label .*-1 for no label' '1\tx\n2\t\n3\ty\n4\ty\n' --labels pairs
 bad 'a large label' 'bad.labels:1: the label is too large .*"2147483648"' '2147483648\n1\n1\n1\n'

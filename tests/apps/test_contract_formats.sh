@@ -24,6 +24,53 @@ makes() { # makes LINES ARGUMENTS...: what is written, lines joined by bars, tab
 printf 'a b 1\nb c 2\nc d 4\nd a 8\n' >g.abc
 printf 'a x\nb y\nc y\nd z\n' >pairs
 
+# ---- numbers of nodes -----------------------------------------------------------------------------------
+
+printf '%%%%MatrixMarket matrix coordinate real symmetric\n4 4 4\n2 1 1\n3 2 2\n4 3 4\n4 1 8\n' >g.mtx
+printf '0\tx\n1\ty\n2\ty\n3\tz\n' >from0
+printf '1 x\n2 y\n3 y\n4 z\n' >from1
+square='x y 1|x z 8|y y 4|y z 4|'
+ok 'nodes of Matrix Market are numbered from 1' makes "$square" g.mtx from1 --to abc
+ok 'with --node-base 0 from 0' makes "$square" g.mtx from0 --to abc --node-base 0
+ok 'where a file counts from 0 the remedy says so' fails 1 'from0:1: this is not a node .*from 1; give --node-base 0' \
+    g.mtx from0 -o X --to abc
+printf 'node,age\n0,7\n1,8\n2,9\n3,5\n' >ages
+ok 'also in a table of nodes' fails 1 'ages:2: this is not a node of the graph .got "0".*give --node-base 0' \
+    g.mtx from1 -o X --to abc --node-output X.n --attributes ages
+based_table() {
+    status 0 g.mtx from0 -o - --to abc --node-base 0 --node-output n.tsv --attributes ages &&
+        [ "$(cut -f 1,6 n.tsv | tr '\n\t' '| ')" = 'group age_mean|x 7|y 8.5|z 5|' ] || { cat n.tsv; return 1; }
+}
+ok 'which is numbered from 0 as well' based_table
+ok 'groups are called by their labels, from 0 if one is 0' makes '0 1 1|0 2 8|1 1 4|1 2 4|' g.mtx \
+    <(printf '0\n1\n1\n2\n') --to abc
+ok 'from 1 if none is' makes '1 2 1|1 3 8|2 2 4|2 3 4|' g.mtx <(printf '1\n2\n2\n3\n') --to abc --node-base 0
+ok 'names of groups count as nodes do' makes '0 1 1|0 3 8|1 1 4|1 3 4|' g.mtx <(printf '5\n6\n6\n7\n') --to abc --names \
+    --node-base 0 --compact
+based_maps() { # nodes and groups of a hierarchy from 0
+    status 0 g.mtx -o h.abc --repeat matching --levels 2 --node-base 0 --to-nodes 1 &&
+        [ "$(cut -f 1 h.abc.total.map | tr '\n' ' ')" = '0 1 2 3 ' ] &&
+        [ "$(cut -f 2 h.abc.total.map | sort -u)" = 0 ] &&
+        [ "$(cut -f 1 h.abc.level2.map | tr '\n' ' ')" = '0 1 ' ] || { head h.abc*; return 1; }
+    status 0 g.mtx -o h1.abc --repeat matching --levels 2 --to-nodes 1 &&
+        awk '{print $1 - 1 "\t" $2 - 1}' h1.abc.level1.map | cmp - h.abc.level1.map
+}
+ok 'and so do maps of a hierarchy' based_maps
+ok 'a map from 0 is read back with the same base' makes '0 0 30|' g.mtx h.abc.total.map --to tsv --node-base 0
+printf '1 2 1\n2 3 2\n' >short
+printf 'n\nx\ny\ny\n' >four
+ok 'a list for a list of edges that may lack node 0' fails 1 'from 1 to 3, or 0 has no edges; give --node-base 0 or 1' \
+    short four -o X --to abc
+ok 'is told by --node-base' makes 'x y 1|y y 4|' short four --to abc --node-base 0
+ok 'a node 0 where nodes count from 1' fails 1 'the graph has a node 0; give --node-base 0' <(printf '0 1\n') four -o X \
+    --to abc --node-base 1
+status 0 g.mtx <(printf '1\n2\n2\n3\n') -o g.mcl
+ok 'ids of an mcl matrix are no numbers to shift' fails 1 'have ids: leave --node-base out' g.mcl from1 -o X --to abc \
+    --node-base 1
+status 0 g.mtx <(printf '1\n2\n3\n4\n') -o g.bin
+ok 'nodes of a binary matrix are numbered from 1' makes "$square" g.bin from1 --to abc
+ok 'or from 0' makes "$square" g.bin from0 --to abc --node-base 0
+
 # ---- compressed outputs ---------------------------------------------------------------------------------
 
 if command -v gzip >/dev/null; then

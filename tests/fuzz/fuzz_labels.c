@@ -9,6 +9,7 @@ static void check(sp_context *context, const io_labelling *l, const io_label_opt
     fuzz_require(l->names.count == 0 || l->names.count == l->groups);
     fuzz_check_names(&l->names);
     fuzz_require(!l->labels == (l->s.row_offsets != NULL));
+    fuzz_require(l->base == options->base || (options->base == IO_BASE_AUTO && l->base >= 0 && l->base <= 1));
     int64_t unlabelled = 0;
     for (int64_t i = 0; l->labels && i < NODES; i++) {
         fuzz_require(l->labels[i] >= -1 && l->labels[i] < l->groups);
@@ -31,12 +32,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const int kind = data[0] & 3;
     const io_read_options reading = {.format = IO_ETC};
     const io_label_options options = {.format = (io_label_format)((data[0] >> 2 & 7) % 5),
-                                      .base = data[0] >> 5 & 1,
+                                      .base = data[0] % 5 % 3 - 1,
                                       .other_graph = (data[0] >> 2 & 7) == 5,
                                       .compact = (data[0] >> 6 & 1) && (data[0] >> 2 & 7) != 5,
                                       .skip_unknown = data[0] >> 7};
     sp_context *context = fuzz_context(1);
-    io_graph graph = {.format = IO_MTX, .nodes = NODES, .ids = kind == 3 ? ids : NULL};
+    io_graph graph = {.format = IO_MTX, .nodes = NODES, .first = 1, .ids = kind == 3 ? ids : NULL};
     if (kind < 2) {
         fuzz_require(io_read_memory(context, "graph", edges[kind], strlen(edges[kind]), &reading, 0, &graph) ==
                      SP_OK);

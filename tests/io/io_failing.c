@@ -171,7 +171,7 @@ TEST(label_readers_survive_every_failed_allocation)
 TEST(tables_of_nodes_survive_every_failed_allocation)
 {
     static const char text[] = "node,age,kind\na,1,\"x\"\"y\"\nb,NA,z\n\"d\",3,z\n";
-    static const io_node_options options = {.base = 1};
+    static const io_node_options options = {0};
     survives(read_table_of, four_names, text, &options, 5);
 }
 

@@ -74,7 +74,7 @@ static void expect_label_error(const char *graph, const char *text, io_label_opt
     sp_context_destroy(context);
 }
 
-static const io_label_options from_one = {.base = 1}, from_zero = {.base = 0},
+static const io_label_options from_one = {.base = 1}, from_zero = {.base = 0}, found = {.base = IO_BASE_AUTO},
                               loose = {.base = 1, .skip_unknown = true}, compact = {.base = 1, .compact = true};
 
 TEST(label_files_are_told_apart_by_content)
@@ -201,6 +201,60 @@ TEST(bad_labels_are_refused_by_line)
                        from_one, "l: row 0 is not a node of the graph");
 }
 
+TEST(labels_begin_at_zero_if_one_is_zero)
+{
+    static const struct {
+        const char *text;
+        int base;
+        const char *groups;
+    } cases[] = {{"0\n2\n2\n1\n", 0, "0 2 2 1"},    {"1\n2\n2\n1\n", 1, "0 1 1 0"}, {"-1\n3\nNA\n3\n", 1, "- 2 - 2"},
+                 {"1 0\n2 5\n", 0, "0 5 - -"},     {"1 3\n1 1\n2 1\n", 1, "0:0,1 2:0"}, {"x\nx\ny\nx\n", 1, "0 0 1 0|x|y"},
+                 {"1 2 3\n4\n", 1, "0 0 0 1"},     {"-1\n-1\n-1\n-1\n", 1, "- - - -"},
+                 {"1 0\n1 1\n2 1\n", 0, "0:0 1:0,1"}, {"2147483646\n1\n1\n2147483646\n", 1, "1 0 0 1"}};
+    sp_context *context = test_context(0, 1);
+    io_labelling l;
+    int64_t nodes;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        io_label_options options = found;
+        options.compact = i + 1 == COUNT(cases);
+        ck_ok(context, read_labels(context, four_numbers, automatic, cases[i].text, options, &l, &nodes));
+        ck_assert_int_eq(l.base, cases[i].base);
+        ck_assert_str_eq(groups_of(&l, nodes), cases[i].groups);
+        io_labelling_free(context, &l);
+    }
+    sp_context_destroy(context);
+}
+
+static void expect_first(int format, int first, const char *graph_text, const char *text, const char *groups)
+{
+    sp_context *context = test_context(0, 1);
+    io_graph graph = read_text(context, graph_text, as((io_format)format));
+    io_labelling l;
+    io_source *source;
+    if (first >= 0) graph.first = first;
+    ck_ok(context, io_source_memory(context, "l", text, strlen(text), &source));
+    const sp_status status = io_read_labels_source(context, source, &graph, &found, &l);
+    if (status == SP_OK) ck_assert_str_eq(groups_of(&l, graph.nodes), groups);
+    else ck_assert_msg(strstr(sp_last_error(context), groups) != NULL, "%s", sp_last_error(context));
+    io_source_close(source);
+    io_labelling_free(context, &l);
+    end_graph(context, &graph);
+}
+
+TEST(nodes_are_numbered_from_where_the_caller_says)
+{
+    static const char colours[] = "p edge 3 1\ne 1 2\n";
+    expect_first(IO_DIMACS, -1, colours, "1 x\n3 y\n", "0 - 1|x|y");
+    expect_first(IO_DIMACS, 0, colours, "0 x\n2 y\n", "0 - 1|x|y");
+    expect_first(IO_DIMACS, -1, colours, "0 x\n2 y\n", "numbered from 1; give --node-base 0");
+    expect_first(IO_DIMACS, 0, colours, "1 x\n3 y\n", "numbered from 0; give --node-base 1");
+    expect_first(IO_DIMACS, 0, colours, "1 x\n4 y\n", "write its numbers as the graph's file has them");
+    expect_first(IO_ABC, -1, "1 2\n", "x\ny\nz\n", "give --node-base 0 or 1");
+    expect_first(IO_ABC, 0, "1 2\n", "x\ny\nz\n", "1 2|x|y|z");
+    expect_first(IO_ABC, 1, "1 2\n", "x\ny\nz\n", "0 1|x|y|z");
+    expect_first(IO_ABC, 1, "1 0\n", "x\ny\nz\n", "the graph has a node 0; give --node-base 0");
+}
+
 const test_entry labels_tests[] = {
     CASE("formats", 60),
     ONCE(label_files_are_told_apart_by_content),
@@ -208,6 +262,8 @@ const test_entry labels_tests[] = {
     ONCE(labels_far_apart_are_numbered_anew_or_refused),
     ONCE(clusters_of_another_graph_may_have_other_nodes),
     ONCE(nodes_are_found_in_another_graph_by_name_or_number),
+    ONCE(labels_begin_at_zero_if_one_is_zero),
+    ONCE(nodes_are_numbered_from_where_the_caller_says),
     ONCE(bad_labels_are_refused_by_line),
     {0},
 };
