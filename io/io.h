@@ -19,7 +19,7 @@
 #pragma GCC visibility push(default)
 
 typedef enum io_format {
-    IO_AUTO = 0,  /* by content: native matrix, binary matrices, Matrix Market, STRING, DIMACS; METIS by the file's name
+    IO_AUTO = 0,  /* by content: native matrix, binary matrices, npz, Matrix Market, STRING, DIMACS; METIS by the file's name
                      (.graph, .metis), or if every line fits its header (unless the name is .abc, .tsv, .csv); a table by
                      its heading, or by the name (.csv); anything else is label triples */
     IO_ABC,       /* LABEL LABEL [WEIGHT] a line (tab or blank separated), # comments */
@@ -35,6 +35,7 @@ typedef enum io_format {
     IO_TSV,       /* for writing only: every entry of the matrix as a label triple */
     IO_CSV,       /* a table of edges: rows whose fields are separated by commas, semicolons, tabs or blanks, mostly
                    * below a heading; written with commas */
+    IO_NPZ,       /* a sparse matrix of scipy: CSR, CSC or COO by scipy.sparse.save_npz; written as CSR */
     IO_DIMACS     /* p sp NODES ARCS, then a FROM TO WEIGHT a line; or p edge NODES EDGES, then e NODE NODE */
 } io_format;
 
@@ -297,7 +298,7 @@ bool io_output_account(char *text, size_t size);
 
 /* Options of writing a graph. */
 typedef struct io_write_options {
-    io_format format;      /* IO_MTX, IO_ABC, IO_TSV, IO_NATIVE, IO_METIS, IO_CSR or IO_CSV */
+    io_format format;      /* IO_MTX, IO_ABC, IO_TSV, IO_NATIVE, IO_METIS, IO_CSR, IO_CSV or IO_NPZ */
     bool undirected;       /* the matrix is symmetric: IO_MTX, IO_ABC and IO_CSV get each edge once, IO_CSR a
                               flag */
     const io_names *names; /* names of nodes, for IO_ABC, IO_TSV, IO_CSV and IO_CSR; NULL, or none: numbers */
@@ -373,10 +374,11 @@ sp_status io_npz_read(io_npz *npz, const char *name, io_array *array);
 const char *io_npz_path(const io_npz *npz);
 void io_npz_close(io_npz *npz);
 
-/* Converts the elements to f32 (f64 is rounded) or to whole numbers; arrays of that type stay as they are. Numbers that
- * are not finite stay so. Elements that are not (whole) numbers, or too large, are SP_ERROR_ARGUMENT with `name` in the
+/* Converts the elements to f32 (f64 is rounded), to f64 or to whole numbers; arrays of that type stay as they are.
+ * Numbers that are not finite stay so. Whole numbers beyond 2^53 have no f64: SP_ERROR_ARGUMENT. Elements that are not (whole) numbers, or too large, are SP_ERROR_ARGUMENT with `name` in the
  * sentence. */
 sp_status io_array_to_f32(sp_context *context, const char *name, io_array *array);
+sp_status io_array_to_f64(sp_context *context, const char *name, io_array *array);
 sp_status io_array_to_i32(sp_context *context, const char *name, io_array *array);
 sp_status io_array_to_i64(sp_context *context, const char *name, io_array *array);
 

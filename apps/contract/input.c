@@ -175,16 +175,45 @@ static void notice_both_directions(contract_job *job)
                 "that contract wrote, give --directed", o->graph);
 }
 
+/* Whether a matrix of scipy, whose file does not say it, is that of an undirected graph. */
+static sp_status find_symmetry(contract_job *job, const sp_csr *g)
+{
+    sp_csr opposite = {0};
+    const sp_status status = sp_csr_transpose(job->host, g, &opposite);
+    if (status != SP_OK) return status;
+    const size_t values = !g->values ? 0 : g->value_type == SP_F32 ? sizeof(float) : sizeof(double);
+    const size_t nnz = (size_t)g->nnz;
+    job->input.undirected =
+        memcmp(g->row_offsets, opposite.row_offsets, (size_t)(g->rows + 1) * sizeof *g->row_offsets) == 0 &&
+        (nnz == 0 || memcmp(g->col_indices, opposite.col_indices, nnz * sizeof *g->col_indices) == 0) &&
+        (nnz * values == 0 || memcmp(g->values, opposite.values, nnz * values) == 0);
+    sp_csr_free(job->host, &opposite);
+    return SP_OK;
+}
+
+/* The same before --undirected mirrors its entries, which a symmetric one does not need. */
+static sp_status find_symmetry_of_arcs(contract_job *job)
+{
+    const arcs_view view = {job->input.heads, job->input.tails, false};
+    sp_csr g = {0};
+    sp_status status = build(job, &view, job->input.weights, job->input.values, SP_COMBINE_SUM, &g);
+    if (status == SP_OK) status = find_symmetry(job, &g);
+    sp_csr_free(job->host, &g);
+    return status;
+}
+
 static sp_status build_graph(contract_job *job)
 {
     const contract_options *o = job->options;
     io_graph *in = &job->input;
+    sp_status status = SP_OK;
+    if (in->format == IO_NPZ && o->undirected) status = find_symmetry_of_arcs(job);
+    if (status != SP_OK) return status;
     const bool listed = in->undirected && !in->symmetric; /* both directions are there */
     /* STRING files hold every pair twice, too, so that their lines are arcs. */
     const bool mirror = o->undirected ? !listed : !o->directed && in->symmetric && in->format != IO_STRING;
-    const bool rows_are_heads = in->format == IO_MTX;
+    const bool rows_are_heads = in->format == IO_MTX || in->format == IO_NPZ;
     const arcs_view view = {rows_are_heads ? in->heads : in->tails, rows_are_heads ? in->tails : in->heads, mirror};
-    sp_status status;
     job->undirected = mirror || (!o->directed && listed);
     job->arcs = in->arcs;
     if (o->undirected && in->skew)
@@ -196,6 +225,10 @@ static sp_status build_graph(contract_job *job)
     }
     status = widen_weights(job);
     if (status == SP_OK) status = build_matrices(job, &view);
+    if (status == SP_OK && in->format == IO_NPZ && !o->directed && !mirror) {
+        status = find_symmetry(job, &job->g);
+        job->undirected = in->undirected;
+    }
     if (status == SP_OK && mirror) notice_both_directions(job);
     free_arcs(job);
     return status;
@@ -209,7 +242,7 @@ static sp_status set_bases(contract_job *job)
     if (o->node_base == 1 && in->format == IO_NATIVE)
         return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the nodes of an mcl matrix have ids: leave --node-base out",
                        o->graph);
-    job->base = o->base >= 0 ? o->base : o->node_base >= 0 ? o->node_base : 1;
+    job->base = o->base >= 0 ? o->base : o->node_base >= 0 ? o->node_base : in->format != IO_NPZ;
     if (o->node_base >= 0) in->first = (int)o->node_base;
     else if (in->format == IO_CSR && in->first == 1) in->first = (int)job->base;
     return SP_OK;

@@ -5,8 +5,8 @@
 
 /* ---- words ---------------------------------------------------------------------------------------------- */
 
-static const char *const formats[] = {"auto",   "abc",   "sif",   "etc", "mcl", "mtx",
-                                      "string", "blast", "metis", "bin", "tsv", "csv", "dimacs", NULL};
+static const char *const formats[] = {"auto",  "abc", "sif", "etc", "mcl", "mtx",    "string", "blast",
+                                      "metis", "bin", "tsv", "csv", "npz", "dimacs", NULL};
 static const char *const label_formats[] = {"auto", "list", "pairs", "clusters", "mcl", NULL};
 static const char *const combines[] = {"sum", "max", "min", "first", "mean", "count", NULL};
 static const char *const all_loops[] = {"keep", "drop", "only", NULL};
@@ -36,14 +36,14 @@ bool has_names(io_format format)
 
 static bool parse_from(void *settings, const char *value)
 {
-    static const char *const known[] = {"abc",    "csv",   "sif",   "etc", "mcl", "mtx",
-                                        "string", "blast", "metis", "dimacs", "bin", NULL};
+    static const char *const known[] = {"abc",    "csv",   "sif",   "etc",    "mcl", "mtx",
+                                        "string", "blast", "metis", "dimacs", "npz", "bin", NULL};
     static const io_format format[] = {IO_ABC,    IO_CSV,   IO_SIF,   IO_ETC,    IO_NATIVE, IO_MTX,
-                                       IO_STRING, IO_BLAST, IO_METIS, IO_DIMACS, IO_CSR};
+                                       IO_STRING, IO_BLAST, IO_METIS, IO_DIMACS, IO_NPZ,    IO_CSR};
     contract_options *o = settings;
     const int place = strcmp(value, "tsv") == 0 ? 0 : find_word(value, known);
     if (place < 0)
-        return mistake("--from is one of abc, csv, sif, etc, mcl, mtx, string, blast, metis, dimacs, bin "
+        return mistake("--from is one of abc, csv, sif, etc, mcl, mtx, string, blast, metis, dimacs, npz, bin "
                        "(got \"%.40s\")", value);
     o->from = format[place];
     return true;
@@ -51,11 +51,11 @@ static bool parse_from(void *settings, const char *value)
 
 static bool parse_to(void *settings, const char *value)
 {
-    static const char *const known[] = {"mtx", "abc", "tsv", "csv", "mcl", "metis", "bin", NULL};
-    static const io_format format[] = {IO_MTX, IO_ABC, IO_TSV, IO_CSV, IO_NATIVE, IO_METIS, IO_CSR};
+    static const char *const known[] = {"mtx", "abc", "tsv", "csv", "mcl", "metis", "npz", "bin", NULL};
+    static const io_format format[] = {IO_MTX, IO_ABC, IO_TSV, IO_CSV, IO_NATIVE, IO_METIS, IO_NPZ, IO_CSR};
     contract_options *o = settings;
     const int place = find_word(value, known);
-    if (place < 0) return mistake("--to is one of mtx, abc, tsv, csv, mcl, metis, bin (got \"%.40s\")", value);
+    if (place < 0) return mistake("--to is one of mtx, abc, tsv, csv, mcl, metis, npz, bin (got \"%.40s\")", value);
     o->to = format[place];
     return true;
 }
@@ -72,13 +72,13 @@ static bool take_file(void *settings, const char *text)
 #define AT(place) .field = offsetof(contract_options, place)
 
 static const option_row rows[] = {
-    {"GRAPH", .help = "Matrix Market, label pairs, CSV, mcl matrix, STRING, METIS ...; .gz .zst; - is stdin",
+    {"GRAPH", .help = "Matrix Market, label pairs, CSV, mcl matrix, STRING, METIS, npz ...; .gz .zst; - is stdin",
      .kind = OPTION_OPERAND},
-    {"LABELS", .help = "LABEL a line, or NODE LABEL a line, or clusters as mcl writes them", .kind = OPTION_OPERAND},
+    {"LABELS", .help = "LABEL a line, NODE LABEL a line, clusters as mcl writes them, or an array (.npy)", .kind = OPTION_OPERAND},
     {"-o", "FILE", "where to write, compressed if the name ends in .gz; - is stdout", OPTION_TEXT, AT(out)},
-    {"--from", "FORMAT", "abc csv sif etc mcl mtx string blast metis dimacs bin [by content or ending, else abc]",
+    {"--from", "FORMAT", "abc csv sif etc mcl mtx string blast metis dimacs npz bin [by content or ending, else abc]",
      OPTION_OWN, .then = parse_from},
-    {"--to", "FORMAT", "mtx abc tsv csv mcl metis bin [by the ending of OUT]", OPTION_OWN, .then = parse_to},
+    {"--to", "FORMAT", "mtx abc tsv csv mcl metis npz bin [by the ending of OUT]", OPTION_OWN, .then = parse_to},
     {"--labels", "KIND", "list pairs clusters mcl [by content]", OPTION_WORD, AT(label_format),
      .words = label_formats + 1, .low = 1},
     {"--base", "0|1", "the first label, if a number [0 if one is 0, else 1]", OPTION_COUNT, AT(base),
@@ -164,7 +164,8 @@ static bool find_output_format(contract_options *o)
         const char *ending;
         io_format format;
     } endings[] = {{".mtx", IO_MTX}, {".abc", IO_ABC}, {".tsv", IO_TSV}, {".csv", IO_CSV}, {".mci", IO_NATIVE},
-                   {".mcl", IO_NATIVE}, {".metis", IO_METIS}, {".graph", IO_METIS}, {".bin", IO_CSR}, {".csr", IO_CSR}};
+                   {".mcl", IO_NATIVE}, {".metis", IO_METIS}, {".graph", IO_METIS}, {".bin", IO_CSR}, {".csr", IO_CSR},
+                   {".npz", IO_NPZ}};
     char packed[16];
     for (size_t i = 0; o->to == IO_AUTO && i < sizeof endings / sizeof *endings; i++) {
         snprintf(packed, sizeof packed, "%s.gz", endings[i].ending);

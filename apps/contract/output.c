@@ -6,7 +6,7 @@
 
 #include "job.h"
 
-enum { MAX_OUTPUTS = MAX_LEVELS + 7 };
+enum { MAX_OUTPUTS = MAX_LEVELS + 7, TOTAL_MAP = -1 };
 
 /* ---- where ---------------------------------------------------------------------------------------------- */
 
@@ -20,11 +20,20 @@ static sp_status beside(const contract_job *job, const char *ending, char path[M
     return sp_fail(job->host, SP_ERROR_ARGUMENT, "the name of an output is too long");
 }
 
-static sp_status map_path(const contract_job *job, int level, char path[MAX_PATH])
+/* The map of a level, or TOTAL_MAP. */
+static sp_status map_path(const contract_job *job, int level, bool array, char path[MAX_PATH])
 {
+    const char *kind = array ? "npy" : "map";
     char ending[32];
-    snprintf(ending, sizeof ending, ".level%d.map", level + 1);
+    if (level == TOTAL_MAP) snprintf(ending, sizeof ending, ".total.%s", kind);
+    else snprintf(ending, sizeof ending, ".level%d.%s", level + 1, kind);
     return beside(job, ending, path);
+}
+
+/* Beside a matrix of scipy maps are arrays, unless nodes have names, whose order these would not tell. */
+static bool has_arrays(const contract_job *job)
+{
+    return job->options->to == IO_NPZ && job->input.names.count == 0 && !job->input.ids;
 }
 
 /* Formats without names get a file of them, as mcl-gpu -use-tab takes it. */
@@ -52,14 +61,11 @@ sp_status contract_check_outputs(contract_job *job)
         TRY(beside(job, ".tab", path));
         TRY(check_output(job, &all, path));
     }
-    if (o->repeat != REPEAT_NEVER) {
-        TRY(beside(job, ".total.map", path));
-        TRY(check_output(job, &all, path));
-    }
-    for (int k = 0; o->repeat != REPEAT_NEVER && k < o->levels; k++) {
-        TRY(map_path(job, k, path));
-        TRY(check_output(job, &all, path));
-    }
+    for (int k = TOTAL_MAP; o->repeat != REPEAT_NEVER && k < o->levels; k++)
+        for (int array = 0; array <= (o->to == IO_NPZ); array++) {
+            TRY(map_path(job, k, array, path));
+            TRY(check_output(job, &all, path));
+        }
 done:
     return status;
 }
@@ -208,6 +214,14 @@ static void put_tab(const contract_job *job, io_output *out)
     }
 }
 
+/* An element a node: its row in the matrix of the next level. */
+static void put_map_array(io_output *out, const int32_t *map, int64_t nodes)
+{
+    const io_array array = {.type = IO_I32, .dimensions = 1, .shape = {nodes}, .count = nodes,
+                            .item_size = sizeof *map, .values = (void *)map};
+    io_put_npy(out, &array);
+}
+
 /* NODE<TAB>GROUP a line; the groups of a level are the nodes of the next, numbered. */
 static void put_map(const contract_job *job, io_output *out, const int32_t *map, int64_t nodes, bool named)
 {
@@ -315,15 +329,14 @@ static sp_status write_all(contract_job *job, output_set *all)
         TRY(open_next(job, all, path, &out));
         put_tab(job, out);
     }
-    if (o->repeat != REPEAT_NEVER) {
-        TRY(beside(job, ".total.map", path));
+    for (int k = TOTAL_MAP; o->repeat != REPEAT_NEVER && k < job->hierarchy.count; k++) {
+        const bool total = k == TOTAL_MAP;
+        const int32_t *map = total ? job->labelling.labels : job->hierarchy.level[k].map;
+        const int64_t nodes = total ? job->g.rows : job->hierarchy.level[k].nodes;
+        TRY(map_path(job, k, has_arrays(job), path));
         TRY(open_next(job, all, path, &out));
-        put_map(job, out, job->labelling.labels, job->g.rows, true);
-    }
-    for (int k = 0; k < job->hierarchy.count; k++) {
-        TRY(map_path(job, k, path));
-        TRY(open_next(job, all, path, &out));
-        put_map(job, out, job->hierarchy.level[k].map, job->hierarchy.level[k].nodes, k == 0);
+        if (has_arrays(job)) put_map_array(out, map, nodes);
+        else put_map(job, out, map, nodes, k <= 0);
     }
     if (o->node_output) {
         TRY(open_next(job, all, o->node_output, &out));

@@ -397,8 +397,7 @@ static void put_measures(io_output *output, const job *j, const report_run *run,
 /* Whether nodes have names: then clusters are lines of these, else a native matrix. */
 static bool is_labelled(const io_graph *g)
 {
-    const bool numbered = g->format == IO_NATIVE || g->format == IO_CSR || io_numbers_from_one(g->format);
-    return g->names.count > 0 || !numbered;
+    return g->names.count > 0 || g->first < 0;
 }
 
 static sp_status put_clusters(job *j, const report_run *run, const io_clusters *lists, const mcl_measures *measures,

@@ -242,7 +242,7 @@ static sp_status read_file(sp_context *context, const char *path, const bench_op
     sp_status status = io_read_graph(context, path, &reading, &g);
     if (status != SP_OK) return status;
     TRY(io_graph_spread(context, &g));
-    const bool by_column = g.format == IO_MTX || g.format == IO_NATIVE, list = g.format == IO_ABC || g.format == IO_CSV;
+    const bool by_column = g.format == IO_MTX || g.format == IO_NPZ || g.format == IO_NATIVE, list = g.format == IO_ABC || g.format == IO_CSV;
     if (list && g.names.count > 0) TRY(order_nodes(context, &g));
     TRY(sp_csr_from_coo(context, g.nodes, g.nodes, g.arcs, by_column ? g.heads : g.tails,
                         by_column ? g.tails : g.heads, g.weights, options->type, SP_COMBINE_FIRST, g.symmetric && !list,

@@ -14,6 +14,8 @@
 #include "text/number.h"
 #include "text/words.h"
 
+#define MOST_WHOLE (INT64_C(1) << 53)
+
 enum { MAGIC = 6, PREFIX_1 = 10, PREFIX_2 = 12, TILE = 32, ALIGNMENT = 64 };
 
 static sp_status refuse(sp_context *context, const char *name, const char *what)
@@ -331,6 +333,31 @@ static sp_status no_number(sp_context *context, const char *name, bool whole)
         for (int64_t i = 0; i < array->count; i++) to[i] = expression;                                   \
     } while (0)
 
+/* The elements as numbers of type `real`. */
+#define EACH_NUMBER(real)                                                 \
+    switch (array->type) {                                                \
+    case IO_BOOL: EACH(uint8_t, from[i] ? 1 : 0); break;                  \
+    case IO_I8: EACH(int8_t, (real)from[i]); break;                       \
+    case IO_I16: EACH(int16_t, (real)from[i]); break;                     \
+    case IO_I32: EACH(int32_t, (real)from[i]); break;                     \
+    case IO_I64: EACH(int64_t, (real)from[i]); break;                     \
+    case IO_U8: EACH(uint8_t, (real)from[i]); break;                      \
+    case IO_U16: EACH(uint16_t, (real)from[i]); break;                    \
+    case IO_U32: EACH(uint32_t, (real)from[i]); break;                    \
+    case IO_U64: EACH(uint64_t, (real)from[i]); break;                    \
+    case IO_F16: EACH(uint16_t, (real)from_half(from[i])); break;         \
+    case IO_F32: EACH(float, (real)from[i]); break;                       \
+    default: EACH(double, (real)from[i]); break;                          \
+    }
+
+static void take_values(sp_context *context, io_array *array, void *values, io_scalar type, size_t item_size)
+{
+    sp_free(context, array->values);
+    array->values = values;
+    array->type = type;
+    array->item_size = item_size;
+}
+
 sp_status io_array_to_f32(sp_context *context, const char *name, io_array *array)
 {
     float *to;
@@ -338,23 +365,30 @@ sp_status io_array_to_f32(sp_context *context, const char *name, io_array *array
     if (array->type == IO_TEXT) return no_number(context, name, false);
     sp_status status = sp_alloc(context, array->count, sizeof *to, (void **)&to);
     if (status != SP_OK) return status;
-    switch (array->type) {
-    case IO_BOOL: EACH(uint8_t, from[i] ? 1.0f : 0.0f); break;
-    case IO_I8: EACH(int8_t, (float)from[i]); break;
-    case IO_I16: EACH(int16_t, (float)from[i]); break;
-    case IO_I32: EACH(int32_t, (float)from[i]); break;
-    case IO_I64: EACH(int64_t, (float)from[i]); break;
-    case IO_U8: EACH(uint8_t, (float)from[i]); break;
-    case IO_U16: EACH(uint16_t, (float)from[i]); break;
-    case IO_U32: EACH(uint32_t, (float)from[i]); break;
-    case IO_U64: EACH(uint64_t, (float)from[i]); break;
-    case IO_F16: EACH(uint16_t, from_half(from[i])); break;
-    default: EACH(double, (float)from[i]); break;
+    EACH_NUMBER(float)
+    take_values(context, array, to, IO_F32, sizeof *to);
+    return SP_OK;
+}
+
+sp_status io_array_to_f64(sp_context *context, const char *name, io_array *array)
+{
+    double *to;
+    int64_t vast = 0;
+    if (array->type == IO_F64) return SP_OK;
+    if (array->type == IO_TEXT) return no_number(context, name, false);
+    sp_status status = sp_alloc(context, array->count, sizeof *to, (void **)&to);
+    if (status != SP_OK) return status;
+    EACH_NUMBER(double)
+    for (int64_t i = 0; i < array->count && array->type == IO_I64; i++)
+        vast += ((const int64_t *)array->values)[i] > MOST_WHOLE || ((const int64_t *)array->values)[i] < -MOST_WHOLE;
+    for (int64_t i = 0; i < array->count && array->type == IO_U64; i++)
+        vast += ((const uint64_t *)array->values)[i] > MOST_WHOLE;
+    if (vast) {
+        sp_free(context, to);
+        return sp_fail(context, SP_ERROR_ARGUMENT,
+                       "%s: whole numbers beyond 2^53, which f64 does not hold exactly; save them as f8", name);
     }
-    sp_free(context, array->values);
-    array->values = to;
-    array->type = IO_F32;
-    array->item_size = sizeof *to;
+    take_values(context, array, to, IO_F64, sizeof *to);
     return SP_OK;
 }
 
@@ -382,10 +416,7 @@ sp_status io_array_to_i64(sp_context *context, const char *name, io_array *array
         return sp_fail(context, SP_ERROR_ARGUMENT, "%s: numbers of 2^63 and more; save them as signed integers",
                        name);
     }
-    sp_free(context, array->values);
-    array->values = to;
-    array->type = IO_I64;
-    array->item_size = sizeof *to;
+    take_values(context, array, to, IO_I64, sizeof *to);
     return SP_OK;
 }
 
@@ -405,10 +436,7 @@ sp_status io_array_to_i32(sp_context *context, const char *name, io_array *array
     status = sp_alloc(context, array->count, sizeof *to, (void **)&to);
     if (status != SP_OK) return status;
     EACH(int64_t, (int32_t)from[i]);
-    sp_free(context, array->values);
-    array->values = to;
-    array->type = IO_I32;
-    array->item_size = sizeof *to;
+    take_values(context, array, to, IO_I32, sizeof *to);
     return SP_OK;
 }
 

@@ -38,6 +38,18 @@ static bool is_plain(int descriptor, int64_t *size)
     return memcmp(begin, "\x1f\x8b", 2) != 0 && memcmp(begin, "\x28\xb5\x2f\xfd", 4) != 0;
 }
 
+sp_status io_file_of_source(sp_context *context, io_source *source, const volatile int *interrupt, io_file *file)
+{
+    const int descriptor = io_source_descriptor(source);
+    *file = (io_file){.context = context, .name = io_source_name(source), .interrupt = interrupt, .descriptor = -1};
+    if (descriptor >= 0) file->descriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    if (file->descriptor >= 0 && is_plain(file->descriptor, &file->size)) return SP_OK;
+    io_file_close(file);
+    const sp_status status = read_all(source, file);
+    if (status != SP_OK) io_file_close(file);
+    return status;
+}
+
 sp_status io_file_open(sp_context *context, const char *path, const volatile int *interrupt, io_file *file)
 {
     io_source *source;

@@ -2,7 +2,7 @@
 #ifndef IO_BYTES_FILE_H
 #define IO_BYTES_FILE_H
 
-#include "io.h"
+#include "bytes/source.h"
 
 typedef struct io_file {
     sp_context *context;
@@ -15,6 +15,9 @@ typedef struct io_file {
 } io_file;
 
 sp_status io_file_open(sp_context *context, const char *path, const volatile int *interrupt, io_file *file);
+/* The whole of a source from whose beginning nothing was taken: what it reads, if that is a plain file, else its bytes
+ * in memory. The source may be closed then. */
+sp_status io_file_of_source(sp_context *context, io_source *source, const volatile int *interrupt, io_file *file);
 void io_file_memory(sp_context *context, const char *name, const void *bytes, size_t count, io_file *file);
 void io_file_close(io_file *file);
 /* Reads exactly `count` bytes, by all threads if they are many. Unless it is NULL, *crc is continued with their CRC-32.

@@ -275,6 +275,8 @@ sp_status io_source_count_lines(io_source *source, int64_t begin, int64_t *lines
 
 void io_source_keep_mark(io_source *source) { source->keep_mark = true; }
 
+int io_source_descriptor(const io_source *source) { return source->close_file ? source->raw.file : -1; }
+
 const char *io_source_name(const io_source *source) { return source->name; }
 
 int64_t io_source_size(const io_source *source) { return source->size; }

@@ -35,6 +35,8 @@ bool io_source_has_parts(const io_source *source);
 sp_status io_source_take_part(io_source *source, int part, int parts, int64_t *begin);
 /* The lines that end before that place. */
 sp_status io_source_count_lines(io_source *source, int64_t begin, int64_t *lines);
+/* What it reads, if that is a file with a path; else -1. */
+int io_source_descriptor(const io_source *source);
 const char *io_source_name(const io_source *source);
 /* Bytes that are certainly still to come (a plain file's size), 0 when unknown. */
 int64_t io_source_size(const io_source *source);

@@ -21,6 +21,7 @@ const char *io_format_name(io_format format)
                                         [IO_CSR] = "a binary matrix",
                                         [IO_TSV] = "label pairs",
                                         [IO_CSV] = "a table of edges",
+                                        [IO_NPZ] = "a scipy matrix",
                                         [IO_DIMACS] = "DIMACS"};
     return names[format];
 }
@@ -34,7 +35,7 @@ bool io_numbers_from_one(io_format format)
 static int first_of(const io_graph *graph)
 {
     if (io_numbers_from_one(graph->format) || (graph->format == IO_CSR && graph->names.count == 0)) return 1;
-    return graph->format == IO_NATIVE ? 0 : -1;
+    return graph->format == IO_NATIVE || graph->format == IO_NPZ ? 0 : -1;
 }
 
 enum { DETECT_BYTES = 1 << 16 };
@@ -101,6 +102,15 @@ static bool is_table(const char *path, const char *bytes, size_t count)
     return csv.certain || (csv.heading_lines > 0 && ends_with(path, ".tsv"));
 }
 
+/* A zip archive whose first member is an array of numpy, by its local header. */
+static bool is_npz(const char *bytes, size_t count)
+{
+    enum { LENGTH = 26, NAME = 30 };
+    if (count < NAME || memcmp(bytes, "PK\3\4", 4) != 0) return false;
+    const size_t end = NAME + (unsigned char)bytes[LENGTH] + 256u * (unsigned char)bytes[LENGTH + 1];
+    return end >= NAME + 4 && end <= count && memcmp(bytes + end - 4, ".npy", 4) == 0;
+}
+
 sp_status io_detect_format(io_source *source, io_format *format)
 {
     const char *bytes;
@@ -115,6 +125,8 @@ sp_status io_detect_format(io_source *source, io_format *format)
         *format = IO_NATIVE;
     else if (count >= IO_CSR_COOKIE && memcmp(bytes, io_csr_cookie, IO_CSR_COOKIE) == 0)
         *format = IO_CSR;
+    else if (is_npz(bytes, count))
+        *format = IO_NPZ;
     else if (begins(bytes, end, "%%MatrixMarket"))
         *format = IO_MTX;
     else if (begins(text, end, "(mcl"))
@@ -186,6 +198,7 @@ static sp_status read_format(sp_context *context, io_source *source, const io_re
     case IO_NATIVE: return io_read_native(context, source, options, NULL, graph);
     case IO_METIS: return io_read_metis(context, source, options, reader_block, graph);
     case IO_CSR: return io_read_csr(context, source, options, graph);
+    case IO_NPZ: return io_read_npz_graph(context, source, options, graph);
     }
     return sp_fail(context, SP_ERROR_ARGUMENT, "there is no input format %d", (int)graph->format);
 }
@@ -193,11 +206,22 @@ static sp_status read_format(sp_context *context, io_source *source, const io_re
 /* Weights of matrices are transformed together, after reading; mcl ignores transformations of labels for them. */
 static sp_status refuse_transform(sp_context *context, const char *name, io_format format)
 {
-    if (!io_numbers_from_one(format) && format != IO_CSR) return SP_OK;
+    if (!io_numbers_from_one(format) && format != IO_CSR && format != IO_NPZ) return SP_OK;
     return sp_fail(context, SP_ERROR_ARGUMENT,
                    "%s: %s, and -abc-tf, --abc-neg-log and --abc-neg-log10 transform label weights; use -tf, such as "
                    "-tf 'neglog(10)'",
                    name, io_format_name(format));
+}
+
+static sp_status refuse_arrays(sp_context *context, io_source *source)
+{
+    const char *bytes;
+    size_t count = 6;
+    sp_status status = io_source_refuse_zip(source);
+    if (status == SP_OK) status = io_source_peek(source, &bytes, &count);
+    if (status != SP_OK || count < 6 || memcmp(bytes, "\x93NUMPY", 6) != 0) return status;
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: an array of numpy, which is no graph; save the adjacency matrix by "
+                   "scipy.sparse.save_npz", io_source_name(source));
 }
 
 static sp_status look_for_hits(io_source *source, io_graph *graph)
@@ -225,16 +249,16 @@ sp_status io_read_source(sp_context *context, io_source *source, const io_read_o
     memset(graph, 0, sizeof *graph);
     graph->format = options->format;
     if (options->lenient) io_source_keep_mark(source);
-    sp_status status = io_source_refuse_zip(source);
-    if (status == SP_OK && graph->format == IO_AUTO)
-        status = find_format(context, source, options->refuse_others, &graph->format);
+    sp_status status = SP_OK;
+    if (graph->format == IO_AUTO) status = find_format(context, source, options->refuse_others, &graph->format);
+    if (status == SP_OK && graph->format != IO_NPZ) status = refuse_arrays(context, source);
     if (status == SP_OK && options->transform)
         status = refuse_transform(context, io_source_name(source), graph->format);
     if (status == SP_OK && graph->format == IO_ABC) status = look_for_hits(source, graph);
     if (status == SP_OK) status = read_format(context, source, options, reader_block, graph);
     graph->undirected = graph->undirected || graph->symmetric;
     graph->first = first_of(graph);
-    const bool numbered = graph->format == IO_NATIVE || io_numbers_from_one(graph->format);
+    const bool numbered = graph->format == IO_NATIVE || graph->format == IO_NPZ || io_numbers_from_one(graph->format);
     if (status == SP_OK && options->tab && numbered) status = read_tab_file(context, options, graph);
     if (status != SP_OK) io_graph_free(context, graph);
     return status;

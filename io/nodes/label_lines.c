@@ -138,10 +138,10 @@ static sp_status alien(const labeller *l, field word)
 
 /* ---- groups --------------------------------------------------------------------------------------------- */
 
-static sp_status take_number(labeller *l, int64_t number, field label, int32_t *group)
+sp_status io_take_number(labeller *l, int64_t number, const char *label, const char *end, int32_t *group)
 {
     if (number < l->base)
-        return fail(l, "a label 0 where labels begin at 1", label, "number them from 1, or give --base 0");
+        return fail(l, "a label 0 where labels begin at 1", (field){label, end}, "number them from 1, or give --base 0");
     l->has_zero = l->has_zero || number == 0;
     *group = (int32_t)(number - l->base);
     if (*group >= l->group_count) l->group_count = (int64_t)*group + 1;
@@ -158,9 +158,9 @@ static bool is_no_label(field label)
     return false;
 }
 
-/* The group that a label stands for, -1 for none. */
-static sp_status find_group(labeller *l, field label, int32_t *group)
+sp_status io_find_group(labeller *l, const char *begin, const char *end, int32_t *group)
 {
+    const field label = {begin, end};
     int64_t number;
     *group = -1;
     if (is_no_label(label)) return SP_OK;
@@ -182,7 +182,7 @@ static sp_status find_group(labeller *l, field label, int32_t *group)
                     "write numbers only, or names that are none");
     if (!io_parse_index(label.begin + (*label.begin == '+'), label.end, (int64_t)INT32_MAX - 1 + l->base, &number))
         return fail(l, "the label is too large", label, "labels are below 2147483647");
-    return take_number(l, number, label, group);
+    return io_take_number(l, number, label.begin, label.end, group);
 }
 
 sp_status io_add_member(labeller *l, int64_t node, int32_t group, double weight)
@@ -244,8 +244,8 @@ static bool is_numbered(const io_names *names, int64_t node, int64_t *number)
 bool io_have_order(const io_graph *graph)
 {
     int64_t number;
-    if (graph->format != IO_CSR || graph->names.count == 0)
-        return io_numbers_from_one(graph->format) || graph->format == IO_NATIVE || graph->format == IO_CSR;
+    if (graph->names.count == 0 || graph->format == IO_NATIVE || io_numbers_from_one(graph->format)) return true;
+    if (graph->format != IO_CSR) return graph->format == IO_NPZ;
     for (int64_t i = 0; i < graph->nodes; i++)
         if (!is_numbered(&graph->names, i, &number)) return true;
     return false;
@@ -300,7 +300,7 @@ sp_status io_order_list(labeller *l)
     field line;
     const char *at = l->bytes;
     sp_status status;
-    for (l->line = 0, l->list_lines = 0; next_line(l, &at, &line);) l->list_lines++;
+    for (l->line = 0; l->bytes && next_line(l, &at, &line);) l->list_lines++;
     TRY(find_first(l, &first, &last));
     TRY(sp_alloc(l->context, l->list_lines, sizeof *l->node_of_line, (void **)&l->node_of_line));
     memset(l->node_of_line, 0xff, (size_t)l->list_lines * sizeof *l->node_of_line);
@@ -331,7 +331,8 @@ static sp_status read_list(labeller *l)
         if (found == lines) return fail(l, "a label more than the graph has nodes", line, "write one a line");
         const int64_t node = l->node_of_line ? l->node_of_line[found] : found;
         found++;
-        TRY(plain ? take_number(l, number, line, &group) : find_group(l, line, &group));
+        TRY(plain ? io_take_number(l, number, line.begin, line.end, &group)
+                  : io_find_group(l, line.begin, line.end, &group));
         if (node >= 0 && group >= 0) TRY(io_add_member(l, node, group, 1));
     }
     if (found < lines) return count_error(l, found);
@@ -365,7 +366,7 @@ static sp_status read_pair(labeller *l, const pair_line *pair)
         if (io_parse_decimal(w.begin, w.end, &weight) != w.end || !(weight >= -DBL_MAX && weight <= DBL_MAX))
             return fail(l, "the weight of a membership is not a number", w, "write NODE LABEL [WEIGHT]");
     }
-    sp_status status = find_group(l, pair->words[1], &group);
+    sp_status status = io_find_group(l, pair->words[1].begin, pair->words[1].end, &group);
     return status == SP_OK && group >= 0 ? io_add_member(l, node, group, weight) : status;
 }
 

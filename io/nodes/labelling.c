@@ -1,4 +1,4 @@
-/* Labellings: which group each node of a graph belongs to. label_lines.c reads lines; this file detects the form of a
+/* Labellings: which group each node of a graph belongs to. label_lines.c reads lines, label_array.c arrays; this file detects the form of a
  * file, reads clusterings in native matrices, and drops or refuses empty groups.
  */
 #include <stdlib.h>
@@ -205,14 +205,17 @@ sp_status io_read_labels_source(sp_context *context, io_source *source, const io
                   .options = options,
                   .base = options->base == IO_BASE_AUTO ? 0 : options->base,
                   .format = options->format};
+    io_content content;
     sp_status status;
     memset(labelling, 0, sizeof *labelling);
     TRY(sp_alloc(context, graph->nodes, sizeof *l.labels, (void **)&l.labels));
     memset(l.labels, 0xff, (size_t)graph->nodes * sizeof *l.labels);
     TRY(io_source_refuse_zip(source));
+    TRY(io_detect_content(source, &content));
     if (l.format == IO_LABELS_AUTO) TRY(find_native(&l, source));
     if (l.format == IO_LABELS_AUTO && options->other_graph) l.format = IO_LABELS_CLUSTERS;
-    if (l.format == IO_LABELS_NATIVE) TRY(read_native(&l, source, labelling));
+    if (content == IO_CONTENT_NPY) TRY(io_read_label_array(&l, source, labelling));
+    else if (l.format == IO_LABELS_NATIVE) TRY(read_native(&l, source, labelling));
     else TRY(read_text(&l, source, labelling));
     TRY(finish(&l, labelling));
 done:

@@ -1,9 +1,11 @@
 #!/bin/bash
-# What contract reads from other programs and writes for them: compressed outputs, tables of edges,
-# DIMACS.
+# What contract reads from other programs and writes for them: numbers of nodes, compressed outputs, tables of edges,
+# DIMACS, arrays and matrices of numpy and scipy.
 #   CONTRACT  the tool [$BUILD/bin/contract]
 cd "$(dirname "$0")/../.." || exit 1
-tool=$(realpath "${CONTRACT:-${BUILD:-build}/bin/contract}") || exit 1
+build=$(realpath "${BUILD:-build}") root=$PWD
+tool=$(realpath "${CONTRACT:-$build/bin/contract}") || exit 1
+. tests/support/scipy.sh
 . tests/support/cli.sh
 
 fails() { # fails STATUS PATTERN ARGUMENTS...: one line on stderr, nothing on stdout, no output X
@@ -158,6 +160,12 @@ ok 'another problem is refused' fails 1 'flow.max:1: not the problem of a graph 
     --to abc --from dimacs
 head -n 4 roads.gr >cut.gr
 ok 'a file that is cut is refused' fails 1 'cut.gr:4: 2 lines with arcs, but line 2 says 4' cut.gr numbers -o X --to abc
+
+# ---- numpy and scipy ------------------------------------------------------------------------------------
+
+if find_scipy >venv.out; then
+    ok 'arrays and sparse matrices are those of scipy' "$python" -B "$root/tests/apps/contract_arrays.py" "$tool"
+else skip "no scipy, and none from PyPI ($(tail -n 1 venv.out))"; fi
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -71,6 +71,27 @@ static void read_archive(sp_context *context, const unsigned char *bytes, size_t
     io_npz_close(npz);
 }
 
+static void read_graph(sp_context *context, const unsigned char *bytes, size_t size)
+{
+    const io_read_options options = {.format = IO_NPZ, .values = size & 1 ? SP_F32 : SP_F64};
+    io_graph graph;
+    if (io_read_memory(context, "in", bytes, size, &options, 0, &graph) == SP_OK) fuzz_check_graph(&graph, &options);
+    io_graph_free(context, &graph);
+}
+
+static void read_labels(sp_context *context, const unsigned char *bytes, size_t size)
+{
+    const io_graph graph = {.format = IO_NPZ, .nodes = 3};
+    io_labelling l;
+    io_source *source;
+    fuzz_require(io_source_memory(context, "in", bytes, size, &source) == SP_OK);
+    if (io_read_labels_source(context, source, &graph, &(io_label_options){.base = IO_BASE_AUTO, .compact = true}, &l) ==
+        SP_OK)
+        for (int64_t i = 0; l.labels && i < graph.nodes; i++) fuzz_require(l.labels[i] >= -1 && l.labels[i] < l.groups);
+    io_source_close(source);
+    io_labelling_free(context, &l);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static unsigned char bytes[MOST];
@@ -83,6 +104,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     io_file_memory(context, "in", bytes + 1, size - 1, &file);
     if (io_read_npy_file(&file, &array) == SP_OK) check_array(context, &array);
     read_archive(context, bytes + 1, size - 1);
+    read_graph(context, bytes + 1, size - 1);
+    if (size > 6 && memcmp(bytes + 1, "\x93NUMPY", 6) == 0) read_labels(context, bytes + 1, size - 1);
     sp_context_destroy(context);
     fuzz_require(fuzz_live == 0);
     return 0;

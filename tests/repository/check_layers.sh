@@ -36,12 +36,12 @@ for room in libsparse/*/; do
     esac
     only "libsparse/$room" "sparse\.h|($room|$floor)(/.*)?"
 done
-# io in layers: bytes below text, text below lines, these below the formats of graphs, and arrays beside them.
+# io in layers: bytes below text, text below lines and arrays, these below the formats of graphs.
 layers='sparse\.h|base/.*|io\.h'
 only io/bytes "$layers|bytes/.*"
 only io/text "$layers|(bytes|text)/.*"
 only io/lines "$layers|(bytes|text|lines)/.*"
-only io/graphs "$layers|(bytes|text|lines|graphs)/.*"
+only io/graphs "$layers|(bytes|text|lines|arrays|graphs)/.*"
 only io/arrays "$layers|(bytes|text|arrays)/.*"
 only io/nodes "$layers|(bytes|text|lines|graphs|arrays|nodes)/.*"
 only mcl 'sparse\.h|base/.*'
