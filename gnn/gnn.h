@@ -110,6 +110,24 @@ void gnn_block_free(gnn_block *block);
 
 enum { GNN_MAX_LAYERS = 16 };
 
+/* What becomes of the numbers between layers before activation and dropout: each is moved and scaled to mean 0 and
+ * variance 1, then scaled and shifted by learned numbers, a pair a column. */
+typedef enum gnn_norm {
+    GNN_NORM_NONE,
+    GNN_NORM_BATCH, /* over each column (Ioffe and Szegedy 2015). Passes that do not train use running means and
+                       variances: these move a tenth of the way to those of each pass that does */
+    GNN_NORM_LAYER  /* over each row (Ba et al. 2016) */
+} gnn_norm;
+
+/* What the logits are made of (Xu et al. 2018). With a jump all layers have `hidden` columns, activation and the rest,
+ * and the logits are J·W + b, where J is made of all their outputs. */
+typedef enum gnn_jump {
+    GNN_JUMP_NONE, /* the last layer gives them */
+    GNN_JUMP_LAST, /* J is the last output, */
+    GNN_JUMP_CAT,  /* all outputs beside each other, */
+    GNN_JUMP_MAX   /* their maximum, number by number */
+} gnn_jump;
+
 typedef struct gnn_model_options {
     gnn_layer layer;
     int layers;               /* 1 .. GNN_MAX_LAYERS; 0: 2 */
@@ -122,6 +140,9 @@ typedef struct gnn_model_options {
     int64_t maxk;             /* k > 0 (GCN, SAGE, GIN): in hidden layers neighbours gather P = MaxK(X·W + b), the k
                                  largest numbers of each row, and there is no ReLU: GCN Y = Â·P, SAGE Y = X·W_self +
                                  mean(A, P), GIN Y = (A·P + X·W_1 + b_1)·W_2 + b_2 (Peng et al. 2024) */
+    gnn_norm norm;            /* between layers */
+    bool residual;            /* the output of a layer is added to that of the next, if both have `hidden` columns */
+    gnn_jump jump;
     sp_dense_type type;       /* f32, or f64 */
     bool keep_aggregated;     /* for a full batch of dense features without dropout: A·X of the first layer is computed
                                  once and kept as long as the first block stays. Not with maxk, which aggregates X·W */
@@ -132,22 +153,33 @@ typedef struct gnn_model_options {
     bool normalised;          /* says that gnn_data_normalise was applied to the features; saved for prediction */
 } gnn_model_options;
 
-/* One weight or bias among the parameters. */
+typedef enum gnn_parameter_kind {
+    GNN_WEIGHT,
+    GNN_BIAS,
+    GNN_SCALE, /* of a norm: these */
+    GNN_SHIFT, /* do not decay; */
+    GNN_RUNNING_MEAN,     /* these are not learned: */
+    GNN_RUNNING_VARIANCE  /* training passes set them, and their gradients are 0 */
+} gnn_parameter_kind;
+
+/* One matrix or row among the parameters. */
 typedef struct gnn_parameter {
-    char name[32]; /* "layer1.weight" */
-    int layer;     /* from 0 */
+    char name[32]; /* "layer1.weight"; "jump.weight" */
+    gnn_parameter_kind kind;
+    int layer;     /* from 0; of a jump the number of layers */
     int64_t rows, cols, offset; /* offset: index of its first number among all */
 } gnn_parameter;
 
-/* Between layers there are ReLU (GAT: ELU) and dropout; the last layer gives logits. Weights start as in Glorot and
- * Bengio (2010), biases at 0. Those of GIN, whose sums grow with the number of neighbours, are uniform in ±1 /
- * √inputs. */
+/* Between layers there are the norm, ReLU (GAT: ELU), dropout and the residual, in this order; the last layer gives
+ * logits. Weights start as in Glorot and Bengio (2010), biases at 0. Those of GIN, whose sums grow with the number of
+ * neighbours, are uniform in ±1 / √inputs. */
 typedef struct gnn_model gnn_model;
 sp_status gnn_model_create(gnn_engine *engine, const gnn_model_options *options, gnn_model **model);
 void gnn_model_free(gnn_model *model);
 const gnn_model_options *gnn_model_shape(const gnn_model *model); /* with defaults filled in */
 /* All parameters, and all gradients, lie one after another: gnn_model_size numbers of the model's type in the engine's
- * space. gnn_model_parameters lists the weights and biases, *count of them. */
+ * space. gnn_model_parameters lists the matrices and rows that they are, *count of them: weights and biases, then
+ * scales and shifts, then running numbers. */
 int64_t gnn_model_size(const gnn_model *model);
 void *gnn_model_weights(gnn_model *model);
 void *gnn_model_gradients(gnn_model *model);
@@ -156,7 +188,7 @@ const gnn_parameter *gnn_model_parameters(const gnn_model *model, int *count);
 /* Computes the logits of the rows of the last block. block[0] is for the first layer; `x` has a row for each of its
  * columns, has the model's type (GNN_SAGE_MAX: dense) and lies in the engine's space. The logits belong to the model
  * until its next call; their stride may exceed their columns. Given matrices may also have a stride, which must hold
- * for the last row too; strides of whole 16 bytes are best. `training` turns on dropout. As long as the last block is
+ * for the last row too; strides of whole 16 bytes are best. `training` turns on dropout and the batch's own means. As long as the last block is
  * the same, the features must be the same too: plans for sparse features, and the data of keep_aggregated and
  * half_gather, are kept until another block comes. */
 sp_status gnn_model_forward(gnn_model *model, gnn_block *const *block, const gnn_features *x, bool training,
@@ -179,7 +211,7 @@ typedef struct gnn_optimizer_options {
     double beta1, beta2;      /* 0: 0.9, 0.999; for SGD beta1 is the momentum (0: none) */
     double epsilon;           /* 0: 1e-8 */
     double decay;             /* weight decay: added to gradients (L2), or decoupled in AdamW */
-    bool decay_first_layer;   /* only the first layer's parameters decay, as Kipf and Welling have it */
+    bool decay_first_layer;   /* only the first layer's weights and bias decay, as Kipf and Welling have it */
 } gnn_optimizer_options;
 
 typedef struct gnn_optimizer gnn_optimizer;

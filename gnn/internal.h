@@ -65,6 +65,18 @@ typedef struct gnn_pointwise {
     uint64_t site;
 } gnn_pointwise;
 
+/* A norm: Y = (X - mean) · inverse · scale + shift. */
+typedef struct gnn_normal {
+    gnn_norm norm;               /* over columns (GNN_NORM_BATCH) or rows */
+    bool fixed;                  /* over columns: mean and variance are the running ones, which stay */
+    const void *scale, *shift;   /* a column's */
+    void *running_mean, *running_variance; /* a column's, GNN_NORM_BATCH */
+    void *mean, *inverse;        /* a column's or a row's mean and 1 / √(variance + GNN_NORM_LEAST) in this pass */
+} gnn_normal;
+
+#define GNN_NORM_LEAST 1e-5   /* as PyTorch has both */
+#define GNN_NORM_MOMENTUM 0.1 /* how far the running numbers move: by variances of the sample, over rows - 1 */
+
 /* A product, in a sum of them. */
 typedef struct gnn_product {
     const sp_dense *a, *b;

@@ -221,7 +221,7 @@ static bool gathers_narrow(const gnn_layer_state *layer)
     const gnn_layer_state *next = layer->next;
     const double width = (double)layer->weight.value.cols, sector = layer->type == SP_DENSE_F64 ? 4 : 8;
     const double touched = width * (1 - pow(1 - (double)layer->maxk / width, sector));
-    return !left_out("gnn-kept") && layer->kind == GNN_GCN && !next->aggregate_first &&
+    return !left_out("gnn-kept") && next && layer->kind == GNN_GCN && !next->aggregate_first &&
            (double)gnn_whole_cols(next->weight.value.cols, layer->type) < touched;
 }
 

@@ -25,6 +25,27 @@ typedef struct gnn_input {
     const gnn_weight *open;          /* NULL, or a bias that the numbers still lack, and `how` after it */
 } gnn_input;
 
+/* What is done to a layer's output beside bias, activation and dropout (between.c). */
+typedef struct gnn_between {
+    bool present; /* if not, the layer applies `after` itself, and the rest is unused */
+    bool residual;
+    gnn_norm norm;
+    bool fixed;        /* running means and variances: this pass does not train */
+    gnn_pointwise how; /* activation and dropout, after the norm */
+    gnn_weight scale, shift, running_mean, running_variance;
+    gnn_matrix mean, inverse;
+    gnn_matrix active, joined; /* F and H, see between.c */
+    gnn_matrix gradient;       /* of H */
+} gnn_between;
+
+/* What makes the logits of a model with a jump. */
+typedef struct gnn_readout {
+    gnn_jump kind;
+    gnn_weight weight, bias;
+    gnn_matrix logits;
+    gnn_matrix most, left; /* GNN_JUMP_MAX: the maximum, and what is left of its gradient */
+} gnn_readout;
+
 typedef struct gnn_layer_state {
     /* Set by the model. */
     gnn_engine *engine;
@@ -39,9 +60,10 @@ typedef struct gnn_layer_state {
     gnn_weight own;                       /* SAGE: W_self */
     gnn_weight second, second_bias;       /* GIN: W_2, b_2 */
     gnn_weight left, right;               /* GAT: a row a head */
-    gnn_pointwise after;                  /* between this layer and the next; linear with MaxK */
+    gnn_pointwise after;                  /* what the layer, or the next one, does to its output; linear with MaxK */
+    gnn_between between;                  /* if something more is done, and `after` is linear */
     double kept_dropout;                  /* of the numbers that MaxK keeps; 0 when not training */
-    const struct gnn_layer_state *next;   /* NULL: this is the last */
+    const struct gnn_layer_state *next;   /* NULL: this is the last, or something stands between */
     double attention_dropout;             /* 0 when not training */
 
     gnn_matrix output, gradient; /* what goes to the next layer, and what comes back from it */
@@ -90,6 +112,18 @@ sp_status gnn_convolution_backward(gnn_layer_state *layer, gnn_block *block, con
 sp_status gnn_attention_forward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x);
 sp_status gnn_attention_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x,
                                  const sp_dense *gradient, sp_dense *x_gradient);
+
+/* Makes F and H of the layer's output; `before` is the layer before, for a residual. */
+sp_status gnn_between_forward(gnn_layer_state *layer, const gnn_layer_state *before);
+const sp_dense *gnn_between_output(const gnn_layer_state *layer); /* H */
+/* layer->gradient from that of H, the gradients of the norm, and `sums`, unless NULL: the gradient of the bias. */
+sp_status gnn_between_backward(gnn_layer_state *layer, void *sums);
+void gnn_between_free(gnn_engine *engine, gnn_between *between);
+/* Logits without their bias, of the outputs of `layers` layers. Backward, for each layer from the last on: adds what
+ * the logits' gradient g says of the layer's H to that gradient, which the last layer's begins with; and that of W. */
+sp_status gnn_jump_forward(gnn_readout *jump, const gnn_layer_state *layer, int layers);
+sp_status gnn_jump_backward(gnn_readout *jump, gnn_layer_state *layer, bool last, const sp_dense *g);
+void gnn_jump_free(gnn_engine *engine, gnn_readout *jump);
 
 gnn_engine *gnn_model_engine(const gnn_model *model);
 

@@ -6,17 +6,18 @@
 
 #include "layer.h"
 
-enum { LAYER_PARAMETERS = 4 }; /* at most */
+enum { LAYER_PARAMETERS = 8, MOST_PARAMETERS = GNN_MAX_LAYERS * LAYER_PARAMETERS + 2 }; /* two of a jump */
 
 struct gnn_model {
     gnn_engine *engine;
     gnn_model_options options;
     int parameters;
-    gnn_parameter parameter[GNN_MAX_LAYERS * LAYER_PARAMETERS];
-    gnn_weight *weight[GNN_MAX_LAYERS * LAYER_PARAMETERS]; /* in the layers */
+    gnn_parameter parameter[MOST_PARAMETERS];
+    gnn_weight *weight[MOST_PARAMETERS]; /* in the layers */
     int64_t size;
     void *weights, *gradients;
     gnn_layer_state layer[GNN_MAX_LAYERS];
+    gnn_readout jump;
     bool forwarded; /* a forward pass was made, which the backward pass needs */
 
     gnn_input input;
@@ -42,7 +43,8 @@ static sp_status check_maxk(sp_context *context, const gnn_model_options *o)
 {
     if (o->layer != GNN_GCN && o->layer != GNN_SAGE && o->layer != GNN_GIN)
         return sp_fail(context, SP_ERROR_ARGUMENT, "MaxK goes with GCN, GraphSAGE (mean) and GIN");
-    if (o->layers < 2) return sp_fail(context, SP_ERROR_ARGUMENT, "MaxK is for hidden layers, and there is none");
+    if (o->layers < 2 && o->jump == GNN_JUMP_NONE)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "MaxK is for hidden layers, and there is none");
     if (o->hidden > 65536 || o->maxk > o->hidden)
         return sp_fail(context, SP_ERROR_ARGUMENT, "MaxK keeps %lld of %lld hidden columns; there are 65536 at most,"
                        " and all can be kept", (long long)o->maxk, (long long)o->hidden);
@@ -62,7 +64,7 @@ static sp_status check_options(sp_context *context, const gnn_model_options *o)
         return sp_fail(context, SP_ERROR_ARGUMENT, "%lld features, %lld hidden columns and %lld classes; there must"
                        " be one at least, and at most %d", (long long)o->inputs, (long long)o->hidden,
                        (long long)o->outputs, INT32_MAX);
-    if (o->hidden < 1 && (o->layers > 1 || o->layer == GNN_GIN))
+    if (o->hidden < 1 && (o->layers > 1 || o->layer == GNN_GIN || o->jump != GNN_JUMP_NONE))
         return sp_fail(context, SP_ERROR_ARGUMENT, "%lld hidden columns; there must be one at least",
                        (long long)o->hidden);
     if (o->heads < 1 || o->output_heads < 1 || (o->layer == GNN_GAT && most_heads * widest > INT32_MAX))
@@ -71,6 +73,8 @@ static sp_status check_options(sp_context *context, const gnn_model_options *o)
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
         if (!(rates[i] >= 0 && rates[i] < 1))
             return sp_fail(context, SP_ERROR_ARGUMENT, "a dropout of %g; it is at least 0 and below 1", rates[i]);
+    if ((unsigned)o->norm > GNN_NORM_LAYER || (unsigned)o->jump > GNN_JUMP_MAX)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "norm %d or jump %d does not exist", (int)o->norm, (int)o->jump);
     if (o->type != SP_DENSE_F32 && o->type != SP_DENSE_F64)
         return sp_fail(context, SP_ERROR_ARGUMENT, "models are of type f32 or f64");
     if (o->keep_aggregated && o->input_dropout > 0)
@@ -91,14 +95,15 @@ sp_status gnn_model_check(sp_context *context, const gnn_model_options *options)
 
 /* ---- parameters --------------------------------------------------------------------------------------- */
 
-static void add_parameter(gnn_model *model, int layer, const char *name, int64_t rows, int64_t cols,
-                          gnn_weight *weight)
+static void add_parameter(gnn_model *model, gnn_parameter_kind kind, int layer, const char *name, int64_t rows,
+                          int64_t cols, gnn_weight *weight)
 {
     gnn_parameter *p = &model->parameter[model->parameters];
     int64_t count;
     model->weight[model->parameters++] = weight;
-    *p = (gnn_parameter){.layer = layer, .rows = rows, .cols = cols, .offset = model->size};
-    snprintf(p->name, sizeof p->name, "layer%d.%s", layer + 1, name);
+    *p = (gnn_parameter){.kind = kind, .layer = layer, .rows = rows, .cols = cols, .offset = model->size};
+    if (layer < model->options.layers) snprintf(p->name, sizeof p->name, "layer%d.%s", layer + 1, name);
+    else snprintf(p->name, sizeof p->name, "jump.%s", name);
     weight->value = (sp_dense){.rows = rows, .cols = cols, .stride = cols, .type = model->options.type,
                                .space = model->engine->space};
     weight->gradient = weight->value;
@@ -106,61 +111,109 @@ static void add_parameter(gnn_model *model, int layer, const char *name, int64_t
         model->size = INT64_MAX; /* so that the allocation fails */
 }
 
-static void describe_layer(gnn_model *model, int number)
+static void add_layer_parameters(gnn_model *model, int number, int64_t width)
 {
-    const gnn_model_options *o = &model->options;
+    const int64_t hidden = model->options.hidden;
     gnn_layer_state *l = &model->layer[number];
-    const bool last = number + 1 == o->layers, gat = o->layer == GNN_GAT;
-    const int64_t width = last ? o->outputs : o->hidden;
-    *l = (gnn_layer_state){.engine = model->engine, .kind = o->layer, .type = o->type, .number = number};
-    l->heads = !gat ? 1 : last ? o->output_heads : o->heads;
-    l->average = last;
-    l->inputs = number == 0 ? o->inputs : gat ? o->hidden * o->heads : o->hidden;
-    l->outputs = last ? o->outputs : o->hidden * l->heads;
-    l->maxk = last ? 0 : o->maxk;
-    l->half = o->half_gather;
-    l->next = last ? NULL : l + 1;
-    if (!last) l->after.activation = o->maxk > 0 ? GNN_LINEAR : gat ? GNN_ELU : GNN_RELU;
-    l->after.site = (uint64_t)number + 1;
-    switch (o->layer) {
-    case GNN_GCN: add_parameter(model, number, "weight", l->inputs, width, &l->weight); break;
+    switch (l->kind) {
+    case GNN_GCN: add_parameter(model, GNN_WEIGHT, number, "weight", l->inputs, width, &l->weight); break;
     case GNN_SAGE:
     case GNN_SAGE_MAX:
-        add_parameter(model, number, "weight_self", l->inputs, width, &l->own);
-        add_parameter(model, number, "weight_neighbours", l->inputs, width, &l->weight);
+        add_parameter(model, GNN_WEIGHT, number, "weight_self", l->inputs, width, &l->own);
+        add_parameter(model, GNN_WEIGHT, number, "weight_neighbours", l->inputs, width, &l->weight);
         break;
     case GNN_GIN:
-        add_parameter(model, number, "weight_1", l->inputs, o->hidden, &l->weight);
-        add_parameter(model, number, "bias_1", 1, o->hidden, &l->bias);
-        add_parameter(model, number, "weight_2", o->hidden, width, &l->second);
-        add_parameter(model, number, "bias_2", 1, width, &l->second_bias);
+        add_parameter(model, GNN_WEIGHT, number, "weight_1", l->inputs, hidden, &l->weight);
+        add_parameter(model, GNN_BIAS, number, "bias_1", 1, hidden, &l->bias);
+        add_parameter(model, GNN_WEIGHT, number, "weight_2", hidden, width, &l->second);
+        add_parameter(model, GNN_BIAS, number, "bias_2", 1, width, &l->second_bias);
         return;
     case GNN_GAT:
-        add_parameter(model, number, "weight", l->inputs, width * l->heads, &l->weight);
-        add_parameter(model, number, "attention_left", l->heads, width, &l->left);
-        add_parameter(model, number, "attention_right", l->heads, width, &l->right);
+        add_parameter(model, GNN_WEIGHT, number, "weight", l->inputs, width * l->heads, &l->weight);
+        add_parameter(model, GNN_WEIGHT, number, "attention_left", l->heads, width, &l->left);
+        add_parameter(model, GNN_WEIGHT, number, "attention_right", l->heads, width, &l->right);
         break;
     }
-    add_parameter(model, number, "bias", 1, l->outputs, &l->bias);
+    add_parameter(model, GNN_BIAS, number, "bias", 1, l->outputs, &l->bias);
+}
+
+/* `hidden`: the layer gives no logits, so that activation and the rest follow it. */
+static void describe_layer(gnn_model *model, int number, bool hidden)
+{
+    const gnn_model_options *o = &model->options;
+    const bool gat = o->layer == GNN_GAT;
+    const gnn_pointwise how = {.activation = !hidden || o->maxk > 0 ? GNN_LINEAR : gat ? GNN_ELU : GNN_RELU,
+                               .site = (uint64_t)number + 1};
+    gnn_layer_state *l = &model->layer[number];
+    *l = (gnn_layer_state){.engine = model->engine, .kind = o->layer, .type = o->type, .number = number};
+    l->heads = !gat ? 1 : hidden ? o->heads : o->output_heads;
+    l->average = !hidden;
+    l->inputs = number == 0 ? o->inputs : gat ? o->hidden * o->heads : o->hidden;
+    l->outputs = hidden ? o->hidden * l->heads : o->outputs;
+    l->maxk = hidden ? o->maxk : 0;
+    l->half = o->half_gather;
+    l->between.present = hidden && (o->norm != GNN_NORM_NONE || o->residual || o->jump != GNN_JUMP_NONE);
+    l->between.norm = o->norm;
+    l->between.residual = o->residual && number > 0;
+    l->between.how = how;
+    l->after = how;
+    if (l->between.present) l->after.activation = GNN_LINEAR;
+    l->next = !hidden || l->between.present ? NULL : l + 1;
+    add_layer_parameters(model, number, hidden ? o->hidden : o->outputs);
+}
+
+/* Scales and shifts stand after all that decays, and running numbers after all that is learned. */
+static void describe_norms(gnn_model *model)
+{
+    for (int i = 0; i < model->options.layers; i++) {
+        gnn_between *b = &model->layer[i].between;
+        const int64_t cols = model->layer[i].outputs;
+        if (!b->present || b->norm == GNN_NORM_NONE) continue;
+        add_parameter(model, GNN_SCALE, i, "norm_scale", 1, cols, &b->scale);
+        add_parameter(model, GNN_SHIFT, i, "norm_shift", 1, cols, &b->shift);
+    }
+    for (int i = 0; i < model->options.layers; i++) {
+        gnn_between *b = &model->layer[i].between;
+        const int64_t cols = model->layer[i].outputs;
+        if (!b->present || b->norm != GNN_NORM_BATCH) continue;
+        add_parameter(model, GNN_RUNNING_MEAN, i, "norm_mean", 1, cols, &b->running_mean);
+        add_parameter(model, GNN_RUNNING_VARIANCE, i, "norm_variance", 1, cols, &b->running_variance);
+    }
+}
+
+static void describe(gnn_model *model)
+{
+    const gnn_model_options *o = &model->options;
+    const gnn_layer_state *last = &model->layer[o->layers - 1];
+    model->jump.kind = o->jump;
+    for (int i = 0; i < o->layers; i++) describe_layer(model, i, i + 1 < o->layers || o->jump != GNN_JUMP_NONE);
+    if (o->jump != GNN_JUMP_NONE) {
+        const int64_t outputs = o->jump == GNN_JUMP_CAT ? o->layers : 1;
+        add_parameter(model, GNN_WEIGHT, o->layers, "weight", outputs * last->outputs, o->outputs,
+                      &model->jump.weight);
+        add_parameter(model, GNN_BIAS, o->layers, "bias", 1, o->outputs, &model->jump.bias);
+    }
+    describe_norms(model);
 }
 
 /* Weights are uniform in ±√(6 / (rows + cols)), biases 0 (Glorot and Bengio 2010). Layers of GIN are perceptrons;
  * their weights and biases are uniform in ±1 / √inputs, as PyTorch has it: with the wider bounds GIN does not learn
- * on graphs with 31 neighbours a node (Amazon Photo: 35 % instead of 74 %). Drawn on the host, so they are the same
- * on all devices. Only this uses step -1. */
+ * on graphs with 31 neighbours a node (Amazon Photo: 35 % instead of 74 %). Norms begin as the identity. Drawn on the
+ * host, so they are the same on all devices. Only this uses step -1. */
 static void draw_parameters(const gnn_model *model, void *numbers)
 {
     for (int i = 0; i < model->parameters; i++) {
         const gnn_parameter *p = &model->parameter[i];
-        const gnn_layer_state *l = &model->layer[p->layer];
-        const bool bias = model->weight[i] == &l->bias || model->weight[i] == &l->second_bias;
+        const bool bias = p->kind == GNN_BIAS, drawn = bias || p->kind == GNN_WEIGHT;
         const int64_t inputs = bias ? model->parameter[i - 1].rows : p->rows; /* a bias follows its weights */
-        const double limit = model->options.layer == GNN_GIN ? 1 / sqrt((double)inputs)
-                             : bias                          ? 0
-                                                             : sqrt(6.0 / (double)(p->rows + p->cols));
+        const double start = p->kind == GNN_SCALE || p->kind == GNN_RUNNING_VARIANCE;
+        const double limit = !drawn                            ? 0
+                             : model->options.layer == GNN_GIN ? 1 / sqrt((double)inputs)
+                             : bias                            ? 0
+                                                               : sqrt(6.0 / (double)(p->rows + p->cols));
         for (int64_t k = 0; k < p->rows * p->cols; k++) {
             const float unit = gnn_unit(gnn_random(model->engine->seed, -1, (uint64_t)i, k));
-            const double value = limit * (2 * (double)unit - 1);
+            const double value = start + limit * (2 * (double)unit - 1);
             store_value(numbers, value_type(model->options.type), p->offset + k, value);
         }
     }
@@ -328,20 +381,49 @@ static sp_status check_blocks(const gnn_model *model, gnn_block *const *block)
     return SP_OK;
 }
 
-/* The output of a layer as the input of the next one. The sums go to the bias that was added last; with MaxK a bias
- * is added before the aggregation. */
-static gnn_input output_of(const gnn_layer_state *l)
+/* Where the column sums of a layer's gradient go: to the bias that was added last. With MaxK a bias is added before the
+ * aggregation. */
+static void *sums_of(const gnn_layer_state *l)
 {
     const gnn_weight *bias = l->kind == GNN_GIN ? &l->second_bias : &l->bias;
-    const bool early = l->maxk > 0 && l->kind != GNN_GIN;
-    return (gnn_input){.dense = l->output.now, .how = &l->after, .sums = early ? NULL : bias->gradient.values,
-                       .open = l->open ? bias : NULL};
+    return l->maxk > 0 && l->kind != GNN_GIN ? NULL : bias->gradient.values;
+}
+
+/* The output of a layer as the input of the next one. */
+static gnn_input output_of(const gnn_layer_state *l)
+{
+    if (l->between.present) return (gnn_input){.dense = *gnn_between_output(l), .how = &l->after};
+    return (gnn_input){.dense = l->output.now, .how = &l->after, .sums = sums_of(l),
+                       .open = l->open ? &l->bias : NULL};
+}
+
+/* Sets what differs between passes: dropout, and running numbers. */
+static void set_pass(gnn_model *model, bool training)
+{
+    const gnn_model_options *o = &model->options;
+    for (int i = 0; i < o->layers; i++) {
+        gnn_layer_state *l = &model->layer[i];
+        const bool hidden = l->between.present || i + 1 < o->layers;
+        const double dropout = training && hidden ? o->dropout : 0, all = l->maxk > 0 ? 0 : dropout;
+        l->after.rate = l->between.present ? 0 : all;
+        l->between.how.rate = all;
+        l->between.fixed = !training;
+        l->kept_dropout = l->maxk > 0 ? dropout : 0;
+        l->attention_dropout = training ? o->attention_dropout : 0;
+    }
+}
+
+static sp_dense *logits_of(gnn_model *model)
+{
+    return model->jump.kind == GNN_JUMP_NONE ? &model->layer[model->options.layers - 1].output.now
+                                             : &model->jump.logits.now;
 }
 
 sp_status gnn_model_forward_open(gnn_model *model, gnn_block *const *block, const gnn_features *x, bool training,
                                  sp_dense **logits, const void **bias)
 {
     const gnn_model_options *o = &model->options;
+    const gnn_layer_state *last = &model->layer[o->layers - 1];
     const double rate = training ? o->input_dropout : 0;
     sp_status status;
     model->forwarded = false;
@@ -353,21 +435,18 @@ sp_status gnn_model_forward_open(gnn_model *model, gnn_block *const *block, cons
     } else {
         TRY(take_sparse(model, block[0], &x->sparse, rate));
     }
+    set_pass(model, training);
     for (int i = 0; i < o->layers; i++) {
-        gnn_layer_state *l = &model->layer[i];
-        const gnn_input before = output_of(&model->layer[i > 0 ? i - 1 : 0]);
-        const gnn_input *input = i > 0 ? &before : &model->input;
-        const double dropout = training && i + 1 < o->layers ? o->dropout : 0;
-        l->after.rate = l->maxk > 0 ? 0 : dropout;
-        l->kept_dropout = l->maxk > 0 ? dropout : 0;
-        l->attention_dropout = training ? o->attention_dropout : 0;
+        gnn_layer_state *l = &model->layer[i], *previous = &model->layer[i > 0 ? i - 1 : 0];
+        const gnn_input before = output_of(previous), *input = i > 0 ? &before : &model->input;
         if (o->layer == GNN_GAT) TRY(gnn_attention_forward(l, block[i], input));
         else TRY(gnn_convolution_forward(l, block[i], input, o->keep_aggregated && i == 0));
+        if (l->between.present) TRY(gnn_between_forward(l, previous));
     }
-    gnn_layer_state *const last = &model->layer[o->layers - 1];
+    if (o->jump != GNN_JUMP_NONE) TRY(gnn_jump_forward(&model->jump, model->layer, o->layers));
     model->forwarded = true;
-    *logits = &last->output.now;
-    *bias = last->open ? last->bias.value.values : NULL;
+    *logits = logits_of(model);
+    *bias = o->jump != GNN_JUMP_NONE ? model->jump.bias.value.values : last->open ? last->bias.value.values : NULL;
 done:
     return status;
 }
@@ -380,22 +459,44 @@ sp_status gnn_model_forward(gnn_model *model, gnn_block *const *block, const gnn
     sp_status status = check_pass(__func__, model, block, x);
     if (status == SP_OK) status = sp_require(model->engine->context, __func__, "logits", logits);
     if (status != SP_OK) return status;
-    const gnn_layer_state *last = &model->layer[model->options.layers - 1];
+    const gnn_pointwise linear = {.activation = GNN_LINEAR};
     TRY(gnn_model_forward_open(model, block, x, training, &made, &bias));
-    if (bias) TRY(gnn_finish(model->engine, &last->after, &last->bias, made));
+    if (bias) TRY(model->engine->backend->forward(model->engine, &linear, made, bias, made));
     *logits = made;
 done:
     return status;
 }
 
-void *gnn_model_logit_sums(gnn_model *model) { return output_of(&model->layer[model->options.layers - 1]).sums; }
+void *gnn_model_logit_sums(gnn_model *model)
+{
+    return model->jump.kind == GNN_JUMP_NONE ? sums_of(&model->layer[model->options.layers - 1])
+                                             : model->jump.bias.gradient.values;
+}
+
+/* The gradient of layer i's output, before anything that follows it, in model->layer[i].gradient. That of what its
+ * successor reads is there already, if there is a successor. */
+static sp_status leave_between(gnn_model *model, int i, const sp_dense *logits_gradient)
+{
+    gnn_layer_state *l = &model->layer[i];
+    const bool last = i + 1 == model->options.layers;
+    sp_status status = SP_OK;
+    if (!last && l[1].between.present && l[1].between.residual) {
+        const sp_dense *added = &l[1].between.gradient.now;
+        sp_dense own = gnn_first_rows(&l->between.gradient.now, added->rows);
+        TRY(model->engine->backend->add(model->engine, 1, added, &own));
+    }
+    if (model->jump.kind != GNN_JUMP_NONE) TRY(gnn_jump_backward(&model->jump, l, last, logits_gradient));
+    TRY(gnn_between_backward(l, sums_of(l)));
+done:
+    return status;
+}
 
 static sp_status go_back(gnn_model *model, gnn_block *const *block, const gnn_features *x,
                          const sp_dense *logits_gradient, bool summed)
 {
     gnn_engine *engine = model->engine;
     const int layers = model->options.layers;
-    const sp_dense *logits = &model->layer[layers - 1].output.now;
+    const sp_dense *logits = logits_of(model);
     sp_status status;
     if (!model->forwarded || logits_gradient->rows != logits->rows || logits_gradient->cols != logits->cols ||
         logits_gradient->type != logits->type)
@@ -405,15 +506,16 @@ static sp_status go_back(gnn_model *model, gnn_block *const *block, const gnn_fe
     TRY(prepare_transposed(model));
     if (!summed) TRY(engine->backend->column_sums(engine, logits_gradient, gnn_model_logit_sums(model)));
     for (int i = layers - 1; i >= 0; i--) {
-        gnn_layer_state *l = &model->layer[i];
-        const gnn_input before = output_of(&model->layer[i > 0 ? i - 1 : 0]);
-        const gnn_input *input = i > 0 ? &before : &model->input;
-        const sp_dense *gradient = i + 1 < layers ? &l->gradient.now : logits_gradient;
+        gnn_layer_state *l = &model->layer[i], *previous = &model->layer[i > 0 ? i - 1 : 0];
+        const gnn_input before = output_of(previous), *input = i > 0 ? &before : &model->input;
+        const bool logits_here = i + 1 == layers && !l->between.present;
+        const sp_dense *gradient = logits_here ? logits_gradient : &l->gradient.now;
         sp_dense *input_gradient = NULL;
+        if (l->between.present) TRY(leave_between(model, i, logits_gradient));
         if (i > 0) {
-            TRY(gnn_matrix_shape_rows(engine, block[i]->a.cols, l->inputs, l->type,
-                                      &model->layer[i - 1].gradient));
-            input_gradient = &model->layer[i - 1].gradient.now;
+            gnn_matrix *to = previous->between.present ? &previous->between.gradient : &previous->gradient;
+            TRY(gnn_matrix_shape_rows(engine, block[i]->a.cols, l->inputs, l->type, to));
+            input_gradient = &to->now;
         }
         if (l->kind == GNN_GAT) TRY(gnn_attention_backward(l, block[i], input, gradient, input_gradient));
         else TRY(gnn_convolution_backward(l, block[i], input, gradient, input_gradient));
@@ -453,7 +555,7 @@ sp_status gnn_model_create(gnn_engine *engine, const gnn_model_options *options,
     TRY(sp_calloc(engine->context, 1, sizeof *made, (void **)&made));
     made->engine = engine;
     made->options = o;
-    for (int i = 0; i < o.layers; i++) describe_layer(made, i);
+    describe(made);
     TRY(make_parameters(made));
     *model = made;
     made = NULL;
@@ -470,6 +572,7 @@ static void free_layer(gnn_layer_state *l)
                                &l->kept_columns, &l->left_scores,   &l->right_scores,   &l->left_gradient,
                                &l->edges,        &l->right_gradient, &l->attention,     &l->turned};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) gnn_matrix_free(l->engine, all[i]);
+    gnn_between_free(l->engine, &l->between);
 }
 
 void gnn_model_free(gnn_model *model)
@@ -478,6 +581,7 @@ void gnn_model_free(gnn_model *model)
     sp_context *context = model->engine->context;
     for (int i = 0; i < model->options.layers; i++) free_layer(&model->layer[i]);
     forget_plans(model);
+    gnn_jump_free(model->engine, &model->jump);
     gnn_matrix_free(model->engine, &model->dropped);
     gnn_matrix_free(model->engine, &model->rounded);
     gnn_matrix_free(model->engine, &model->ones);

@@ -47,13 +47,13 @@ sp_status gnn_optimizer_check(sp_context *context, const gnn_optimizer_options *
     return check_options(context, &o);
 }
 
-/* All parameters, or those of the first layer. */
+/* All weights and biases, or those of the first layer. */
 static gnn_range decaying(const gnn_model *model, bool first_layer)
 {
     int count;
     const gnn_parameter *p = gnn_model_parameters(model, &count);
     gnn_range range = {0, 0};
-    for (int i = 0; i < count && !(first_layer && p[i].layer > 0); i++)
+    for (int i = 0; i < count && p[i].kind <= GNN_BIAS && !(first_layer && p[i].layer > 0); i++)
         range.end = p[i].offset + p[i].rows * p[i].cols;
     return range;
 }

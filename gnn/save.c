@@ -8,7 +8,7 @@
 
 #include "trainer.h"
 
-enum { VERSION = 3, OLDEST = 2, MOST_PARTS = 4 }; /* version 2 has no `names` */
+enum { VERSION = 4, OLDEST = 2, MOST_PARTS = 4 }; /* version 2 has no `names`, 3 nothing after them */
 static const char MAGIC[8] = {'g', 'n', 'n', '-', 's', 'a', 'v', 'e'};
 
 typedef struct saved_head {
@@ -25,9 +25,10 @@ typedef struct saved_head {
     uint64_t seed;
     int64_t parameters, has_best, moments; /* numbers in each part; flags and count of optional parts */
     int64_t names;                         /* bytes of them; 0: classes are numbers */
+    int64_t norm, residual, jump;
 } saved_head;
 
-_Static_assert(sizeof(saved_head) % sizeof(uint64_t) == 0 && sizeof(saved_head) == 37 * sizeof(uint64_t),
+_Static_assert(sizeof(saved_head) % sizeof(uint64_t) == 0 && sizeof(saved_head) == 40 * sizeof(uint64_t),
                "no padding: the head is the same everywhere");
 
 /* Mixes 64 bits a step by a bijection: bytes that differ in one word never have the same sum. The last word is padded
@@ -53,7 +54,9 @@ static uint64_t whole_checksum(const void *bytes, int64_t size)
 
 static size_t head_size(uint64_t version)
 {
-    return version == VERSION ? sizeof(saved_head) : offsetof(saved_head, names);
+    return version == VERSION ? sizeof(saved_head)
+           : version == 3     ? offsetof(saved_head, norm)
+                              : offsetof(saved_head, names);
 }
 
 /* ---- saving -------------------------------------------------------------------------------------------- */
@@ -76,6 +79,7 @@ static saved_head make_head(gnn_trainer *t)
         .heads = m->heads, .output_heads = m->output_heads, .maxk = m->maxk, .type = m->type,
         .keep_aggregated = m->keep_aggregated, .half_gather = m->half_gather, .normalised = m->normalised,
         .input_dropout = m->input_dropout, .dropout = m->dropout, .attention_dropout = m->attention_dropout,
+        .norm = m->norm, .residual = m->residual, .jump = m->jump,
         .method = o->method, .decay_first_layer = o->decay_first_layer,
         .rate = o->rate, .beta1 = o->beta1, .beta2 = o->beta2, .epsilon = o->epsilon, .decay = o->decay,
         .several = t->several, .epoch = t->epoch, .best_epoch = t->best_epoch, .step = t->engine->step,
@@ -167,13 +171,12 @@ static bool in_range(int64_t number, int64_t low, int64_t high) { return number 
 /* Each layer has at least one matrix of weights, so a head cannot ask for more memory than its file has. */
 static bool weights_fit(const saved_head *h)
 {
-    const bool gat = h->layer == GNN_GAT, gin = h->layer == GNN_GIN;
-    double weights = 0;
-    for (int64_t l = 0; l < h->layers; l++) {
-        const double hidden = (double)h->hidden * (double)(gat ? h->heads : 1);
-        const double last = (double)h->outputs * (double)(gat ? h->output_heads : 1);
-        weights += (l == 0 ? (double)h->inputs : hidden) * (l + 1 < h->layers || gin ? hidden : last);
-    }
+    const bool gat = h->layer == GNN_GAT, gin = h->layer == GNN_GIN, jump = h->jump != GNN_JUMP_NONE;
+    const double hidden = (double)h->hidden * (double)(gat ? h->heads : 1);
+    const double last = (double)h->outputs * (double)(gat ? h->output_heads : 1);
+    double weights = jump ? hidden * (double)h->outputs : 0;
+    for (int64_t l = 0; l < h->layers; l++)
+        weights += (l == 0 ? (double)h->inputs : hidden) * (l + 1 < h->layers || gin || jump ? hidden : last);
     return weights <= (double)h->parameters;
 }
 
@@ -187,7 +190,8 @@ static bool is_plausible(const saved_head *h)
     return in_range(h->layer, GNN_GCN, GNN_GAT) && in_range(h->layers, 1, GNN_MAX_LAYERS) &&
            in_range(h->inputs, 1, INT32_MAX) && in_range(h->outputs, 1, INT32_MAX) &&
            in_range(h->hidden, 0, INT32_MAX) && in_range(h->heads, 0, INT32_MAX) &&
-           in_range(h->output_heads, 0, INT32_MAX) && in_range(h->maxk, 0, INT32_MAX) &&
+           in_range(h->output_heads, 0, INT32_MAX) && in_range(h->norm, GNN_NORM_NONE, GNN_NORM_LAYER) &&
+           in_range(h->residual, 0, 1) && in_range(h->jump, GNN_JUMP_NONE, GNN_JUMP_MAX) && in_range(h->maxk, 0, INT32_MAX) &&
            in_range(h->type, SP_DENSE_F32, SP_DENSE_F64) && in_range(h->method, GNN_ADAM, GNN_SGD) &&
            in_range(h->epoch, 0, INT64_MAX) && in_range(h->best_epoch, 0, h->epoch) &&
            in_range(h->step, 0, INT64_MAX - 1) && in_range(h->steps, 0, INT64_MAX - 1) && !isnan(h->best_loss) &&
@@ -209,7 +213,8 @@ static gnn_trainer_options options_of(const saved_head *h)
                   .input_dropout = h->input_dropout, .dropout = h->dropout,
                   .attention_dropout = h->attention_dropout, .maxk = h->maxk, .type = (sp_dense_type)h->type,
                   .keep_aggregated = h->keep_aggregated != 0, .half_gather = h->half_gather != 0,
-                  .normalised = h->normalised != 0},
+                  .normalised = h->normalised != 0, .norm = (gnn_norm)h->norm, .residual = h->residual != 0,
+                  .jump = (gnn_jump)h->jump},
         .optimizer = {.method = (gnn_method)h->method, .rate = h->rate, .beta1 = h->beta1, .beta2 = h->beta2,
                       .epsilon = h->epsilon, .decay = h->decay, .decay_first_layer = h->decay_first_layer != 0}};
 }
@@ -277,6 +282,9 @@ sp_status gnn_saved_read(sp_context *context, const void *bytes, int64_t size, g
 /* ---- restoring ----------------------------------------------------------------------------------------- */
 
 static const char *const layer_names[] = {"GCN", "GraphSAGE", "GraphSAGE with maxima", "GIN", "GAT"};
+static const char *const norm_names[] = {"no norm", "norms of batches", "norms of layers"};
+static const char *const jump_names[] = {"no jump", "a jump from the last layer", "a jump from all layers",
+                                         "a jump from their maximum"};
 static const char *const method_names[] = {"Adam", "AdamW", "SGD"};
 
 /* The trainer has the shape that was saved; names the first difference. */
@@ -292,12 +300,16 @@ static sp_status match_shape(gnn_trainer *t, const saved_head *saved)
                    {"heads", attention ? saved->heads : 0, attention ? own.heads : 0},
                    {"heads in the last layer", attention ? saved->output_heads : 0, attention ? own.output_heads : 0},
                    {"columns kept by MaxK", saved->maxk, own.maxk},
+                   {"residuals", saved->residual, own.residual},
                    {"bytes a number", (int64_t)number_size((sp_dense_type)saved->type),
                     (int64_t)number_size((sp_dense_type)own.type)},
                    {"parameters", saved->parameters, own.parameters}};
     if (saved->layer != own.layer)
         return sp_fail(t->context, SP_ERROR_ARGUMENT, "the saved model is %s, not %s", layer_names[saved->layer],
                        layer_names[own.layer]);
+    if (saved->norm != own.norm || saved->jump != own.jump)
+        return sp_fail(t->context, SP_ERROR_ARGUMENT, "the saved model has %s and %s, not %s and %s",
+                       norm_names[saved->norm], jump_names[saved->jump], norm_names[own.norm], jump_names[own.jump]);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i].saved != numbers[i].own)
             return sp_fail(t->context, SP_ERROR_ARGUMENT, "the saved model has %lld %s, not %lld",

@@ -10,6 +10,8 @@
 static const char *const models[] = {"gcn", "sage", "sage-max", "gin", "gat", NULL};
 static const char *const samplers[] = {"full", "node", "layer", "fastgcn", "cluster", NULL};
 static const char *const optimizers[] = {"adam", "adamw", "sgd", NULL};
+static const char *const norms[] = {"none", "batch", "layer", NULL};
+static const char *const jumps[] = {"none", "last", "cat", "max", NULL};
 static const char *const orders[] = {"auto", "keep", "community", NULL};
 
 enum { SAMPLER_FULL, SAMPLER_NODE = GNN_SAMPLE_NODE + 1, SAMPLER_CLUSTER = GNN_SAMPLE_CLUSTER + 1 };
@@ -17,6 +19,8 @@ enum { SAMPLER_FULL, SAMPLER_NODE = GNN_SAMPLE_NODE + 1, SAMPLER_CLUSTER = GNN_S
 const char *model_word(int model) { return models[model]; }
 const char *sampler_word(int sampler) { return samplers[sampler]; }
 const char *optimizer_word(int optimizer) { return optimizers[optimizer]; }
+const char *norm_word(int norm) { return norms[norm]; }
+const char *jump_word(int jump) { return jumps[jump]; }
 const char *order_word(int order) { return orders[order]; }
 
 #define mistake(...) usage_mistake("gnn", __VA_ARGS__)
@@ -54,6 +58,10 @@ static const option_row train_rows[] = {
     {"--heads", "N", "of gat [8]", OPTION_COUNT, AT(heads), OPTION_RANGE(1, 1 << 10), .beside = true},
     {"--maxk", "K", "keep the K largest of each row between layers, instead of ReLU", OPTION_COUNT, AT(maxk),
      OPTION_RANGE(1, 1 << 16)},
+    {"--norm", "NAME", "between layers: none, batch, layer [none]", OPTION_WORD, AT(norm), .words = norms},
+    {"--residual", NULL, "add the input of a layer to its output", OPTION_FLAG, AT(residual), .beside = true},
+    {"--jump", "NAME", "classes by the outputs of all layers: none, last, cat, max [none]", OPTION_WORD, AT(jump),
+     .words = jumps},
     {"--dropout", "F", "between layers [0.5; gat: 0.6]", OPTION_NUMBER, AT(dropout), OPTION_BELOW(0, 1)},
     {"--input-dropout", "F", "[the same]", OPTION_NUMBER, AT(input_dropout), OPTION_BELOW(0, 1), .beside = true},
     {"--attention-dropout", "F", "[gat: 0.6]", OPTION_NUMBER, AT(attention_dropout), OPTION_BELOW(0, 1),
@@ -162,6 +170,9 @@ static void set_saved(const gnn_saved *saved, gnn_settings *s)
     s->hidden = m->hidden;
     s->heads = m->heads;
     s->maxk = m->maxk;
+    s->norm = (int)m->norm;
+    s->residual = m->residual;
+    s->jump = (int)m->jump;
     s->dropout = m->dropout;
     s->input_dropout = m->input_dropout;
     s->attention_dropout = m->attention_dropout;
@@ -193,7 +204,8 @@ gnn_trainer_options gnn_trainer_settings(const gnn_settings *s)
     gnn_trainer_options how = {
         .model = {.layer = (gnn_layer)s->model, .layers = (int)s->layers, .hidden = s->hidden, .heads = (int)s->heads,
                   .input_dropout = s->input_dropout, .dropout = s->dropout, .attention_dropout = s->attention_dropout,
-                  .maxk = s->maxk, .keep_aggregated = s->keep_aggregated, .half_gather = s->half_gather,
+                  .maxk = s->maxk, .norm = (gnn_norm)s->norm, .residual = s->residual, .jump = (gnn_jump)s->jump,
+                  .keep_aggregated = s->keep_aggregated, .half_gather = s->half_gather,
                   .normalised = !s->no_normalise},
         .optimizer = {.method = (gnn_method)s->optimizer, .rate = s->rate, .decay = s->decay,
                       .decay_first_layer = !s->decay_all},
@@ -228,7 +240,9 @@ static bool check_together(const gnn_saved *saved, const gnn_settings *s)
         return check_out(s);
     }
     if (s->resume && !saved) return true; /* the saved model says what the rest has to go with */
-    if (s->maxk > 0 && s->layers == 1) return mistake("--maxk is for what goes between layers: it needs two of them");
+    if (s->layers == 1 && s->jump == GNN_JUMP_NONE && (s->norm != GNN_NORM_NONE || s->residual))
+        return mistake("--norm and --residual are for what goes between layers: they need two of them");
+    if (s->maxk > 0 && s->layers == 1 && s->jump == GNN_JUMP_NONE) return mistake("--maxk is for what goes between layers: it needs two of them");
     if (s->maxk > s->hidden)
         return mistake("--maxk %lld of %lld columns: it is at most --hidden", (long long)s->maxk,
                        (long long)s->hidden);

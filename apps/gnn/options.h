@@ -13,7 +13,7 @@ typedef enum gnn_command { COMMAND_TRAIN, COMMAND_PREDICT } gnn_command;
 typedef struct gnn_settings {
     gnn_command command;
     const char *folder, *save, *resume, *load, *out, *report, *plot, *checkpoint;
-    int model, optimizer, sampler, order; /* enums of gnn.h; sampler: 0 full, else gnn_sampler_kind + 1 */
+    int model, norm, jump, optimizer, sampler, order; /* enums of gnn.h; sampler: 0 full, else gnn_sampler_kind + 1 */
     int64_t layers, hidden, heads, maxk, epochs, patience, evaluate_every, rate_step;
     int64_t checkpoint_every; /* 0: there is no checkpoint */
     int64_t batch, bulk;      /* batch 0: by the sampler */
@@ -22,7 +22,7 @@ typedef struct gnn_settings {
     int64_t split_train, split_validation; /* 0, 0: the folder's own split */
     int64_t seed, seeds, threads, memory;
     double rate, rate_factor, decay, dropout, input_dropout, attention_dropout; /* input_dropout < 0: as dropout */
-    bool decay_all, no_normalise, keep_aggregated, half_gather, undirected, scores, quiet;
+    bool residual, decay_all, no_normalise, keep_aggregated, half_gather, undirected, scores, quiet;
     const char *device;
 } gnn_settings;
 
@@ -37,6 +37,8 @@ gnn_trainer_options gnn_trainer_settings(const gnn_settings *settings);
 const char *model_word(int model);
 const char *sampler_word(int sampler);
 const char *optimizer_word(int optimizer);
+const char *norm_word(int norm);
+const char *jump_word(int jump);
 const char *order_word(int order);
 
 #endif

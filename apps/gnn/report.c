@@ -60,6 +60,9 @@ static void put_model(const gnn_job *job, json *j)
     json_count(j, "hidden", m->hidden);
     if (m->layer == GNN_GAT) json_count(j, "heads", m->heads);
     json_count(j, "maxk", m->maxk);
+    json_text(j, "norm", norm_word((int)m->norm));
+    json_flag(j, "residual", m->residual);
+    json_text(j, "jump", jump_word((int)m->jump));
     json_number(j, "input_dropout", m->input_dropout);
     json_number(j, "dropout", m->dropout);
     json_number(j, "attention_dropout", m->attention_dropout);

@@ -77,6 +77,17 @@ static inline double double_or_0(double value, bool kept)
         const type by = (type)alpha;                                                                               \
         for (int64_t j = 0; j < cols; j++) to[j] += by * from[j];                                                  \
     }                                                                                                              \
+    static void larger_##type(const type *x, type *y, int64_t cols)                                                \
+    {                                                                                                              \
+        for (int64_t j = 0; j < cols; j++) y[j] = y[j] >= x[j] || y[j] != y[j] ? y[j] : x[j];                      \
+    }                                                                                                              \
+    static void take_##type(const type *x, const type *y, type *left, type *dx, int64_t cols)                      \
+    {                                                                                                              \
+        for (int64_t j = 0; j < cols; j++) {                                                                       \
+            dx[j] += x[j] == y[j] ? left[j] : 0;                                                                   \
+            left[j] = x[j] == y[j] ? 0 : left[j];                                                                  \
+        }                                                                                                          \
+    }                                                                                                              \
     static void fill_##type(double value, type *to, int64_t cols)                                                  \
     {                                                                                                              \
         for (int64_t j = 0; j < cols; j++) to[j] = (type)value;                                                    \
@@ -201,6 +212,27 @@ sp_status gnn_cpu_add(gnn_engine *engine, double alpha, const sp_dense *from, sp
     for (int64_t i = 0; i < to->rows; i++)
         if (to->type == SP_DENSE_F32) add_float(alpha, cpu_row(from, i), cpu_row(to, i), to->cols);
         else add_double(alpha, cpu_row(from, i), cpu_row(to, i), to->cols);
+    return SP_OK;
+}
+
+sp_status gnn_cpu_larger(gnn_engine *engine, const sp_dense *x, sp_dense *y)
+{
+#pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, y->rows * y->cols / 2))
+    for (int64_t i = 0; i < y->rows; i++)
+        if (y->type == SP_DENSE_F32) larger_float(cpu_row(x, i), cpu_row(y, i), y->cols);
+        else larger_double(cpu_row(x, i), cpu_row(y, i), y->cols);
+    return SP_OK;
+}
+
+sp_status gnn_cpu_larger_backward(gnn_engine *engine, const sp_dense *x, const sp_dense *y, sp_dense *left,
+                                  sp_dense *x_gradient)
+{
+#pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, y->rows * y->cols))
+    for (int64_t i = 0; i < y->rows; i++) {
+        void *rest = cpu_row(left, i), *dx = cpu_row(x_gradient, i);
+        if (y->type == SP_DENSE_F32) take_float(cpu_row(x, i), cpu_row(y, i), rest, dx, y->cols);
+        else take_double(cpu_row(x, i), cpu_row(y, i), rest, dx, y->cols);
+    }
     return SP_OK;
 }
 

@@ -186,6 +186,57 @@ template <typename T, int V> struct add_to_op {
     }
 };
 
+template <typename T, int V> struct larger_op {
+    using local = nothing;
+    struct input {
+        pack<T, V> x, y;
+    };
+    dense_view<T> x, y;
+
+    __device__ __forceinline__ local begin(int64_t) const { return {}; }
+    __device__ __forceinline__ input load(int64_t row, int64_t col) const
+    {
+        return {x.template load<V>(row, col), y.template load<V>(row, col)};
+    }
+    __device__ __forceinline__ void store(int64_t row, int64_t col, const input &in, const local &) const
+    {
+        pack<T, V> out;
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            const T a = in.x.part[v], b = in.y.part[v];
+            out.part[v] = b >= a || b != b ? b : a;
+        }
+        y.store(row, col, out);
+    }
+};
+
+template <typename T, int V> struct take_op {
+    using local = nothing;
+    struct input {
+        pack<T, V> x, y, left, gradient;
+    };
+    dense_view<T> x, y, left, x_gradient;
+
+    __device__ __forceinline__ local begin(int64_t) const { return {}; }
+    __device__ __forceinline__ input load(int64_t row, int64_t col) const
+    {
+        return {x.template load<V>(row, col), y.template load<V>(row, col), left.template load<V>(row, col),
+                x_gradient.template load<V>(row, col)};
+    }
+    __device__ __forceinline__ void store(int64_t row, int64_t col, const input &in, const local &) const
+    {
+        pack<T, V> rest = in.left, out = in.gradient;
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            if (in.x.part[v] == in.y.part[v]) {
+                out.part[v] += rest.part[v];
+                rest.part[v] = 0;
+            }
+        left.store(row, col, rest);
+        x_gradient.store(row, col, out);
+    }
+};
+
 template <typename T, int V> struct sum_op {
     using local = nothing;
     using input = pack<T, V>;
@@ -261,6 +312,28 @@ sp_status gnn_cuda_add(gnn_engine *engine, double alpha, const sp_dense *from, s
         constexpr int V = width;
         return launch_each<T, V>(engine, to->rows, to->cols,
                                  add_to_op<T, V>{(T)alpha, view_of<T>(from), view_of<T>(to)});
+    });
+}
+
+sp_status gnn_cuda_larger(gnn_engine *engine, const sp_dense *x, sp_dense *y)
+{
+    return by_type(y->type, is_aligned(x) && is_aligned(y), [&](auto number, auto width) {
+        using T = decltype(number);
+        constexpr int V = width;
+        return launch_each<T, V>(engine, y->rows, y->cols, larger_op<T, V>{view_of<T>(x), view_of<T>(y)});
+    });
+}
+
+sp_status gnn_cuda_larger_backward(gnn_engine *engine, const sp_dense *x, const sp_dense *y, sp_dense *left,
+                                   sp_dense *x_gradient)
+{
+    const bool aligned = is_aligned(x) && is_aligned(y) && is_aligned(left) && is_aligned(x_gradient);
+    return by_type(y->type, aligned, [&](auto number, auto width) {
+        using T = decltype(number);
+        constexpr int V = width;
+        return launch_each<T, V>(engine, y->rows, y->cols,
+                                 take_op<T, V>{view_of<T>(x), view_of<T>(y), view_of<T>(left),
+                                               view_of<T>(x_gradient)});
     });
 }
 

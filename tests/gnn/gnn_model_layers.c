@@ -38,6 +38,42 @@ TEST(maxk_and_its_gradients_follow_the_formula)
     check_layer(_i, GNN_GIN, true);
 }
 
+/* Norms, residuals and jumps in all company: drawn, but every norm with every jump. */
+static void check_between(int device, gnn_layer layer)
+{
+    sp_context *host = test_context(0, 1);
+    runner r = open_runner(device);
+    kinks = differences = 0;
+    for (uint64_t c = 1; c <= 24 * (uint64_t)test_cases(3); c++) {
+        test_random random = test_seed(1000 * (uint64_t)layer + c);
+        const int layers = 1 + (int)test_below(&random, MOST_LAYERS);
+        const bool kept = layer != GNN_SAGE_MAX && layer != GNN_GAT, training = test_below(&random, 2);
+        const int variant = layer == GNN_SAGE_MAX ? 0 : (int)test_below(&random, 3);
+        const gnn_jump jump = (gnn_jump)(c / 3 % 4);
+        const bool maxk = kept && (layers > 1 || jump != GNN_JUMP_NONE) && test_below(&random, 3) == 0;
+        example e = draw_example(host, 7000 + c, layer, layers, (shape)test_below(&random, SHAPES), variant,
+                                 (test_below(&random, 2) ? DROPOUT : 0) | (maxk ? MAXK : 0));
+        e.training = e.training || training;
+        e.o.norm = (gnn_norm)(c % 3);
+        e.o.residual = test_below(&random, 3) > 0;
+        e.o.jump = jump;
+        load_runner(&r, &e);
+        check_forward(&r, &e);
+        check_gradients(&r, &e);
+        unload_runner(&r);
+        free_example(host, &e);
+    }
+    ck_assert_msg(kinks * 100 <= 2 * differences, "%lld of %lld differences cross a kink", (long long)kinks,
+                  (long long)differences);
+    free_runner(&r);
+    sp_context_destroy(host);
+}
+
+TEST(norms_residuals_and_jumps_follow_their_formulas)
+{
+    for (int layer = GNN_GCN; layer <= GNN_GAT; layer++) check_between(_i, (gnn_layer)layer);
+}
+
 const test_entry layers_tests[] = {
     CASE("formulas", 300),
     ON_DEVICES(gcn_and_its_gradients_follow_the_formula),
@@ -46,5 +82,6 @@ const test_entry layers_tests[] = {
     ON_DEVICES(gin_and_its_gradients_follow_the_formula),
     ON_DEVICES(gat_and_its_gradients_follow_the_formula),
     ON_DEVICES(maxk_and_its_gradients_follow_the_formula),
+    ON_DEVICES(norms_residuals_and_jumps_follow_their_formulas),
     {0},
 };

@@ -52,7 +52,8 @@ static bool side(bool choice)
 mat parameter(const example *e, int layer, const char *name)
 {
     char full[32];
-    snprintf(full, sizeof full, "layer%d.%s", layer + 1, name);
+    if (layer < e->o.layers) snprintf(full, sizeof full, "layer%d.%s", layer + 1, name);
+    else snprintf(full, sizeof full, "jump.%s", name);
     for (int i = 0; i < e->parameters; i++)
         if (!strcmp(e->parameter[i].name, full)) {
             const gnn_parameter *p = &e->parameter[i];
@@ -106,11 +107,17 @@ mat gather(const example *e, const sp_csr *a, mat p)
     return q;
 }
 
+/* Whether a layer's output is not the logits. */
+static bool is_hidden(const example *e, int layer)
+{
+    return layer + 1 < e->o.layers || e->o.jump != GNN_JUMP_NONE;
+}
+
 static mat convolution(const example *e, int layer, mat x)
 {
     const sp_csr *a = &e->a[layer];
     const bool gin = e->o.layer == GNN_GIN;
-    const int64_t k = layer + 1 < e->o.layers ? e->o.maxk : 0;
+    const int64_t k = is_hidden(e, layer) ? e->o.maxk : 0;
     const mat bias = parameter(e, layer, gin ? "bias_1" : "bias");
     const char *names[] = {[GNN_GCN] = "weight", [GNN_SAGE] = "weight_neighbours",
                            [GNN_SAGE_MAX] = "weight_neighbours", [GNN_GIN] = "weight_1"};
@@ -133,7 +140,7 @@ static mat convolution(const example *e, int layer, mat x)
 static mat attention(const example *e, int layer, mat x)
 {
     const sp_csr *a = &e->a[layer];
-    const bool last = layer + 1 == e->o.layers;
+    const bool last = !is_hidden(e, layer);
     const int heads = last ? e->o.output_heads : e->o.heads;
     const mat h = times(x, parameter(e, layer, "weight"));
     const mat left = parameter(e, layer, "attention_left"), right = parameter(e, layer, "attention_right");
@@ -175,22 +182,78 @@ mat features_of(const example *e)
     return x;
 }
 
+/* The norm by its definition. */
+static mat normalised(const example *e, int layer, mat z)
+{
+    const bool batch = e->o.norm == GNN_NORM_BATCH, running = batch && !e->training;
+    const int64_t groups = batch ? z.cols : z.rows, members = batch ? z.rows : z.cols;
+    if (e->o.norm == GNN_NORM_NONE) return z;
+    const mat scale = parameter(e, layer, "norm_scale"), shift = parameter(e, layer, "norm_shift");
+    mat y = zeros(z.rows, z.cols);
+    for (int64_t g = 0; g < groups; g++) {
+        real mean = 0, variance = 0;
+        for (int64_t m = 0; m < members; m++) mean += z.v[batch ? m * z.cols + g : g * z.cols + m] / (real)members;
+        for (int64_t m = 0; m < members; m++) {
+            const real apart = z.v[batch ? m * z.cols + g : g * z.cols + m] - mean;
+            variance += apart * apart / (real)members;
+        }
+        if (running) {
+            mean = parameter(e, layer, "norm_mean").v[g];
+            variance = parameter(e, layer, "norm_variance").v[g];
+        }
+        for (int64_t m = 0; m < members; m++) {
+            const int64_t k = batch ? m * z.cols + g : g * z.cols + m, col = k % z.cols;
+            y.v[k] = (z.v[k] - mean) / sqrtl(variance + 1e-5L) * scale.v[col] + shift.v[col];
+        }
+    }
+    return y;
+}
+
+/* What is done to the output of a layer that gives no logits. */
+static mat passed_on(const example *e, int layer, mat z)
+{
+    mat y = plus(normalised(e, layer, z), zeros(1, z.cols), true);
+    for (int64_t k = 0; k < y.rows * y.cols && e->o.maxk == 0; k++) {
+        if (e->o.layer == GNN_GAT) y.v[k] = side(y.v[k] > 0) ? y.v[k] : expm1l(y.v[k]);
+        else y.v[k] = side(y.v[k] > 0) ? y.v[k] : 0;
+        y.v[k] = dropped(e, e->o.dropout, (uint64_t)layer + 1, k, y.v[k]);
+    }
+    return y;
+}
+
+/* J of all outputs: the last, all beside each other, or the maximum. */
+static mat jump_of(const example *e, const mat *h)
+{
+    const mat last = h[e->o.layers - 1];
+    const int64_t parts = e->o.jump == GNN_JUMP_CAT ? e->o.layers : 1;
+    mat j = zeros(last.rows, parts * last.cols);
+    for (int64_t i = 0; i < last.rows; i++)
+        for (int64_t c = 0; c < last.cols; c++) {
+            real most = last.v[i * last.cols + c];
+            for (int64_t l = 0; l < parts; l++) {
+                const mat from = parts > 1 ? h[l] : last;
+                j.v[i * j.cols + l * last.cols + c] = from.v[i * last.cols + c];
+            }
+            for (int l = e->o.layers - 2; l >= 0 && e->o.jump == GNN_JUMP_MAX; l--)
+                if (side(h[l].v[i * last.cols + c] > most)) most = h[l].v[i * last.cols + c];
+            if (e->o.jump == GNN_JUMP_MAX) j.v[i * j.cols + c] = most;
+        }
+    return j;
+}
+
 static mat formula(const example *e)
 {
     arena_used = 0;
     sides = 1;
-    mat x = features_of(e);
+    mat x = features_of(e), h[MOST_LAYERS];
     for (int layer = 0; layer < e->o.layers; layer++) {
         mat y = e->o.layer == GNN_GAT ? attention(e, layer, x) : convolution(e, layer, x);
-        for (int64_t k = 0; k < y.rows * y.cols && layer + 1 < e->o.layers; k++) {
-            if (e->o.maxk > 0) break;
-            if (e->o.layer == GNN_GAT) y.v[k] = side(y.v[k] > 0) ? y.v[k] : expm1l(y.v[k]);
-            else y.v[k] = side(y.v[k] > 0) ? y.v[k] : 0;
-            y.v[k] = dropped(e, e->o.dropout, (uint64_t)layer + 1, k, y.v[k]);
-        }
-        x = y;
+        if (is_hidden(e, layer)) y = passed_on(e, layer, y);
+        if (is_hidden(e, layer) && e->o.residual && layer > 0) y = plus(y, x, false);
+        h[layer] = x = y;
     }
-    return x;
+    if (e->o.jump == GNN_JUMP_NONE) return x;
+    return plus(times(jump_of(e, h), parameter(e, e->o.layers, "weight")), parameter(e, e->o.layers, "bias"), true);
 }
 
 sp_csr random_graph(sp_context *host, test_random *random, int64_t nodes, bool symmetric)
@@ -328,6 +391,11 @@ void draw_weights(runner *r, example *e)
     free(e->weights);
     e->weights = test_block((size_t)size * sizeof *e->weights);
     for (int64_t k = 0; k < size; k++) e->weights[k] = (float)(2 * test_unit(&random) - 1);
+    for (int i = 0; i < e->parameters; i++) {
+        const gnn_parameter *p = &e->parameter[i];
+        for (int64_t k = 0; k < p->cols && p->kind == GNN_RUNNING_VARIANCE; k++)
+            e->weights[p->offset + k] = 0.1 + e->weights[p->offset + k] * e->weights[p->offset + k];
+    }
     to_space(r, gnn_model_weights(r->model), e->weights, size);
 }
 
@@ -352,10 +420,11 @@ runner make_runner(int device, example *e)
 
 const char *describe(const example *e)
 {
-    static char text[160];
+    static char text[200];
     snprintf(text, sizeof text, "layer %d, %d layers, %s %lld features, %lld hidden, %lld classes, %lld nodes, maxk"
-             " %lld, seed %llu", (int)e->o.layer, e->o.layers, e->sparse ? "sparse" : "dense", (long long)e->o.inputs,
+             " %lld, norm %d, residual %d, jump %d, seed %llu", (int)e->o.layer, e->o.layers, e->sparse ? "sparse" : "dense", (long long)e->o.inputs,
              (long long)e->o.hidden, (long long)e->o.outputs, (long long)e->a[0].cols, (long long)e->o.maxk,
+             (int)e->o.norm, e->o.residual, (int)e->o.jump,
              (unsigned long long)e->seed);
     return text;
 }
@@ -416,6 +485,9 @@ double difference(const example *e, const double *direction, int64_t k, uint64_t
 static void check_parameter(const example *e, const gnn_parameter *p, const double *found, const double *direction)
 {
     const int64_t count = p->rows * p->cols;
+    for (int64_t k = 0; k < count && p->kind >= GNN_RUNNING_MEAN; k++)
+        test_expect(found[p->offset + k] == 0, "%s: %s is learned", describe(e), p->name);
+    if (p->kind >= GNN_RUNNING_MEAN) return;
     double *expected = malloc((size_t)count * sizeof *expected), largest_one = 0;
     ck_assert_ptr_nonnull(expected);
     scalar(e, direction);

@@ -17,6 +17,9 @@ TEST(a_restored_trainer_goes_on_as_if_it_had_not_stopped)
                 void *bytes;
                 int64_t size;
                 options.sampled = sampled;
+                options.model.norm = (gnn_norm)((layer + method) % 3);
+                options.model.residual = method > 0;
+                options.model.jump = (gnn_jump)((layer + method + sampled) % 4);
                 options.optimizer.method = (gnn_method)method;
                 options.rate_step = 3;
                 options.rate_factor = 0.5;
@@ -49,6 +52,9 @@ TEST(saved_options_build_a_trainer_that_predicts_the_same)
     float scores[NODES * CLASSES], again[NODES * CLASSES];
     bool done;
     options.model.normalised = true;
+    options.model.norm = GNN_NORM_BATCH;
+    options.model.residual = true;
+    options.model.jump = GNN_JUMP_CAT;
     options.optimizer.decay = 0.125;
     subject a = make_subject(_i, &data, &options, 7);
     train(&a, 10, epochs);
@@ -60,6 +66,7 @@ TEST(saved_options_build_a_trainer_that_predicts_the_same)
     ck_assert(!saved.several && saved.seed == 7 && saved.options.optimizer.decay == 0.125);
     ck_assert(model->layer == GNN_GAT && model->heads == 4 && model->normalised && !model->half_gather);
     ck_assert(model->inputs == FEATURES && model->outputs == CLASSES);
+    ck_assert(model->norm == GNN_NORM_BATCH && model->residual && model->jump == GNN_JUMP_CAT);
     unlabelled.labels = NULL;
     unlabelled.split = NULL;
     subject b = make_subject(_i, &unlabelled, &saved.options, 1);
@@ -86,12 +93,14 @@ static void set_checksum(char *bytes, int64_t size)
     memcpy(bytes + 16, &sum, sizeof sum);
 }
 
-/* A head of version 2 ended before the size of the names. */
-static void make_older(char *bytes, int64_t *size)
+enum { HEAD = 320 };
+
+/* A head of version 2 ended before the size of the names, one of version 3 after it. */
+static void make_older(char *bytes, int64_t *size, int64_t version)
 {
-    const int64_t version = 2;
-    memmove(bytes + 288, bytes + 296, (size_t)(*size - 296));
-    *size -= 8;
+    const int64_t end = version == 2 ? 288 : 296;
+    memmove(bytes + end, bytes + HEAD, (size_t)(*size - HEAD));
+    *size -= HEAD - end;
     memcpy(bytes + 8, &version, sizeof version);
     memcpy(bytes + 24, size, sizeof *size);
     set_checksum(bytes, *size);
@@ -129,7 +138,14 @@ TEST(saved_bytes_hold_the_names_of_the_classes)
     set_checksum(bytes, size);
     ck_assert_int_eq(gnn_saved_read(s.context, bytes, size, &saved), SP_ERROR_ARGUMENT);
 
-    make_older(unnamed, &shorter);
+    make_older(bytes, &size, 3); /* its names end wrongly */
+    ck_assert_int_eq(gnn_saved_read(s.context, bytes, size, &saved), SP_ERROR_ARGUMENT);
+    bytes[size - 1] = '\0';
+    bytes[size - 3] = 'o';
+    set_checksum(bytes, size);
+    ck_ok(s.context, gnn_saved_read(s.context, bytes, size, &saved));
+    ck_assert_ptr_nonnull(saved.class_names);
+    make_older(unnamed, &shorter, 2);
     ck_ok(s.context, gnn_saved_read(s.context, unnamed, shorter, &saved));
     ck_assert(!saved.class_names && saved.options.model.outputs == CLASSES);
     ck_ok(s.context, gnn_trainer_restore(s.trainer, unnamed, shorter));
@@ -170,7 +186,6 @@ TEST(damaged_bytes_are_refused_and_change_nothing)
 /* Whoever makes such bytes can make their checksum, too. */
 TEST(bytes_that_lie_do_no_harm)
 {
-    enum { HEAD = 296 };
     static const int64_t lies[] = {-1, 0, 1, 3, 17, 1 << 20, INT64_C(1) << 31, INT64_C(1) << 61, INT64_MAX,
                                    INT64_MIN};
     gnn_data data = make_data(host, false, false);
@@ -258,7 +273,6 @@ TEST(saved_options_that_exclude_each_other_are_refused)
 
 TEST(saved_numbers_that_are_not_finite_are_refused)
 {
-    enum { HEAD = 296 };
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     gnn_data data = make_data(host, true, false);
     const gnn_trainer_options options = usual(GNN_GCN);
@@ -325,6 +339,12 @@ TEST(models_of_another_shape_are_refused_with_the_difference)
     other = options;
     other.model.hidden = 8;
     refuses_bytes(&data, &other, bytes, size, "the saved model has 16 hidden columns, not 8");
+    other = options;
+    other.model.norm = GNN_NORM_BATCH;
+    refuses_bytes(&data, &other, bytes, size, "the saved model has no norm and no jump, not norms of batches and no");
+    other = options;
+    other.model.residual = true;
+    refuses_bytes(&data, &other, bytes, size, "the saved model has 0 residuals, not 1");
     other = options;
     other.model.type = SP_DENSE_F64;
     refuses_bytes(&data, &other, bytes, size, "the saved model has 4 bytes a number, not 8");

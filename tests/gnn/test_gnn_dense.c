@@ -447,4 +447,4 @@ static const test_entry tests[] = {
     {0},
 };
 
-int main(void) { return test_run("gnn dense", tests, losses_tests, attention_tests); }
+int main(void) { return test_run("gnn dense", tests, losses_tests, attention_tests, normal_tests); }

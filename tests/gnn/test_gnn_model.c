@@ -156,6 +156,37 @@ HOST_TEST(dropout_ends_with_training, 1)
         }
 }
 
+HOST_TEST(training_passes_move_running_numbers_and_others_use_them, 1)
+{
+    for (int layer = GNN_GCN; layer <= GNN_GAT; layer++) {
+        example e = draw_example(host, 62, (gnn_layer)layer, 2, DIRECTED, 0, 0);
+        const sp_dense *logits;
+        int moved = 0;
+        e.o.norm = GNN_NORM_BATCH;
+        runner r = make_runner(_i, &e);
+        const int64_t size = gnn_model_size(r.model);
+        double *now = test_block((size_t)size * sizeof *now);
+        check_forward(&r, &e);
+        to_host(&r, now, gnn_model_weights(r.model), size);
+        ck_assert(memcmp(now, e.weights, (size_t)size * sizeof *now) == 0);
+        ck_ok(r.context, gnn_model_forward(r.model, r.block, &r.x, true, &logits));
+        to_host(&r, now, gnn_model_weights(r.model), size);
+        for (int i = 0; i < e.parameters; i++) {
+            const gnn_parameter *p = &e.parameter[i];
+            for (int64_t k = p->offset; k < p->offset + p->rows * p->cols; k++)
+                if (p->kind >= GNN_RUNNING_MEAN) moved += now[k] != e.weights[k];
+                else ck_assert(now[k] == e.weights[k]);
+        }
+        ck_assert_int_gt(moved, 0);
+        memcpy(e.weights, now, (size_t)size * sizeof *now);
+        check_forward(&r, &e); /* with those that were moved */
+        check_gradients(&r, &e);
+        free(now);
+        free_runner(&r);
+        free_example(host, &e);
+    }
+}
+
 HOST_TEST(what_is_aggregated_is_kept_until_another_block_comes, 1)
 {
     for (int layer = GNN_GCN; layer < GNN_GAT; layer++) {
@@ -428,9 +459,13 @@ HOST_TEST(dense_tiles_set_apart_change_nothing_but_rounding, 2)
 HOST_TEST(a_full_batch_pass_can_be_recorded_and_replayed, 1)
 {
     for (int layer = GNN_GCN; layer <= GNN_GAT; layer++)
-        for (int variant = 0; variant < (layer == GNN_SAGE_MAX ? 1 : 2); variant++) {
-            const bool maxk = variant == 1 && layer != GNN_GAT && layer != GNN_SAGE_MAX;
+        for (int way = 0; way < 5; way++) {
+            const bool maxk = way == 1 && layer != GNN_GAT && layer != GNN_SAGE_MAX;
+            const int variant = way == 1 && layer != GNN_SAGE_MAX;
             example e = draw_example(host, 95, (gnn_layer)layer, 2, DIRECTED, variant, DROPOUT | (maxk ? MAXK : 0));
+            e.o.norm = way < 2 ? GNN_NORM_NONE : (gnn_norm)(way % 3);
+            e.o.residual = way > 2;
+            e.o.jump = way < 2 ? GNN_JUMP_NONE : (gnn_jump)(way - 1);
             runner r = make_runner(_i, &e);
             const gnn_backend *backend = r.engine->backend;
             const sp_dense *logits;
@@ -505,6 +540,7 @@ static const test_entry tests[] = {
     ON_DEVICES(a_graph_of_one_node_is_no_exception),
     ON_DEVICES(one_model_takes_blocks_of_any_shape_after_each_other),
     ON_DEVICES(dropout_ends_with_training),
+    ON_DEVICES(training_passes_move_running_numbers_and_others_use_them),
     ON_DEVICES(what_is_aggregated_is_kept_until_another_block_comes),
     ON_DEVICES(maxk_of_all_columns_is_linear),
     ON_DEVICES(sixteen_bit_gathers_lose_what_rounding_takes),

@@ -98,6 +98,9 @@ TEST(a_seed_gives_the_same_losses_bit_for_bit)
             gnn_trainer_options options = usual((gnn_layer)layer);
             gnn_epoch epochs[3][EPOCHS];
             options.sampled = sampled;
+            options.model.norm = (gnn_norm)(layer % 3);
+            options.model.residual = layer % 2;
+            options.model.jump = (gnn_jump)(layer % 4);
             for (int run = 0; run < 3; run++) {
                 subject s = make_subject(_i, &data, &options, run < 2 ? 7 : 8);
                 train(&s, EPOCHS, epochs[run]);
@@ -164,12 +167,17 @@ TEST(clusters_are_those_of_the_nodes_wherever_their_rows_are)
 TEST(devices_train_alike)
 {
     enum { EPOCHS = 8 };
-    for (int way = 0; way < 4; way++) {
+    for (int way = 0; way < 8; way++) {
         gnn_data data = make_data(host, way & 1, false);
         for (int layer = GNN_GCN; layer <= GNN_GAT; layer++) {
             gnn_trainer_options options = usual((gnn_layer)layer);
             gnn_epoch cpu[EPOCHS], here[EPOCHS];
             options.sampled = way & 2;
+            options.model.norm = way & 4 ? (gnn_norm)(layer % 3) : GNN_NORM_NONE;
+            options.model.residual = way & 4;
+            options.model.jump = way & 4 ? (gnn_jump)(layer % 4) : GNN_JUMP_NONE;
+            options.model.layers = options.model.residual ? 3 : 2;
+            options.sampler.fanout[2] = 10;
             subject a = make_subject(0, &data, &options, 3), b = make_subject(_i, &data, &options, 3);
             train(&a, EPOCHS, cpu);
             train(&b, EPOCHS, here);
@@ -542,6 +550,9 @@ TEST(failing_allocations_leak_nothing)
         sp_status status = SP_ERROR_HOST_MEMORY;
         options.epochs = 2;
         options.sampled = sampled;
+        options.model.norm = GNN_NORM_BATCH;
+        options.model.residual = sampled;
+        options.model.jump = GNN_JUMP_MAX;
         for (int64_t n = 0; status != SP_OK; n++) {
             const int64_t before = heap.live_blocks;
             test_expect(n < 100000, "no end");
@@ -615,4 +626,4 @@ static const test_entry tests[] = {
     {0},
 };
 
-int main(void) { return test_run("gnn: training", tests, data_tests, saved_tests); }
+int main(void) { return test_run("gnn: training", tests, data_tests, depth_tests, saved_tests); }
