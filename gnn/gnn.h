@@ -277,6 +277,14 @@ void gnn_minibatch_free(gnn_engine *engine, gnn_minibatch *minibatch);
 
 /* ---- training ----------------------------------------------------------------------------------------- */
 
+/* How the learning rate changes. */
+typedef enum gnn_schedule {
+    GNN_SCHEDULE_STEP,    /* multiplied by rate_factor every rate_step epochs; 0: never */
+    GNN_SCHEDULE_COSINE,  /* in epoch e of n, (1 + cos(π (e - 1) / n)) / 2 of it */
+    GNN_SCHEDULE_PLATEAU  /* multiplied by rate_factor after rate_step epochs without a lower validation loss, and again
+                             after as many; needs validation nodes */
+} gnn_schedule;
+
 typedef struct gnn_trainer_options {
     gnn_model_options model;          /* inputs and outputs are filled in from the data */
     gnn_optimizer_options optimizer;
@@ -286,8 +294,10 @@ typedef struct gnn_trainer_options {
     int64_t patience;                 /* ends after this many epochs without a lower validation loss; 0: never */
     int64_t evaluate_every;           /* epochs between evaluations on all splits; 0: 1 */
     int64_t loss_every;               /* epochs between readings of the loss, which wait for the device; 0: 1 */
-    int64_t rate_step;                /* the rate is multiplied by rate_factor every `rate_step` epochs; 0: never */
+    gnn_schedule schedule;
+    int64_t rate_step;
     double rate_factor;
+    int64_t warmup;                   /* in epoch e of the first `warmup`, e / warmup of the rate; 0: none */
 } gnn_trainer_options;
 
 /* The figures of an epoch. Losses are means over nodes. Accuracies are fractions of nodes (micro F1 if nodes can have
@@ -296,6 +306,7 @@ typedef struct gnn_epoch {
     int64_t epoch; /* from 1 */
     double loss;   /* of training, with dropout; NaN if it was not read */
     double split_loss[GNN_SPLITS], accuracy[GNN_SPLITS];
+    double rate;    /* the learning rate */
     double seconds; /* of training, without evaluation */
     int64_t edges;  /* sampled edges */
 } gnn_epoch;

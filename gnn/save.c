@@ -26,9 +26,10 @@ typedef struct saved_head {
     int64_t parameters, has_best, moments; /* numbers in each part; flags and count of optional parts */
     int64_t names;                         /* bytes of them; 0: classes are numbers */
     int64_t norm, residual, jump;
+    int64_t cuts, cut_epoch; /* of the rate, by its plateaus */
 } saved_head;
 
-_Static_assert(sizeof(saved_head) % sizeof(uint64_t) == 0 && sizeof(saved_head) == 40 * sizeof(uint64_t),
+_Static_assert(sizeof(saved_head) % sizeof(uint64_t) == 0 && sizeof(saved_head) == 42 * sizeof(uint64_t),
                "no padding: the head is the same everywhere");
 
 /* Mixes 64 bits a step by a bijection: bytes that differ in one word never have the same sum. The last word is padded
@@ -83,6 +84,7 @@ static saved_head make_head(gnn_trainer *t)
         .method = o->method, .decay_first_layer = o->decay_first_layer,
         .rate = o->rate, .beta1 = o->beta1, .beta2 = o->beta2, .epsilon = o->epsilon, .decay = o->decay,
         .several = t->several, .epoch = t->epoch, .best_epoch = t->best_epoch, .step = t->engine->step,
+        .cuts = t->cuts, .cut_epoch = t->cut_epoch,
         .best_loss = t->best_loss, .seed = t->engine->seed,
         .parameters = gnn_model_size(t->model), .has_best = t->best_epoch > 0};
     memcpy(head.magic, MAGIC, sizeof MAGIC);
@@ -194,6 +196,7 @@ static bool is_plausible(const saved_head *h)
            in_range(h->residual, 0, 1) && in_range(h->jump, GNN_JUMP_NONE, GNN_JUMP_MAX) && in_range(h->maxk, 0, INT32_MAX) &&
            in_range(h->type, SP_DENSE_F32, SP_DENSE_F64) && in_range(h->method, GNN_ADAM, GNN_SGD) &&
            in_range(h->epoch, 0, INT64_MAX) && in_range(h->best_epoch, 0, h->epoch) &&
+           in_range(h->cuts, 0, h->epoch) && in_range(h->cut_epoch, 0, h->epoch) &&
            in_range(h->step, 0, INT64_MAX - 1) && in_range(h->steps, 0, INT64_MAX - 1) && !isnan(h->best_loss) &&
            in_range(h->has_best, 0, 1) && in_range(h->moments, 0, 2) && in_range(h->parameters, 1, INT64_MAX) &&
            weights_fit(h);
@@ -348,6 +351,8 @@ sp_status gnn_trainer_restore(gnn_trainer *t, const void *bytes, int64_t size)
     TRY(t->engine->backend->set_step(t->engine, head.step));
     t->engine->seed = head.seed;
     t->epoch = head.epoch;
+    t->cuts = head.cuts;
+    t->cut_epoch = head.cut_epoch;
     t->rate = NAN; /* set by the next epoch */
     t->best_loss = head.has_best ? head.best_loss : INFINITY;
     t->best_epoch = head.has_best ? head.best_epoch : 0;

@@ -20,8 +20,12 @@ static sp_status check_options(sp_context *context, const gnn_data *data, const 
         return sp_fail(context, SP_ERROR_ARGUMENT, "a graph of %lld x %lld, %lld rows of features, %lld classes",
                        (long long)data->graph.rows, (long long)data->graph.cols, (long long)rows,
                        (long long)data->classes);
-    if (o->epochs < 0 || o->patience < 0 || o->evaluate_every < 0 || o->loss_every < 0 || o->rate_step < 0)
+    if (o->epochs < 0 || o->patience < 0 || o->evaluate_every < 0 || o->loss_every < 0 || o->rate_step < 0 ||
+        o->warmup < 0)
         return sp_fail(context, SP_ERROR_ARGUMENT, "epochs, patience, intervals are not negative");
+    if ((unsigned)o->schedule > GNN_SCHEDULE_PLATEAU || (o->schedule == GNN_SCHEDULE_PLATEAU && o->rate_step == 0))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "schedule %d, %lld epochs a step: there is no such schedule, or it"
+                       " needs one epoch at least", (int)o->schedule, (long long)o->rate_step);
     if (o->rate_step > 0 && !(o->rate_factor > 0 && isfinite(o->rate_factor)))
         return sp_fail(context, SP_ERROR_ARGUMENT, "the learning rate is multiplied by a number above 0 (got %g)",
                        o->rate_factor);
@@ -55,7 +59,7 @@ static sp_status begin(gnn_trainer *t)
     t->options.model = *gnn_model_shape(t->model);
     TRY(gnn_optimizer_create(t->model, &t->options.optimizer, &t->optimizer));
     t->rate = t->options.optimizer.rate;
-    t->epoch = t->best_epoch = 0;
+    t->epoch = t->best_epoch = t->cuts = t->cut_epoch = 0;
     t->best_loss = INFINITY;
 done:
     return status;
@@ -367,14 +371,33 @@ static sp_status judge(gnn_trainer *t, const gnn_epoch *epoch)
     return copy_parameters(t, t->best, gnn_model_weights(t->model));
 }
 
-static sp_status set_rate(gnn_trainer *t)
+/* The part of the rate that the epoch takes. */
+static double scheduled(const gnn_trainer *t)
 {
     const gnn_trainer_options *o = &t->options;
-    const int64_t cuts = o->rate_step > 0 ? (t->epoch - 1) / o->rate_step : 0;
-    const double rate = o->optimizer.rate * (cuts > 0 ? pow(o->rate_factor, (double)cuts) : 1);
+    const double before = (double)(t->epoch - 1), warm = t->epoch < o->warmup ? (before + 1) / (double)o->warmup : 1;
+    int64_t cuts = t->cuts;
+    if (o->schedule == GNN_SCHEDULE_COSINE) return warm * (1 + cos(acos(-1) * before / (double)o->epochs)) / 2;
+    if (o->schedule == GNN_SCHEDULE_STEP) cuts = o->rate_step > 0 ? (t->epoch - 1) / o->rate_step : 0;
+    return warm * (cuts > 0 ? pow(o->rate_factor, (double)cuts) : 1);
+}
+
+static sp_status set_rate(gnn_trainer *t)
+{
+    const double rate = t->options.optimizer.rate * scheduled(t);
     if (rate == t->rate) return SP_OK;
     t->rate = rate;
     return gnn_optimizer_set_rate(t->optimizer, rate);
+}
+
+/* Cuts the rate of the epochs to come, if the validation loss has not fallen for long. */
+static void watch_plateau(gnn_trainer *t)
+{
+    const int64_t since = t->best_epoch > t->cut_epoch ? t->best_epoch : t->cut_epoch;
+    if (t->options.schedule != GNN_SCHEDULE_PLATEAU || t->nodes[GNN_VALIDATION] == 0) return;
+    if (t->epoch - since < t->options.rate_step) return;
+    t->cuts++;
+    t->cut_epoch = t->epoch;
 }
 
 static sp_status train(gnn_trainer *t, gnn_epoch *epoch)
@@ -383,6 +406,7 @@ static sp_status train(gnn_trainer *t, gnn_epoch *epoch)
     const double began = wall_seconds();
     sp_status status;
     TRY(set_rate(t));
+    epoch->rate = t->rate;
     TRY(t->options.sampled ? sampled_epoch(t, total, &epoch->edges) : full_epoch(t, total));
     epoch->seconds = wall_seconds() - began;
     epoch->loss = mean_loss(&total[GNN_TRAIN]);
@@ -415,6 +439,7 @@ sp_status gnn_trainer_epoch(gnn_trainer *t, gnn_epoch *epoch, bool *done)
         if (last || t->epoch % o->evaluate_every == 0) {
             TRY(evaluate(t, &now));
             TRY(judge(t, &now));
+            watch_plateau(t);
             last = last || is_hopeless(t);
         }
     }

@@ -45,6 +45,7 @@ struct gnn_trainer {
     /* Progress. */
     int64_t epoch;
     double rate;        /* of the optimizer */
+    int64_t cuts, cut_epoch; /* GNN_SCHEDULE_PLATEAU: how often the rate was cut, and last after this epoch */
     double best_loss;
     int64_t best_epoch; /* 0: none yet */
     void *best;         /* parameters of that epoch */

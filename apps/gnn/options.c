@@ -12,6 +12,7 @@ static const char *const samplers[] = {"full", "node", "layer", "fastgcn", "clus
 static const char *const optimizers[] = {"adam", "adamw", "sgd", NULL};
 static const char *const norms[] = {"none", "batch", "layer", NULL};
 static const char *const jumps[] = {"none", "last", "cat", "max", NULL};
+static const char *const schedules[] = {"step", "cosine", "plateau", NULL};
 static const char *const orders[] = {"auto", "keep", "community", NULL};
 
 enum { SAMPLER_FULL, SAMPLER_NODE = GNN_SAMPLE_NODE + 1, SAMPLER_CLUSTER = GNN_SAMPLE_CLUSTER + 1 };
@@ -21,6 +22,7 @@ const char *sampler_word(int sampler) { return samplers[sampler]; }
 const char *optimizer_word(int optimizer) { return optimizers[optimizer]; }
 const char *norm_word(int norm) { return norms[norm]; }
 const char *jump_word(int jump) { return jumps[jump]; }
+const char *schedule_word(int schedule) { return schedules[schedule]; }
 const char *order_word(int order) { return orders[order]; }
 
 #define mistake(...) usage_mistake("gnn", __VA_ARGS__)
@@ -80,8 +82,11 @@ static const option_row train_rows[] = {
      OPTION_RANGE(1, MOST)},
     {"--optimizer", "NAME", "adam adamw sgd [adam]", OPTION_WORD, AT(optimizer), .words = optimizers},
     {"--rate", "F", "the learning rate [0.01; gat: 0.005]", OPTION_NUMBER, AT(rate), OPTION_ABOVE(0), .beside = true},
-    {"--rate-step", "N", "every N epochs the rate is multiplied by --rate-factor", OPTION_COUNT, AT(rate_step),
-     OPTION_RANGE(1, MOST)},
+    {"--schedule", "NAME", "of the rate: step, plateau (by --rate-step), cosine [step]", OPTION_WORD, AT(schedule),
+     .words = schedules},
+    {"--warmup", "N", "epochs in which it rises", OPTION_COUNT, AT(warmup), OPTION_RANGE(0, MOST), .beside = true},
+    {"--rate-step", "N", "epochs until the rate is multiplied by --rate-factor [never; plateau: 10]", OPTION_COUNT,
+     AT(rate_step), OPTION_RANGE(1, MOST)},
     {"--rate-factor", "F", "[0.5]", OPTION_NUMBER, AT(rate_factor), OPTION_ABOVE(0), .beside = true},
     {"--decay", "F", "weight decay of the first layer [0.0005]", OPTION_NUMBER, AT(decay), OPTION_FROM(0)},
     {"--decay-all", NULL, "of all layers [gat]", OPTION_FLAG, AT(decay_all), .beside = true},
@@ -149,7 +154,7 @@ void gnn_usage(FILE *stream)
 
 static const int64_t HEADS = 8;
 static const double RATE_FACTOR = 0.5;
-static const int64_t CHECKPOINT_EVERY = 100;
+static const int64_t CHECKPOINT_EVERY = 100, PLATEAU_EPOCHS = 10;
 
 /* Settings of Kipf and Welling (2017); GAT's are those of Velickovic et al. (2018). */
 static void set_defaults(int model, gnn_settings *s)
@@ -192,6 +197,7 @@ static void fill_in(gnn_settings *s)
     const bool nodewise = s->sampler == SAMPLER_NODE;
     if (s->input_dropout < 0) s->input_dropout = s->keep_aggregated ? 0 : s->dropout;
     if (s->sampler == SAMPLER_CLUSTER && !s->clusters) s->clusters = "matching";
+    if (s->schedule == GNN_SCHEDULE_PLATEAU && s->rate_step == 0) s->rate_step = PLATEAU_EPOCHS;
     if (s->checkpoint && s->checkpoint_every == 0) s->checkpoint_every = CHECKPOINT_EVERY;
     if (s->sampler == SAMPLER_FULL || s->sampler == SAMPLER_CLUSTER || s->fanout.count > 0) return;
     s->fanout.count = (int)s->layers;
@@ -212,7 +218,8 @@ gnn_trainer_options gnn_trainer_settings(const gnn_settings *s)
         .sampled = s->sampler != SAMPLER_FULL,
         .sampler = {.layers = (int)s->layers, .batch = s->batch ? s->batch : BATCH, .bulk = s->bulk},
         .epochs = s->epochs, .patience = s->patience, .evaluate_every = s->evaluate_every,
-        .rate_step = s->rate_step, .rate_factor = s->rate_factor};
+        .schedule = (gnn_schedule)s->schedule, .rate_step = s->rate_step, .rate_factor = s->rate_factor,
+        .warmup = s->warmup};
     if (how.sampled) how.sampler.kind = (gnn_sampler_kind)(s->sampler - 1);
     for (int l = 0; l < s->fanout.count; l++) how.sampler.fanout[l] = s->fanout.number[l];
     return how;
@@ -254,6 +261,8 @@ static bool check_together(const gnn_saved *saved, const gnn_settings *s)
         return mistake("--half-gather goes with gcn, sage and gin, without --maxk");
     if (!s->resume && s->model != GNN_GAT && (s->heads != HEADS || s->attention_dropout > 0))
         return mistake("--heads and --attention-dropout go with gat");
+    if (s->schedule == GNN_SCHEDULE_COSINE && (s->rate_step > 0 || s->rate_factor != RATE_FACTOR))
+        return mistake("--rate-step and --rate-factor go with --schedule step or plateau, not with cosine");
     if (s->rate_step == 0 && s->rate_factor != RATE_FACTOR)
         return mistake("--rate-factor goes with --rate-step, the epochs after which it counts");
     if (s->fanout.count > 0 && (s->sampler == SAMPLER_FULL || s->sampler == SAMPLER_CLUSTER))

@@ -13,8 +13,8 @@ typedef enum gnn_command { COMMAND_TRAIN, COMMAND_PREDICT } gnn_command;
 typedef struct gnn_settings {
     gnn_command command;
     const char *folder, *save, *resume, *load, *out, *report, *plot, *checkpoint;
-    int model, norm, jump, optimizer, sampler, order; /* enums of gnn.h; sampler: 0 full, else gnn_sampler_kind + 1 */
-    int64_t layers, hidden, heads, maxk, epochs, patience, evaluate_every, rate_step;
+    int model, norm, jump, optimizer, schedule, sampler, order; /* enums of gnn.h; sampler: 0 full, else gnn_sampler_kind + 1 */
+    int64_t layers, hidden, heads, maxk, epochs, patience, evaluate_every, rate_step, warmup;
     int64_t checkpoint_every; /* 0: there is no checkpoint */
     int64_t batch, bulk;      /* batch 0: by the sampler */
     option_counts fanout;
@@ -39,6 +39,7 @@ const char *sampler_word(int sampler);
 const char *optimizer_word(int optimizer);
 const char *norm_word(int norm);
 const char *jump_word(int jump);
+const char *schedule_word(int schedule);
 const char *order_word(int order);
 
 #endif

@@ -82,8 +82,10 @@ static void put_training(const gnn_job *job, json *j)
     json_count(j, "epochs", how->epochs);
     json_count(j, "patience", how->patience);
     json_count(j, "evaluate_every", how->evaluate_every);
+    json_text(j, "schedule", schedule_word((int)how->schedule));
     json_count(j, "rate_step", how->rate_step);
     json_number(j, "rate_factor", how->rate_factor);
+    json_count(j, "warmup", how->warmup);
     json_text(j, "sampler", sampler_word(s->sampler));
     if (how->sampled) {
         json_counts(j, "fanout", s->fanout.number, s->fanout.count);
@@ -140,6 +142,7 @@ static void put_run(const gnn_run *run, json *j)
         json_begin(j, NULL, '{');
         json_count(j, "epoch", e->epoch);
         json_number(j, "loss", e->loss);
+        json_number(j, "rate", e->rate);
         put_splits(j, e);
         if (e->edges > 0) json_count(j, "sampled_edges", e->edges);
         json_seconds(j, "seconds", e->seconds);

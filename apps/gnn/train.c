@@ -85,9 +85,10 @@ static sp_status prepare_data(gnn_job *job)
     if (!s->no_normalise) TRY(gnn_data_normalise(job->host, data));
     job->data = *data;
     for (int64_t i = 0; i < data->graph.rows; i++) job->nodes[data->split[i]]++;
-    if (s->patience > 0 && job->nodes[GNN_VALIDATION] == 0)
-        TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: there are no validation nodes, whose loss --patience waits for; "
-                    "leave it out", s->folder));
+    const bool plateau = s->schedule == GNN_SCHEDULE_PLATEAU;
+    if ((s->patience > 0 || plateau) && job->nodes[GNN_VALIDATION] == 0)
+        TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: there are no validation nodes, whose loss %s waits for; "
+                    "leave it out", s->folder, plateau ? "--schedule plateau" : "--patience"));
     status = remark(job);
 done:
     return status;

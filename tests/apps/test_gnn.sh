@@ -78,6 +78,23 @@ cora() { # cora ARGUMENTS...: the mean test accuracy of eight layers on data/cor
 # Two layers reach 0.81 to 0.82.
 ok 'eight layers learn Cora by norm and residual' eval \
     'plain=$(cora) && deep=$(cora --norm layer --residual) && awk "BEGIN { exit !($plain < 0.7 && $deep > 0.78) }"'
+rates() { # rates WANTED ARGUMENTS...: of the epochs in the report
+    local wanted=$1
+    shift
+    status 0 train d --rate 0.08 "$@" --report r.json &&
+        sed -n '/"epochs": \[/,$s/.*"rate": \([0-9.e-]*\).*/\1/p' r.json | awk '{ printf "%.6g ", $1 }' >rates &&
+        [ "$(cat rates)" = "$wanted " ]
+}
+ok 'steps of the rate' rates '0.08 0.08 0.04 0.04 0.02' --epochs 5 --rate-step 2
+ok 'named' rates '0.08 0.08 0.02' --epochs 3 --schedule step --rate-step 2 --rate-factor 0.25
+ok 'a warm-up' rates '0.02 0.04 0.06 0.08 0.08' --epochs 5 --warmup 4
+ok 'a cosine' rates '0.08 0.06 0.02' --epochs 3 --schedule cosine
+ok 'plateaus' rates '1e-30 1e-30 1e-30 5e-31 5e-31 2.5e-31 2.5e-31' --optimizer sgd --rate 1e-30 --epochs 7 --schedule plateau --rate-step 2
+ok 'plateaus after ten epochs' eval 'status 0 train d $quick --schedule plateau --report r.json &&
+    grep -q "\"rate_step\": 10" r.json'
+ok 'steps of a cosine' fails 2 'go with --schedule step or plateau' train d --schedule cosine --rate-step 3
+ok 'plateaus of no validation loss' eval 'rm -rf noval && cp -r d noval && rm noval/val.txt &&
+    fails 1 "no validation nodes, whose loss --schedule plateau waits for" train noval --schedule plateau'
 ok 'MaxK of one layer' fails 2 'maxk is for what goes between layers' train d --layers 1 --maxk 2
 ok 'a drawn split' learns 0.9 --split 6,6
 ok 'nodes renumbered' learns 0.9 --order community

@@ -83,7 +83,7 @@ static bool same_number(double a, double b) { return a == b || (isnan(a) && isna
 void same_epochs(const gnn_epoch *a, const gnn_epoch *b, int64_t count)
 {
     for (int64_t e = 0; e < count; e++) {
-        test_expect(a[e].epoch == b[e].epoch && same_number(a[e].loss, b[e].loss),
+        test_expect(a[e].epoch == b[e].epoch && same_number(a[e].loss, b[e].loss) && a[e].rate == b[e].rate,
                     "epoch %lld: loss %.17g, not %.17g", (long long)a[e].epoch, b[e].loss, a[e].loss);
         for (int k = 0; k < GNN_SPLITS; k++)
             test_expect(same_number(a[e].split_loss[k], b[e].split_loss[k]) &&

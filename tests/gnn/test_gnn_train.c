@@ -626,4 +626,4 @@ static const test_entry tests[] = {
     {0},
 };
 
-int main(void) { return test_run("gnn: training", tests, data_tests, depth_tests, saved_tests); }
+int main(void) { return test_run("gnn: training", tests, data_tests, depth_tests, saved_tests, schedules_tests); }
