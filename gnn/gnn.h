@@ -297,10 +297,14 @@ typedef struct gnn_trainer_options {
     gnn_schedule schedule;
     int64_t rate_step;
     double rate_factor;
+    bool balance_classes;             /* the loss of a node counts in inverse proportion to its class's training nodes */
+    const double *class_weights;      /* or in proportion to its class's weight (host; as long as the trainer); NULL:
+                                         alike. Scaled so that training nodes weigh 1 in the mean, and so do not change
+                                         the size of steps. One class a node only */
     int64_t warmup;                   /* in epoch e of the first `warmup`, e / warmup of the rate; 0: none */
 } gnn_trainer_options;
 
-/* The figures of an epoch. Losses are means over nodes. Accuracies are fractions of nodes (micro F1 if nodes can have
+/* The figures of an epoch. Losses are means over nodes, by the weights of their classes. Accuracies are fractions of nodes (micro F1 if nodes can have
  * several classes). NaN stands for splits that were not evaluated or are empty. */
 typedef struct gnn_epoch {
     int64_t epoch; /* from 1 */

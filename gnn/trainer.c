@@ -29,6 +29,13 @@ static sp_status check_options(sp_context *context, const gnn_data *data, const 
     if (o->rate_step > 0 && !(o->rate_factor > 0 && isfinite(o->rate_factor)))
         return sp_fail(context, SP_ERROR_ARGUMENT, "the learning rate is multiplied by a number above 0 (got %g)",
                        o->rate_factor);
+    for (int64_t c = 0; o->class_weights && c < data->classes; c++)
+        if (!(o->class_weights[c] >= 0 && isfinite(o->class_weights[c])))
+            return sp_fail(context, SP_ERROR_ARGUMENT, "class %lld has a weight of %g; weights are not negative",
+                           (long long)c, o->class_weights[c]);
+    if ((o->class_weights || o->balance_classes) && (data->targets || (o->class_weights && o->balance_classes)))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "weights of classes are given or balanced, and for nodes with one"
+                       " class each");
     if (data->split && !data->labels && !data->targets)
         return sp_fail(context, SP_ERROR_ARGUMENT, "a split needs labels or targets");
     return SP_OK;
@@ -141,7 +148,7 @@ void gnn_trainer_free(gnn_trainer *t)
     sp_csr_free(t->context, &t->matrix);
     if (!t->borrowed_dense) sp_dense_free(t->context, &t->x.dense);
     if (!t->borrowed_sparse) sp_csr_free(t->context, &t->x.sparse);
-    void *const there[] = {t->labels, t->targets, t->split, t->score, t->best};
+    void *const there[] = {t->labels, t->targets, t->split, t->class_weights, t->score, t->best};
     for (size_t i = 0; i < sizeof there / sizeof *there; i++) sp_array_free(t->context, space, there[i]);
     sp_dense_free(t->context, &t->gradient);
     sp_dense_free(t->context, &t->rows);
@@ -179,8 +186,8 @@ static sp_status lose(gnn_trainer *t, sp_dense *logits, const void *bias, const 
     const gnn_pointwise linear = {.activation = GNN_LINEAR};
     void *sums = gradient ? gnn_model_logit_sums(t->model) : NULL;
     if (!t->several)
-        return b->softmax_loss(t->engine, logits, bias, nodes, t->labels, t->split, GNN_TRAIN, count, score, gradient,
-                               sums);
+        return b->softmax_loss(t->engine, logits, bias, nodes, t->labels, t->class_weights, t->split, GNN_TRAIN, count,
+                               score, gradient, sums);
     const sp_status status = bias ? b->forward(t->engine, &linear, logits, bias, logits) : SP_OK;
     if (status != SP_OK) return status;
     return b->sigmoid_loss(t->engine, logits, nodes, t->targets, t->split, GNN_TRAIN, count, score, gradient, sums);

@@ -28,6 +28,7 @@ struct gnn_trainer {
     bool borrowed_dense, borrowed_sparse; /* parts of x that are the data's own */
     int32_t *labels;
     uint8_t *targets, *split;
+    double *class_weights; /* NULL: ones */
     int64_t nodes[GNN_SPLITS]; /* of each split */
 
     /* Work space, which grows: a minibatch differs from the next. */

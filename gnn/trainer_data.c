@@ -151,9 +151,35 @@ static sp_status place_labels(gnn_trainer *t)
     if (data->labels) TRY(gnn_place(t->engine, nodes, sizeof *t->labels, data->labels, &t->labels));
     if (data->targets)
         TRY(gnn_place(t->engine, nodes * data->classes, sizeof *t->targets, data->targets, &t->targets));
+    if (t->options.balance_classes || t->options.class_weights)
+        TRY(sp_array_create(t->context, data->classes, sizeof *t->class_weights, t->engine->space,
+                            (void **)&t->class_weights));
     TRY(sp_array_create(t->context, nodes, sizeof *t->split, t->engine->space, (void **)&t->split));
     TRY(sp_alloc(t->context, nodes, sizeof *t->training_nodes, (void **)&t->training_nodes));
 done:
+    return status;
+}
+
+/* Weights for a mean of 1 over the training nodes. Balanced, all classes with training nodes have the same sum. */
+static sp_status place_weights(gnn_trainer *t)
+{
+    const gnn_data *data = t->data;
+    double *weights, sum = 0;
+    sp_status status = sp_calloc(t->context, 2 * data->classes, sizeof *weights, (void **)&weights);
+    if (status != SP_OK) return status;
+    double *size = weights + data->classes;
+    for (int64_t i = 0; i < t->nodes[GNN_TRAIN]; i++) size[data->labels[t->training_nodes[i]]]++;
+    for (int64_t c = 0; c < data->classes; c++) {
+        if (t->options.class_weights) weights[c] = t->options.class_weights[c];
+        else weights[c] = size[c] > 0 ? 1 / size[c] : 0;
+        sum += weights[c] * size[c];
+    }
+    for (int64_t c = 0; c < data->classes && sum > 0; c++) weights[c] *= (double)t->nodes[GNN_TRAIN] / sum;
+    if (sum > 0 || t->nodes[GNN_TRAIN] == 0)
+        status = sp_array_copy(t->context, data->classes, sizeof *weights, t->class_weights, t->engine->space, weights,
+                               SP_HOST);
+    else status = sp_fail(t->context, SP_ERROR_ARGUMENT, "no training node is of a class with a weight above 0");
+    sp_free(t->context, weights);
     return status;
 }
 
@@ -167,6 +193,8 @@ sp_status gnn_trainer_place_split(gnn_trainer *t)
         if (split[i] == GNN_TRAIN) t->training_nodes[t->nodes[GNN_TRAIN]] = (int32_t)i;
         t->nodes[split[i]]++;
     }
+    const sp_status status = t->class_weights ? place_weights(t) : SP_OK;
+    if (status != SP_OK) return status;
     return sp_array_copy(t->context, nodes, sizeof *t->split, t->split, t->engine->space, split, SP_HOST);
 }
 

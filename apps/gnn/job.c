@@ -223,6 +223,7 @@ void gnn_close(gnn_job *job)
         sp_free(job->host, job->class_names);
         sp_free(job->host, job->made);
         sp_free(job->host, job->clusters);
+        sp_free(job->host, job->class_weights);
         sp_free(job->host, job->classes);
         sp_free(job->host, job->targets);
         sp_free(job->host, job->scores);
@@ -244,6 +245,7 @@ sp_status gnn_check_files(gnn_job *job, const gnn_file *files, int count)
         const char *path = files[i].path;
         if (!path) continue;
         job->mistaken = overwrites("gnn", path, s->load) || overwrites("gnn", path, s->clusters) ||
+                        overwrites("gnn", path, s->class_weights) ||
                         gnn_input_overwritten("gnn", s->folder, path) || !add_output(&all, "gnn", path);
         if (job->mistaken) return SP_ERROR_ARGUMENT;
         TRY(io_output_check(job->host, path));

@@ -42,6 +42,7 @@ typedef struct gnn_job {
     char *class_names;      /* the folder's, a NUL after each */
     int32_t *clusters;      /* of nodes, for minibatches */
     int64_t cluster_count;
+    double *class_weights;  /* of a file */
 
     gnn_run *runs;
     int64_t run_count;
@@ -84,6 +85,8 @@ sp_status gnn_predict(gnn_job *job);
 
 /* clusters.c: the clusters of minibatches, as --clusters says. */
 sp_status gnn_make_clusters(gnn_job *job);
+/* class_weights.c: those of the loss, as --class-weights says. */
+sp_status gnn_take_class_weights(gnn_job *job);
 /* report.c and plot.c */
 typedef char gnn_text[16];
 const char *gnn_show(double accuracy, gnn_text text); /* "none" if nothing was judged */

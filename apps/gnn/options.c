@@ -88,6 +88,8 @@ static const option_row train_rows[] = {
     {"--rate-step", "N", "epochs until the rate is multiplied by --rate-factor [never; plateau: 10]", OPTION_COUNT,
      AT(rate_step), OPTION_RANGE(1, MOST)},
     {"--rate-factor", "F", "[0.5]", OPTION_NUMBER, AT(rate_factor), OPTION_ABOVE(0), .beside = true},
+    {"--class-weights", "HOW", "of the classes in the loss: balanced, or a table of them", OPTION_TEXT,
+     AT(class_weights)},
     {"--decay", "F", "weight decay of the first layer [0.0005]", OPTION_NUMBER, AT(decay), OPTION_FROM(0)},
     {"--decay-all", NULL, "of all layers [gat]", OPTION_FLAG, AT(decay_all), .beside = true},
     {"--sampler", "NAME", "minibatches by full node layer fastgcn cluster [full]", OPTION_WORD, AT(sampler),

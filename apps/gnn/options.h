@@ -19,6 +19,7 @@ typedef struct gnn_settings {
     int64_t batch, bulk;      /* batch 0: by the sampler */
     option_counts fanout;
     const char *clusters; /* a file, matching or mcl */
+    const char *class_weights; /* a file or balanced; NULL: alike */
     int64_t split_train, split_validation; /* 0, 0: the folder's own split */
     int64_t seed, seeds, threads, memory;
     double rate, rate_factor, decay, dropout, input_dropout, attention_dropout; /* input_dropout < 0: as dropout */

@@ -86,6 +86,7 @@ static void put_training(const gnn_job *job, json *j)
     json_count(j, "rate_step", how->rate_step);
     json_number(j, "rate_factor", how->rate_factor);
     json_count(j, "warmup", how->warmup);
+    json_text(j, "class_weights", s->class_weights);
     json_text(j, "sampler", sampler_word(s->sampler));
     if (how->sampled) {
         json_counts(j, "fanout", s->fanout.number, s->fanout.count);

@@ -320,6 +320,7 @@ sp_status gnn_train(gnn_job *job)
     if (job->saved) TRY(gnn_match_classes(job, job->settings->resume, &saved));
     TRY(prepare_data(job));
     job->how = gnn_trainer_settings(job->settings);
+    TRY(gnn_take_class_weights(job));
     TRY(gnn_make_clusters(job));
     TRY(renumber(job));
     TRY(sp_calloc(job->host, job->settings->seeds, sizeof *job->runs, (void **)&job->runs));

@@ -15,8 +15,9 @@ typedef struct loss_job {
     const sp_dense *logits;
     const int32_t *nodes, *labels; /* labels, or */
     const uint8_t *targets, *split;
+    const double *weights; /* of the classes; NULL: ones */
     gnn_split of;
-    double weight; /* of a node in the mean: 1 / count */
+    double part; /* of a node in the mean: 1 / count */
     sp_dense *gradient;
 } loss_job;
 
@@ -82,6 +83,7 @@ static void score_row(const loss_job *job, int64_t i, gnn_score *score)
     const int split = job->split[node];
     const bool single = job->logits->type == SP_DENSE_F32, counts = split != GNN_UNUSED && split < GNN_SPLITS;
     const int32_t label = job->labels && counts ? job->labels[node] : 0;
+    double weight = 1;
     void *gradient = job->gradient ? cpu_row(job->gradient, i) : NULL;
     const void *x = cpu_row(job->logits, i);
     gnn_score one = {0};
@@ -90,12 +92,14 @@ static void score_row(const loss_job *job, int64_t i, gnn_score *score)
         gradient = NULL;
     }
     if (!counts || label < 0 || label >= cols) return;
+    if (job->weights) weight = job->weights[label];
     if (job->labels)
-        one = single ? softmax_node_float(x, cols, label, job->weight, gradient)
-                     : softmax_node_double(x, cols, label, job->weight, gradient);
+        one = single ? softmax_node_float(x, cols, label, job->part * weight, gradient)
+                     : softmax_node_double(x, cols, label, job->part * weight, gradient);
     else
-        one = single ? sigmoid_node_float(x, cols, job->targets + node * cols, job->weight, gradient)
-                     : sigmoid_node_double(x, cols, job->targets + node * cols, job->weight, gradient);
+        one = single ? sigmoid_node_float(x, cols, job->targets + node * cols, job->part, gradient)
+                     : sigmoid_node_double(x, cols, job->targets + node * cols, job->part, gradient);
+    one.loss *= weight;
     gnn_add_score(&score[split], &one);
 }
 
@@ -117,10 +121,10 @@ static sp_status score_rows(gnn_engine *engine, const loss_job *job, gnn_score *
 }
 
 sp_status gnn_cpu_softmax_loss(gnn_engine *engine, sp_dense *logits, const void *bias, const int32_t *nodes,
-                               const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
-                               gnn_score *score, sp_dense *gradient, void *sums)
+                               const int32_t *labels, const double *weights, const uint8_t *split, gnn_split of,
+                               int64_t count, gnn_score *score, sp_dense *gradient, void *sums)
 {
-    const loss_job job = {logits, nodes, labels, NULL, split, of, 1 / (double)count, gradient};
+    const loss_job job = {logits, nodes, labels, NULL, split, weights, of, 1 / (double)count, gradient};
     const gnn_pointwise linear = {.activation = GNN_LINEAR};
     sp_status status = bias ? gnn_cpu_forward(engine, &linear, logits, bias, logits) : SP_OK;
     if (status == SP_OK) status = score_rows(engine, &job, score);
@@ -131,7 +135,7 @@ sp_status gnn_cpu_sigmoid_loss(gnn_engine *engine, const sp_dense *logits, const
                                const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
                                gnn_score *score, sp_dense *gradient, void *sums)
 {
-    const loss_job job = {logits, nodes, NULL, targets, split, of, 1 / (double)count, gradient};
+    const loss_job job = {logits, nodes, NULL, targets, split, NULL, of, 1 / (double)count, gradient};
     const sp_status status = score_rows(engine, &job, score);
     return status == SP_OK && sums ? gnn_cpu_column_sums(engine, gradient, sums) : status;
 }

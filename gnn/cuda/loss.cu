@@ -13,8 +13,9 @@ struct loss_job {
     int64_t rows, cols;
     const int32_t *nodes, *labels; /* labels, or */
     const uint8_t *targets, *split;
+    const double *weights; /* of the classes; NULL: ones */
     int of;
-    double weight; /* of a node in the mean: 1 / count */
+    double part; /* of a node in the mean: 1 / count */
     gnn_score *partial, *score;
     unsigned *ticket;
     const float *bias; /* of a few classes: not yet in the logits; or NULL */
@@ -117,9 +118,10 @@ static __global__ void __launch_bounds__(THREADS)
         }
         if (!counts) continue;
         const uint8_t *target = job.targets + node * job.cols;
-        const gnn_score one = job.labels
-                                  ? softmax_node<T, LANES>(x, job.cols, label, job.weight, gradient, lane)
-                                  : sigmoid_node<T, LANES>(x, job.cols, target, job.weight, gradient, lane);
+        const double weight = job.weights ? job.weights[label] : 1;
+        gnn_score one = job.labels ? softmax_node<T, LANES>(x, job.cols, label, job.part * weight, gradient, lane)
+                                   : sigmoid_node<T, LANES>(x, job.cols, target, job.part, gradient, lane);
+        one.loss *= weight;
         if (lane == 0) gnn_add_score(&scores[group][split], &one);
     }
     add_groups(scores, GROUPS);
@@ -179,7 +181,8 @@ static __device__ __forceinline__ void score_few_row(const loss_job &job, int64_
         x[j] = j < job.cols ? exponential(x[j] - most) : 0;
         sum += x[j];
     }
-    const double loss = log((double)sum) - (double)own;
+    const double weight = counts && job.weights ? job.weights[label] : 1;
+    const double loss = weight * (log((double)sum) - (double)own);
 #pragma unroll
     for (int s = 0; s < GNN_SPLITS; s++)
         if (counts && s == split) {
@@ -189,7 +192,7 @@ static __device__ __forceinline__ void score_few_row(const loss_job &job, int64_
         }
 #pragma unroll
     for (int j = 0; j < MOST; j++) {
-        x[j] = counts && split == job.of ? (x[j] / sum - (float)(j == label)) * (float)job.weight : 0;
+        x[j] = counts && split == job.of ? (x[j] / sum - (float)(j == label)) * (float)(job.part * weight) : 0;
         sums.columns[j] += x[j];
     }
 }
@@ -304,12 +307,12 @@ static bool has_few(const sp_dense *logits)
 }
 
 static sp_status launch_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes, const int32_t *labels,
-                             const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
-                             gnn_score *score, sp_dense *gradient, void *sums, const void *bias)
+                             const uint8_t *targets, const double *weights, const uint8_t *split, gnn_split of,
+                             int64_t count, gnn_score *score, sp_dense *gradient, void *sums, const void *bias)
 {
     const gnn_cuda_state *state = state_of(engine);
-    const loss_job job = {logits->rows, logits->cols, nodes, labels, targets, split, (int)of, 1 / (double)count,
-                          (gnn_score *)state->partial, score, state->tickets, (const float *)bias};
+    const loss_job job = {logits->rows, logits->cols, nodes, labels, targets, split, weights, (int)of,
+                          1 / (double)count, (gnn_score *)state->partial, score, state->tickets, (const float *)bias};
     const bool narrow = logits->cols <= 16, single = logits->type == SP_DENSE_F32;
     if (labels && has_few(logits)) {
         return logits->cols <= 8 ? launch_few<8>(engine, job, logits, gradient, sums)
@@ -321,19 +324,19 @@ static sp_status launch_loss(gnn_engine *engine, const sp_dense *logits, const i
 }
 
 sp_status gnn_cuda_softmax_loss(gnn_engine *engine, sp_dense *logits, const void *bias, const int32_t *nodes,
-                                const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
-                                gnn_score *score, sp_dense *gradient, void *sums)
+                                const int32_t *labels, const double *weights, const uint8_t *split, gnn_split of,
+                                int64_t count, gnn_score *score, sp_dense *gradient, void *sums)
 {
     const gnn_pointwise linear = {GNN_LINEAR, 0, 0};
     if (bias && !has_few(logits)) CHECK(gnn_cuda_forward(engine, &linear, logits, bias, logits));
-    return launch_loss(engine, logits, nodes, labels, NULL, split, of, count, score, gradient, sums, bias);
+    return launch_loss(engine, logits, nodes, labels, NULL, weights, split, of, count, score, gradient, sums, bias);
 }
 
 sp_status gnn_cuda_sigmoid_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
                                 const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
                                 gnn_score *score, sp_dense *gradient, void *sums)
 {
-    return launch_loss(engine, logits, nodes, NULL, targets, split, of, count, score, gradient, sums, NULL);
+    return launch_loss(engine, logits, nodes, NULL, targets, NULL, split, of, count, score, gradient, sums, NULL);
 }
 
 /* ---- probabilities --------------------------------------------------------------------------------------- */

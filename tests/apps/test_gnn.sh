@@ -142,6 +142,22 @@ ok 'the same with two threads' threads 2
 mkdir named
 cp d/* named
 awk '{ print "ring" $1 }' d/labels.txt >named/labels.txt
+printf 'class,weight\n1,2\n0,1\n2,4\n' >w.csv
+printf 'class\tweight\nring0\t1\nring2\t4\nring9\t7\nring1\t2\n' >named.tsv
+ok 'classes balanced' learns 0.9 --class-weights balanced
+same_weights() { # by numbers, by names in another order; not as without them
+    status 0 train d $quick --class-weights w.csv --save wa && status 0 train named $quick --class-weights named.tsv --save wb &&
+        status 0 train d $quick --save wc && cmp -n $(($(wc -c <wc) - 336)) -i 336 wa wb && ! cmp -i 336 wa wc
+}
+ok 'weights of classes by numbers and by names' same_weights
+bad_weights() { # bad_weights PATTERN TEXT: of the weights
+    printf "$2" >bad.csv && fails 1 "bad.csv: $1" train named --class-weights bad.csv
+}
+ok 'a class without a weight' bad_weights 'class 1 .from 0., ring1 has no weight' 'class,weight\nring0,1\nring2,4\n'
+ok 'a negative weight' bad_weights 'class 1 .from 0., ring1 has a weight of -2' 'class,weight\nring0,1\nring1,-2\nring2,4\n'
+ok 'a weight that is a word' bad_weights 'a row has a class and its weight' 'class,weight\nring0,a\nring1,2\nring2,4\n'
+ok 'a class by a wrong name' bad_weights 'class 1 .from 0., ring1 has no weight' 'class,weight\nring0,1\nring9,2\nring2,4\n'
+ok 'the weights are no output' fails 2 'w.csv' train d --class-weights w.csv --save w.csv
 several() {
     cp -r d several && rm several/labels.txt &&
         awk 'BEGIN { print "%%MatrixMarket matrix coordinate pattern general"; print "120 3 240"

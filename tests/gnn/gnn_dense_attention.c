@@ -331,7 +331,8 @@ static void repeatable_bits(int device, int threads, double *to)
     gnn_score *scores = put(&s, GNN_SPLITS, sizeof *scores, (gnn_score[GNN_SPLITS]){{0}}), is[GNN_SPLITS];
     ck_ok(s.context, s.back->multiply(s.engine, true, false, 1, &x, &x, 0, &product));
     ck_ok(s.context, s.back->column_sums(s.engine, &x, sums));
-    ck_ok(s.context, s.back->softmax_loss(s.engine, &x, NULL, NULL, label, split, GNN_TRAIN, 1, scores, NULL, NULL));
+    ck_ok(s.context, s.back->softmax_loss(s.engine, &x, NULL, NULL, label, NULL, split, GNN_TRAIN, 1, scores, NULL,
+                                          NULL));
     take(&s, GNN_SPLITS, sizeof *scores, scores, is);
     double *first = take_matrix(&s, &product), *second = take_numbers(&s, COLS, sums);
     memcpy(to, first, COLS * COLS * sizeof *to);

@@ -63,6 +63,7 @@ static void expect_scores(const subject *s, const loss_case *c, const gnn_score 
 
 static void check_loss(subject *s, int64_t rows, int64_t cols, bool picked, bool softmax, double scale)
 {
+    double *weights = softmax && rows % 2 ? random_numbers(s, cols) : NULL; /* of classes */
     loss_case c = make_loss_case(s, rows, cols, picked, scale);
     gnn_score wanted[GNN_SPLITS] = {{0}}, is[GNN_SPLITS], alone[GNN_SPLITS];
     double *gradient = numbers(rows * cols), *sum = numbers(cols), size = 0;
@@ -71,9 +72,12 @@ static void check_loss(subject *s, int64_t rows, int64_t cols, bool picked, bool
     for (int64_t i = 0; i < rows; i++) {
         const int split = c.split[c.node ? c.node[i] : i];
         if (split == GNN_UNUSED) continue;
-        add_score(&wanted[split], row_score(&c, softmax, i, gradient + i * cols));
+        gnn_score one = row_score(&c, softmax, i, gradient + i * cols);
+        const double weight = weights ? weights[c.label[c.node ? c.node[i] : i]] : 1;
+        one.loss *= weight;
+        add_score(&wanted[split], one);
         for (int64_t j = 0; j < cols; j++)
-            gradient[i * cols + j] = split == GNN_TRAIN ? gradient[i * cols + j] / (double)count : 0;
+            gradient[i * cols + j] = split == GNN_TRAIN ? weight * gradient[i * cols + j] / (double)count : 0;
         for (int64_t j = 0; j < cols; j++) {
             sum[j] += gradient[i * cols + j];
             size += fabs(gradient[i * cols + j]);
@@ -83,13 +87,13 @@ static void check_loss(subject *s, int64_t rows, int64_t cols, bool picked, bool
     void *node = picked ? put(s, rows, sizeof *c.node, c.node) : NULL, *split = put(s, c.nodes, 1, c.split);
     void *label = put(s, c.nodes, sizeof *c.label, c.label), *target = put(s, c.nodes * cols, 1, c.target);
     gnn_score *scores = put(s, 2 * GNN_SPLITS, sizeof *scores, (gnn_score[2 * GNN_SPLITS]){{0}});
-    void *sums = put_numbers(s, cols, sum);
+    void *sums = put_numbers(s, cols, sum), *weight = weights ? put(s, cols, sizeof *weights, weights) : NULL;
     for (int k = 0; k < 2; k++) {
         gnn_score *score = scores + k * GNN_SPLITS;
         sp_dense *to = k ? NULL : &dx;
         void *to_sums = k ? NULL : sums;
-        ck_ok(s->context, softmax ? s->back->softmax_loss(s->engine, &logits, NULL, node, label, split, GNN_TRAIN,
-                                                          count, score, to, to_sums)
+        ck_ok(s->context, softmax ? s->back->softmax_loss(s->engine, &logits, NULL, node, label, weight, split,
+                                                          GNN_TRAIN, count, score, to, to_sums)
                                   : s->back->sigmoid_loss(s->engine, &logits, node, target, split, GNN_TRAIN, count,
                                                           score, to, to_sums));
     }
@@ -103,9 +107,9 @@ static void check_loss(subject *s, int64_t rows, int64_t cols, bool picked, bool
     end_matrix(s, &logits);
     drop_array(s, sums);
     free_all(sum, sums_are);
-    void *arrays[] = {node, split, label, target, scores};
+    void *arrays[] = {node, split, label, target, scores, weight};
     for (size_t k = 0; k < COUNT(arrays); k++) drop_array(s, arrays[k]);
-    free_all(gradient, gradient_is);
+    free_all(gradient, gradient_is, weights);
     free_loss_case(&c);
 }
 
@@ -130,8 +134,8 @@ TEST(loss_of_nan_is_nan)
     gnn_score *scores = put(&s, GNN_SPLITS, sizeof *scores, (gnn_score[GNN_SPLITS]){{0}}), is[GNN_SPLITS];
     sp_dense logits = put_matrix(&s, 2, 2, x);
     void *labels = put(&s, 2, sizeof *label, label), *splits = put(&s, 2, 1, split), *targets = put(&s, 4, 1, target);
-    ck_ok(s.context, s.back->softmax_loss(s.engine, &logits, NULL, NULL, labels, splits, GNN_TRAIN, 1, scores, NULL,
-                                          NULL));
+    ck_ok(s.context, s.back->softmax_loss(s.engine, &logits, NULL, NULL, labels, NULL, splits, GNN_TRAIN, 1, scores,
+                                          NULL, NULL));
     take(&s, GNN_SPLITS, sizeof *scores, scores, is);
     ck_assert(isnan(is[GNN_TRAIN].loss) && isfinite(is[GNN_TEST].loss));
     ck_ok(s.context, s.back->sigmoid_loss(s.engine, &logits, NULL, targets, splits, GNN_TRAIN, 1, scores, NULL,

@@ -553,6 +553,7 @@ TEST(failing_allocations_leak_nothing)
         options.model.norm = GNN_NORM_BATCH;
         options.model.residual = sampled;
         options.model.jump = GNN_JUMP_MAX;
+        options.balance_classes = true;
         for (int64_t n = 0; status != SP_OK; n++) {
             const int64_t before = heap.live_blocks;
             test_expect(n < 100000, "no end");
@@ -626,4 +627,7 @@ static const test_entry tests[] = {
     {0},
 };
 
-int main(void) { return test_run("gnn: training", tests, data_tests, depth_tests, saved_tests, schedules_tests); }
+int main(void)
+{
+    return test_run("gnn: training", tests, data_tests, depth_tests, saved_tests, schedules_tests, weights_tests);
+}
