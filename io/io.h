@@ -198,20 +198,25 @@ typedef struct io_node_table {
     io_attribute *column;
     io_names texts;
     int64_t rows; /* nodes that have one */
+    int64_t unknown; /* rows of unknown nodes */
     int64_t lines, bytes;
 } io_node_table;
 
 typedef struct io_node_options {
-    bool skip_unknown; /* rows of unknown nodes are skipped */
+    bool skip_unknown; /* rows of unknown nodes are skipped, and counted */
+    bool classes;      /* a column called label holds values; and if the
+                          first field is a node's name, the first line is a row, whose columns are called (2), (3), ... */
     const volatile int *interrupt;
 } io_node_options;
 
 /* Reads a table of a graph's nodes from PATH ("-": standard input), compressed or not: a heading, then a row a node in
- * any order, with fields as in tables of edges. The first column called node, name, id, label or vertex names the node
- * as in io_read_labels, else the first of all. Empty fields, NA, N/A, NaN and null are no values, as are those of nodes
+ * any order, with fields as in tables of edges. The first column called node, name, id, label, vertex or node_id names
+ * the node as in io_read_labels, else the first of all. Empty fields, NA, N/A, NaN and null are no values, as are those of nodes
  * that have no row. Takes at most 8 bytes a node and column + 8 times the uncompressed file + 64 MB. */
 sp_status io_read_node_table(sp_context *context, const char *path, const io_graph *graph,
                              const io_node_options *options, io_node_table *table);
+/* The column whose heading is one of the words (in lower case; ends with NULL), or the only column; -1 if there is none. */
+int64_t io_find_heading(const io_node_table *table, const char *const *words);
 void io_node_table_free(sp_context *context, io_node_table *table);
 /* Where the nodes of one graph are in another, by their names, or by their numbers in the files if neither has names:
  * `places` has from->nodes entries, -1 for a node that `to` does not have. A graph with names and one without are
@@ -396,6 +401,8 @@ sp_status io_put_npz_matrix(sp_context *context, io_output *output, const sp_csr
 typedef struct io_adjacency_options {
     int64_t nodes;    /* number of nodes; 0: as the file says, for edge lists the largest number + 1 */
     bool undirected;  /* every edge counts in both directions */
+    const io_names *names; /* of the nodes, for edge lists; NULL, or none: these have numbers */
+    int64_t *unknown; /* with names: counts edges of other nodes, which are left out; NULL: such an edge is refused */
     const volatile int *interrupt;
 } io_adjacency_options;
 
@@ -403,7 +410,8 @@ typedef struct io_adjacency_options {
  * with the sum of their weights unless it is a pattern. By content: .npz of scipy's CSR, all formats that io_read_graph
  * identifies by their beginning, METIS by the name's ending or content; these give the matrix as it is in the file.
  * Otherwise an edge list: SOURCE TARGET [WEIGHT] a line, numbers from 0, separated by commas, semicolons, tabs or
- * blanks, with at most one line of headings; the row is TARGET, the column SOURCE. */
+ * blanks, with at most one line of headings; the row is TARGET, the column SOURCE. With names, SOURCE and TARGET are
+ * names, and a heading may say which columns they are in. Edges with more than a weight are refused. */
 sp_status io_read_adjacency(sp_context *context, const char *path, const io_adjacency_options *options,
                             sp_csr *matrix);
 
@@ -413,9 +421,10 @@ sp_status io_make_adjacency(sp_context *context, const char *name, bool undirect
 /* Reads features of nodes, a row a node, f32 in host memory. By content: Matrix Market (coordinate: sparse; array:
  * dense), .npy (dense), .npz of scipy's CSR (sparse); otherwise text, a row a line, separated by commas, semicolons,
  * tabs or blanks, with at most one line of headings. Text takes up to 16 times the file ("1," is a feature) + 64 MB.
- * `sparse` or `dense` is filled, the other zeroed. All numbers are finite. */
+ * `sparse` or `dense` is filled, the other zeroed. All numbers are finite. A column of text that is called id, node, name
+ * or the like, or whose fields are no numbers, goes to `names`, which is empty otherwise. */
 sp_status io_read_features(sp_context *context, const char *path, const volatile int *interrupt, sp_dense *dense,
-                           sp_csr *sparse);
+                           sp_csr *sparse, io_names *names);
 
 /* The same from an array of two dimensions, whose values are taken over; and from a matrix, which is only checked. */
 sp_status io_make_features(sp_context *context, const char *name, io_array *array, sp_dense *dense);
@@ -441,15 +450,29 @@ sp_status io_read_classes(sp_context *context, const char *path, const volatile 
 sp_status io_make_classes(sp_context *context, const char *name, io_array *array, io_classes *classes);
 void io_classes_free(sp_context *context, io_classes *classes);
 
-/* The same for `nodes` nodes from GraphSAINT's class_map.json; and the roles in its role.json: 0 none, 1 training, 2
+/* Whether text has a row a node: below a heading that names the column of nodes, or where the graph has names. */
+sp_status io_is_node_table(sp_context *context, const char *path, const volatile int *interrupt,
+                           const io_graph *graph, bool *is);
+/* The classes of a graph's nodes from such a table. One column beside the names, or that called label, class, y or the
+ * like, holds labels as in io_read_classes; several columns of 0 and 1 are a class each. Nodes without a row have none.
+ * *unknown counts rows of unknown nodes; NULL: they are refused. */
+sp_status io_read_class_table(sp_context *context, const char *path, const volatile int *interrupt,
+                              const io_graph *graph, int64_t *unknown, io_classes *classes);
+/* Reads a list of nodes, a line each: names, or numbers from 0 if the graph has no names; or numbers from a .npy.
+ * `unknown` as above. */
+sp_status io_read_node_list(sp_context *context, const char *path, const volatile int *interrupt,
+                            const io_graph *graph, int64_t *unknown, int32_t **nodes, int64_t *count);
+
+/* io_read_classes for `nodes` nodes from GraphSAINT's class_map.json; and the roles in its role.json: 0 none, 1 training, 2
  * validation, 3 test. */
 sp_status io_read_class_map(sp_context *context, const char *path, const volatile int *interrupt, int64_t nodes,
                             io_classes *classes);
 sp_status io_read_roles(sp_context *context, const char *path, const volatile int *interrupt, int64_t nodes,
                         uint8_t **roles);
 
-/* Reads a name a line. No name may occur twice. */
-sp_status io_read_names(sp_context *context, const char *path, const volatile int *interrupt, io_names *names);
+/* Reads a name a line, at most `most`. No name may occur twice. */
+sp_status io_read_names(sp_context *context, const char *path, const volatile int *interrupt, int64_t most,
+                        io_names *names);
 
 /* Reads whole numbers within low .. high from text, one a line, or from a .npy of one dimension. In text `words`
  * (NULL-terminated, or NULL) may stand for low, low + 1, ... */

@@ -11,9 +11,10 @@
 
 typedef struct convert_options {
     const char *source, *folder;
-    const char *edges, *features, *labels, *split, *classes; /* files; or numbers, for generate */
+    const char *edges, *features, *labels, *split, *classes, *nodes; /* files; or numbers, for generate */
     bool undirected, quiet;
     int64_t seed, threads;
+    int unknown; /* the place of gnn_unknown_words */
     gnn_recipe recipe; /* its specification is NULL unless a graph is generated */
 } convert_options;
 
@@ -37,12 +38,16 @@ static bool take_place(void *settings, const char *text)
 static const option_row table[] = {
     {"SOURCE", .help = "a folder that gnn reads; one of GraphSAINT (adj_full.npz, feats.npy, class_map.json,\n"
      "role.json); a .npz of gnn-benchmark (adj_data, ..., labels); generate:SPEC, see below", .kind = OPTION_OPERAND},
-    {"--edges", "FILE", "SOURCE TARGET [WEIGHT] a line, numbers from 0; or a matrix", OPTION_TEXT, AT(edges)},
-    {"--features", "FILE", "a row of numbers a node: text, .mtx, .npy, .npz", OPTION_TEXT, AT(features)},
-    {"--labels", "FILE", "a class a line: numbers from 0 (-1 unknown) or names; or .npy, .mtx", OPTION_TEXT,
+    {"--edges", "FILE", "SOURCE TARGET [WEIGHT] a line, numbers from 0 or names; or a matrix", OPTION_TEXT, AT(edges)},
+    {"--features", "FILE", "a row of numbers a node, one column may be names: text, .mtx, .npy, .npz", OPTION_TEXT, AT(features)},
+    {"--labels", "FILE", "a class a line, or NODE CLASS: numbers from 0 (-1 unknown) or names; or .npy, .mtx", OPTION_TEXT,
      AT(labels)},
-    {"--split", "FILE", "train, val, test or unused a line; or .npy", OPTION_TEXT, AT(split)},
+    {"--split", "FILE", "train, val, test or unused a line, or beside a node; or .npy", OPTION_TEXT, AT(split)},
     {"--classes", "FILE", "names of the classes, one a line", OPTION_TEXT, AT(classes)},
+    {"--nodes", "FILE", "names of the nodes, one a line, if the features have no column of them", OPTION_TEXT,
+     AT(nodes)},
+    {"--unknown", "HOW", "nodes without features: error, or drop what is about them [error]", OPTION_WORD,
+     AT(unknown), .words = gnn_unknown_words},
     {"--undirected", NULL, "each edge stands for both directions", OPTION_FLAG, AT(undirected)},
     {"", .kind = OPTION_HEADING},
     {"generate:flickr", .help = "89250 nodes, 899756 edges, 500 features, 7 classes", .kind = OPTION_OPERAND},
@@ -78,7 +83,8 @@ static bool parse_recipe(convert_options *o)
 {
     gnn_recipe *r = &o->recipe;
     const char *spec = o->source + strlen(prefix);
-    if (o->labels || o->split) return mistake("a graph that is generated has labels and a split of its own");
+    if (o->labels || o->split || o->nodes)
+        return mistake("a graph that is generated has labels and a split of its own, and no names");
     if (!gnn_recipe_named(spec, r)) *r = (gnn_recipe){.spec = spec, .features = 64, .classes = 8};
     r->seed = (uint64_t)o->seed;
     if (o->edges && !read_count("--edges", o->edges, 2, 1e15, &r->edges)) return false;
@@ -90,7 +96,7 @@ static bool parse_recipe(convert_options *o)
 
 static bool check_together(convert_options *o)
 {
-    const bool files = o->edges || o->features || o->labels || o->split || o->classes;
+    const bool files = o->edges || o->features || o->labels || o->split || o->classes || o->nodes;
     if (o->source && strncmp(o->source, prefix, strlen(prefix)) == 0) {
         if (!o->folder) return mistake("no folder to write to");
         return parse_recipe(o);
@@ -108,7 +114,7 @@ static bool check_together(convert_options *o)
 /* Whether an output is one of the named inputs; then the mistake was printed. A folder may be converted over itself. */
 static bool replaces_source(const convert_options *o)
 {
-    const char *const inputs[] = {o->source, o->edges, o->features, o->labels, o->split, o->classes};
+    const char *const inputs[] = {o->source, o->edges, o->features, o->labels, o->split, o->classes, o->nodes};
     char path[PATH_MAX];
     if (o->recipe.spec) return false;
     for (int k = 0; gnn_input_written(o->folder, k, path); k++)
@@ -230,6 +236,7 @@ static sp_status read_files(sp_context *context, const convert_options *o, const
 {
     sp_status status;
     TRY(gnn_input_features(context, o->features, reading, input));
+    if (o->nodes) TRY(gnn_input_nodes(context, o->nodes, reading, input));
     TRY(gnn_input_graph(context, o->edges, reading, input));
     TRY(gnn_input_labels(context, o->labels, o->classes ? o->classes : "", reading, input));
     if (o->split) TRY(gnn_input_split(context, o->split, reading, input));
@@ -268,7 +275,8 @@ static sp_status read_archive(sp_context *context, const char *path, const gnn_i
 
 static sp_status read_source(sp_context *context, const convert_options *o, gnn_input *input)
 {
-    const gnn_input_options reading = {.undirected = o->undirected, .interrupt = &interrupt_signal};
+    const gnn_input_options reading = {.undirected = o->undirected, .drop_unknown = o->unknown,
+                                       .interrupt = &interrupt_signal};
     struct stat about;
     if (o->recipe.spec) return gnn_generate(context, &o->recipe, input);
     if (!o->source) return read_files(context, o, &reading, input);
@@ -305,7 +313,7 @@ static sp_status convert(sp_context *context, const convert_options *o)
     may_block = 1;
     TRY(read_source(context, o, &input));
     may_block = 0;
-    gnn_input_notice(&said, o->features ? o->features : o->source, &input.data.features);
+    gnn_input_notice(&said, o->features ? o->features : o->source, &input);
     TRY(gnn_input_save(context, o->folder, &input));
     end_line(&said, o, &input.data, wall_seconds() - began);
 done:

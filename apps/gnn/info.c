@@ -12,6 +12,7 @@ typedef struct info_options {
     const char *folder;
     bool json, undirected, quiet;
     int64_t threads;
+    int unknown; /* the place of gnn_unknown_words */
 } info_options;
 
 typedef struct info {
@@ -38,6 +39,8 @@ static bool take_folder(void *settings, const char *text)
 static const option_row rows[] = {
     {"--json", NULL, "as JSON", OPTION_FLAG, AT(json)},
     {"--undirected", NULL, "each edge stands for both directions", OPTION_FLAG, AT(undirected)},
+    {"--unknown", "HOW", "nodes without features: error, or drop what is about them [error]", OPTION_WORD,
+     AT(unknown), .words = gnn_unknown_words},
     {"--threads", "N", "[all]", OPTION_COUNT, AT(threads), OPTION_RANGE(1, 4096)},
     {"--quiet", NULL, "print nothing but the answer and errors", OPTION_FLAG, AT(quiet), .beside = true},
     {"-h", .kind = OPTION_HELP},
@@ -222,12 +225,13 @@ int gnn_info_main(int argc, char **argv)
     said.quiet = o.quiet;
     const sp_context_options cpu = {.device = "cpu", .threads = thread_count("-", o.threads),
                                     .interrupt = &interrupt_signal};
-    const gnn_input_options reading = {.undirected = o.undirected, .no_labels = true, .interrupt = &interrupt_signal};
+    const gnn_input_options reading = {.undirected = o.undirected, .no_labels = true, .drop_unknown = o.unknown,
+                                       .interrupt = &interrupt_signal};
     sp_status status;
     TRY(sp_context_create(&cpu, &context));
     may_block = 1;
     TRY(gnn_input_load(context, o.folder, &reading, &input));
-    gnn_input_notice(&said, o.folder, &input.data.features);
+    gnn_input_notice(&said, o.folder, &input);
     status = show(context, &o, &input);
 done:
     may_block = 0;

@@ -11,13 +11,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/options.h"
 #include "common/tool.h"
 
 /* ---- files of a folder --------------------------------------------------------------------------------- */
 
+const char *const gnn_unknown_words[] = {"error", "drop", NULL};
+
 /* The names of a folder's files, without endings. */
-static const char *const stems[] = {"graph", "features", "labels", "train", "val", "test", "split", "classes"};
-enum { GRAPH, FEATURES, LABELS, TRAIN, VALIDATION, TEST, SPLIT, CLASSES, STEMS };
+static const char *const stems[] = {"graph", "features", "labels", "train", "val", "test", "split", "classes", "nodes"};
+enum { GRAPH, FEATURES, LABELS, TRAIN, VALIDATION, TEST, SPLIT, CLASSES, NODES, STEMS };
 
 typedef struct folder {
     const char *path;
@@ -47,6 +50,25 @@ static sp_status add_file(sp_context *context, folder *in, int stem, const char 
     return SP_OK;
 }
 
+/* Refuses files that say of a graph what gnn does not learn from, rather than pass over them. */
+static sp_status refuse_kinds(sp_context *context, const char *path, const char *name)
+{
+    static const char *const edges[] = {"edge_features", "edge_attr", "edge_attributes", "edge-feat", "edge_feat", NULL};
+    static const char *const kinds[] = {"node_types", "node_type", "edge_types", "edge_type", "edge_reltype", NULL};
+    const char *end = name + strcspn(name, ".");
+    char stem[32];
+    if (end - name >= (ptrdiff_t)sizeof stem || !end[0] || name[strlen(name) - 1] == '~') return SP_OK;
+    snprintf(stem, sizeof stem, "%.*s", (int)(end - name), name);
+    if (find_word(stem, edges) >= 0)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s/%.100s: features of edges, from which gnn does not learn; make one "
+                       "of them the weight in the graph, and move this file away", path, name);
+    if (find_word(stem, kinds) >= 0)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s/%.100s: kinds of nodes or edges, of which gnn knows one each; add "
+                       "a feature for the kind of a node, keep the edges of one kind, and move this file away", path,
+                       name);
+    return SP_OK;
+}
+
 static sp_status list_folder(sp_context *context, const char *path, folder *in)
 {
     sp_status status = SP_OK;
@@ -58,7 +80,7 @@ static sp_status list_folder(sp_context *context, const char *path, folder *in)
                        path, strerror(errno));
     for (const struct dirent *entry; status == SP_OK && (entry = readdir(entries));) {
         const int stem = stem_of(entry->d_name);
-        if (stem >= 0) status = add_file(context, in, stem, entry->d_name);
+        status = stem >= 0 ? add_file(context, in, stem, entry->d_name) : refuse_kinds(context, path, entry->d_name);
     }
     closedir(entries);
     return status;
@@ -113,48 +135,6 @@ static sp_status check_files(sp_context *context, const folder *in, bool no_labe
 
 /* ---- splits -------------------------------------------------------------------------------------------- */
 
-static const char *const split_words[] = {"unused", "train", "val", "test", NULL};
-
-static sp_status read_list(sp_context *context, const char *path, gnn_split kind, const volatile int *interrupt,
-                           gnn_data *data)
-{
-    int32_t *nodes;
-    int64_t count;
-    if (!path[0]) return SP_OK;
-    sp_status status = io_read_numbers(context, path, interrupt, 0, data->graph.rows - 1, NULL, &nodes, &count);
-    for (int64_t i = 0; status == SP_OK && i < count; i++) {
-        const uint8_t other = data->split[nodes[i]];
-        if (other == (uint8_t)kind)
-            status = sp_fail(context, SP_ERROR_ARGUMENT,
-                             "%s: node %d is there twice; write the number of each node once (a mask is no list)",
-                             path, (int)nodes[i]);
-        else if (other != GNN_UNUSED)
-            status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: node %d is in %s, too; a node is in one list", path,
-                             (int)nodes[i], split_words[other]);
-        data->split[nodes[i]] = (uint8_t)kind;
-    }
-    sp_free(context, nodes);
-    return status;
-}
-
-sp_status gnn_input_split(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input)
-{
-    gnn_data *data = &input->data;
-    int32_t *kinds = NULL;
-    int64_t count;
-    sp_status status;
-    if (!data->split) TRY(sp_calloc(context, data->graph.rows, 1, (void **)&data->split));
-    TRY(io_read_numbers(context, path, options->interrupt, GNN_UNUSED, GNN_TEST, split_words, &kinds, &count));
-    if (count != data->graph.rows)
-        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld entries for %lld nodes; write one a node", path,
-                    (long long)count, (long long)data->graph.rows));
-    for (int64_t i = 0; i < count; i++) data->split[i] = (uint8_t)kinds[i];
-    input->has_split = true;
-done:
-    sp_free(context, kinds);
-    return status;
-}
-
 static sp_status read_splits(sp_context *context, const folder *in, const gnn_input_options *options,
                              gnn_input *input)
 {
@@ -165,8 +145,8 @@ static sp_status read_splits(sp_context *context, const folder *in, const gnn_in
     sp_status status = sp_calloc(context, input->data.graph.rows, 1, (void **)&input->data.split);
     if (status == SP_OK && in->file[SPLIT][0]) return gnn_input_split(context, in->file[SPLIT], options, input);
     for (size_t i = 0; status == SP_OK && i < sizeof lists / sizeof *lists; i++)
-        status = read_list(context, in->file[lists[i].stem], lists[i].kind, options->interrupt, &input->data);
-    input->has_split = in->file[TRAIN][0];
+        if (in->file[lists[i].stem][0])
+            status = gnn_input_list(context, in->file[lists[i].stem], lists[i].kind, options, input);
     return status;
 }
 
@@ -176,7 +156,19 @@ sp_status gnn_input_features(sp_context *context, const char *path, const gnn_in
                              gnn_input *input)
 {
     gnn_features *features = &input->data.features;
-    return io_read_features(context, path, options->interrupt, &features->dense, &features->sparse);
+    return io_read_features(context, path, options->interrupt, &features->dense, &features->sparse, &input->nodes);
+}
+
+sp_status gnn_input_nodes(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input)
+{
+    const int64_t rows = gnn_input_rows(&input->data.features);
+    if (input->nodes.count > 0)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: the features have a column of names already; keep one of both",
+                       path);
+    const sp_status status = io_read_names(context, path, options->interrupt, INT32_MAX, &input->nodes);
+    if (status != SP_OK || input->nodes.count == rows) return status;
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld names for %lld rows of features; write one a row, without a "
+                   "heading", path, (long long)input->nodes.count, (long long)rows);
 }
 
 int64_t gnn_input_rows(const gnn_features *features)
@@ -200,17 +192,28 @@ static bool has_numbers(const sp_dense *x, float low, bool *ascending)
     return sum == 0;
 }
 
-void gnn_input_notice(tool_line *line, const char *path, const gnn_features *features)
+static void notice_numbers(tool_line *line, const char *path, const gnn_features *features)
 {
     enum { FEW = 3, EXACT = 1 << 24 }; /* few rows may count by chance; f32 represents whole numbers up to here */
     const sp_dense *x = &features->dense;
     bool ascending;
-    if (line->quiet || !x->values || x->rows <= FEW || x->rows >= EXACT || x->cols < 2) return;
+    if (!x->values || x->rows <= FEW || x->rows >= EXACT || x->cols < 2) return;
     for (int low = 0; low < 2; low++)
         if (has_numbers(x, (float)low, &ascending))
             notice_line(line, "%s: the first feature of each node is its number, from %d; if that is a column of the "
-                        "table that says which node, leave it out%s", path, low,
-                        ascending ? "" : ", and sort by it: rows are nodes in the order of the file");
+                        "table that says which node, call it id in a heading, or leave it out%s", path, low,
+                        ascending ? "" : " and sort by it: rows are nodes in the order of the file");
+}
+
+void gnn_input_notice(tool_line *line, const char *path, const gnn_input *input)
+{
+    char edges[COUNTED_TEXT], labels[COUNTED_TEXT], entries[COUNTED_TEXT];
+    if (line->quiet) return;
+    if (input->nodes.count == 0) notice_numbers(line, path, &input->data.features);
+    if (input->unknown_edges + input->unknown_labels + input->unknown_split > 0)
+        notice_line(line, "%s: left out %s, %s and %s of the split, whose nodes have no features", path,
+                    counted(input->unknown_edges, "edge", edges), counted(input->unknown_labels, "label", labels),
+                    counted(input->unknown_split, "row", entries));
 }
 
 void gnn_input_describe(const gnn_data *data, bool directed, char text[GNN_DESCRIPTION])
@@ -231,7 +234,9 @@ sp_status gnn_input_graph(sp_context *context, const char *path, const gnn_input
 {
     gnn_data *data = &input->data;
     const int64_t nodes = gnn_input_rows(&data->features);
-    const io_adjacency_options reading = {nodes, options->undirected, options->interrupt};
+    const io_adjacency_options reading = {.nodes = nodes, .undirected = options->undirected, .names = &input->nodes,
+                                          .unknown = options->drop_unknown ? &input->unknown_edges : NULL,
+                                          .interrupt = options->interrupt};
     sp_status status = io_read_adjacency(context, path, &reading, &data->graph);
     if (status != SP_OK || data->graph.rows == nodes) return status;
     return sp_fail(context, SP_ERROR_ARGUMENT,
@@ -239,12 +244,26 @@ sp_status gnn_input_graph(sp_context *context, const char *path, const gnn_input
                    (long long)data->graph.rows, (long long)nodes);
 }
 
+/* Labels as a list, in the order of the nodes, or as a table that names them. */
+static sp_status read_classes(sp_context *context, const char *path, const gnn_input_options *options,
+                              gnn_input *input, io_classes *classes)
+{
+    const io_graph nodes = {.nodes = input->data.graph.rows, .names = input->nodes};
+    int64_t *unknown = options->drop_unknown ? &input->unknown_labels : NULL;
+    bool table;
+    memset(classes, 0, sizeof *classes);
+    const sp_status status = io_is_node_table(context, path, options->interrupt, &nodes, &table);
+    if (status != SP_OK) return status;
+    return table ? io_read_class_table(context, path, options->interrupt, &nodes, unknown, classes)
+                 : io_read_classes(context, path, options->interrupt, classes);
+}
+
 sp_status gnn_input_labels(sp_context *context, const char *path, const char *names, const gnn_input_options *options,
                            gnn_input *input)
 {
     gnn_data *data = &input->data;
     io_classes classes;
-    sp_status status = io_read_classes(context, path, options->interrupt, &classes);
+    sp_status status = read_classes(context, path, options, input, &classes);
     if (status != SP_OK) return status;
     if (classes.nodes != data->graph.rows)
         TRY(sp_fail(context, SP_ERROR_ARGUMENT,
@@ -254,7 +273,7 @@ sp_status gnn_input_labels(sp_context *context, const char *path, const char *na
                     classes.empty > 0 ? "; an empty line between two others is an unknown label" : ""));
     if (names[0] && classes.names.count > 0)
         TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: the labels are names already; remove this file", names));
-    if (names[0]) TRY(io_read_names(context, names, options->interrupt, &classes.names));
+    if (names[0]) TRY(io_read_names(context, names, options->interrupt, IO_MOST_CLASSES, &classes.names));
     if (names[0] && classes.names.count < classes.classes)
         TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: label %lld is out of range: %s names %lld classes", path,
                     (long long)(classes.classes - 1), names, (long long)classes.names.count));
@@ -287,6 +306,7 @@ sp_status gnn_input_load(sp_context *context, const char *path, const gnn_input_
     TRY(list_folder(context, path, &in));
     TRY(check_files(context, &in, o->no_labels));
     TRY(gnn_input_features(context, in.file[FEATURES], o, input));
+    if (in.file[NODES][0]) TRY(gnn_input_nodes(context, in.file[NODES], o, input));
     TRY(gnn_input_graph(context, in.file[GRAPH], o, input));
     if (in.file[LABELS][0]) TRY(gnn_input_labels(context, in.file[LABELS], in.file[CLASSES], o, input));
     else TRY(all_unknown(context, &input->data));
@@ -300,6 +320,7 @@ void gnn_input_free(sp_context *context, gnn_input *input)
 {
     gnn_data_free(context, &input->data);
     io_names_free(context, &input->classes);
+    io_names_free(context, &input->nodes);
     memset(input, 0, sizeof *input);
 }
 
@@ -319,10 +340,11 @@ static void choose_names(const gnn_input *input, saving *to)
     to->name[LABELS] = "labels.npy";
     if (input->has_split) to->name[SPLIT] = "split.npy";
     if (input->classes.count > 0) to->name[CLASSES] = "classes.txt";
+    if (input->nodes.count > 0) to->name[NODES] = "nodes.txt";
 }
 
-static const char *const may_be[] = {"graph.npz",  "features.npy", "features.npz",
-                                     "labels.npy", "split.npy",    "classes.txt"};
+static const char *const may_be[] = {"graph.npz", "features.npy", "features.npz", "labels.npy",
+                                     "split.npy", "classes.txt",  "nodes.txt"};
 
 bool gnn_input_written(const char *to, int index, char path[PATH_MAX])
 {
@@ -401,6 +423,15 @@ static void put_labels(io_output *output, const gnn_data *data)
     io_put_npy(output, &array);
 }
 
+/* One a line; NULL is no output. */
+static void put_names(io_output *output, const io_names *names)
+{
+    for (int64_t k = 0; output && k < names->count; k++) {
+        io_output_bytes(output, io_name(names, k), io_name_length(names, k));
+        io_output_string(output, "\n");
+    }
+}
+
 static sp_status put_files(sp_context *context, const gnn_input *input, const saving *to)
 {
     const gnn_data *data = &input->data;
@@ -412,10 +443,8 @@ static sp_status put_files(sp_context *context, const gnn_input *input, const sa
     if (to->output[SPLIT])
         io_put_npy(to->output[SPLIT], &(io_array){.type = IO_U8, .dimensions = 1, .shape = {nodes}, .count = nodes,
                                                   .item_size = 1, .values = data->split});
-    for (int64_t k = 0; to->output[CLASSES] && k < input->classes.count; k++) {
-        io_output_bytes(to->output[CLASSES], io_name(&input->classes, k), io_name_length(&input->classes, k));
-        io_output_string(to->output[CLASSES], "\n");
-    }
+    put_names(to->output[CLASSES], &input->classes);
+    put_names(to->output[NODES], &input->nodes);
     for (int i = 0; i < STEMS; i++)
         if (to->output[i]) TRY(io_output_settle(to->output[i]));
     if (interrupt_signal) status = sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted");

@@ -8,9 +8,13 @@
 #include "gnn.h"
 #include "io.h"
 
+/* What --unknown takes: refuse nodes without features (0), or drop what is about them. */
+extern const char *const gnn_unknown_words[];
+
 typedef struct gnn_input_options {
     bool undirected;  /* every edge stands for both directions, also if the file says otherwise */
     bool no_labels;   /* labels may be missing; then all are unknown, and the number of classes is 0 */
+    bool drop_unknown; /* edges, labels and split entries of nodes without features are left out, and counted */
     const volatile int *interrupt; /* as in sp_context_options */
 } gnn_input_options;
 
@@ -18,6 +22,8 @@ typedef struct gnn_input_options {
 typedef struct gnn_input {
     gnn_data data;     /* without a split all nodes are GNN_UNUSED */
     io_names classes;  /* their names; count 0: classes have only numbers */
+    io_names nodes;    /* names of the nodes; count 0: they have only numbers */
+    int64_t unknown_edges, unknown_labels, unknown_split; /* left out, as their nodes are unknown */
     bool has_split;
 } gnn_input;
 
@@ -31,23 +37,29 @@ sp_status gnn_input_load(sp_context *context, const char *folder, const gnn_inpu
 bool gnn_input_overwritten(const char *command, const char *folder, const char *path);
 void gnn_input_free(sp_context *context, gnn_input *input);
 
-/* The steps of gnn_input_load for files elsewhere, in this order. `names`: a file with the names of classes, or "". */
+/* The steps of gnn_input_load for files elsewhere, in this order. gnn_input_nodes reads the names of nodes, one a line.
+ * `names`: a file with the names of classes, or "". */
+sp_status gnn_input_nodes(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input);
 sp_status gnn_input_features(sp_context *context, const char *path, const gnn_input_options *options,
                              gnn_input *input);
 sp_status gnn_input_graph(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input);
 sp_status gnn_input_labels(sp_context *context, const char *path, const char *names, const gnn_input_options *options,
                            gnn_input *input);
 int64_t gnn_input_rows(const gnn_features *features);
-/* Prints a notice, unless the line is quiet, if the first of several features is the number of the node, as in a
- * table with such a column. */
-void gnn_input_notice(tool_line *line, const char *path, const gnn_features *features);
+/* Prints notices, unless the line is quiet: about edges and rows that were left out, and if the first of several features is the number of
+ * the node, as in a table with such a column. */
+void gnn_input_notice(tool_line *line, const char *path, const gnn_input *input);
 /* For the closing line: "120 nodes (3 of unknown class), 504 edges, 6 features, 3 classes". */
 enum { GNN_DESCRIPTION = 256 };
 void gnn_input_describe(const gnn_data *data, bool directed, char text[GNN_DESCRIPTION]);
-sp_status gnn_input_split(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input);
 
-/* Writes FOLDER/graph.npz, features.npy or .npz, labels.npy, and split.npy and classes.txt if the input has them: all
- * of them or none. Makes the folder if needed. Refuses a folder with other files that gnn would read; gnn_input_check
+/* input_split.c: the split of a folder, from one file or from lists; the words that it is written with. */
+sp_status gnn_input_split(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input);
+sp_status gnn_input_list(sp_context *context, const char *path, gnn_split kind, const gnn_input_options *options,
+                         gnn_input *input);
+
+/* Writes FOLDER/graph.npz, features.npy or .npz, labels.npy, and split.npy, classes.txt and nodes.txt if the input has
+ * them: all of them or none. Makes the folder if needed. Refuses a folder with other files that gnn would read; gnn_input_check
  * does so before the work. */
 sp_status gnn_input_check(sp_context *context, const char *folder);
 /* The path of file number `index`, from 0, of those that may be written; false after the last. */

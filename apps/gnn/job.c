@@ -99,13 +99,14 @@ sp_status gnn_read_data(gnn_job *job)
 {
     const gnn_settings *s = job->settings;
     const gnn_input_options options = {.undirected = s->undirected, .no_labels = s->command == COMMAND_PREDICT,
+                                       .drop_unknown = s->unknown,
                                        .interrupt = &interrupt_signal};
     const double began = wall_seconds();
     show_line(&job->line, "reading %s", s->folder);
     may_block = 1;
     sp_status status = gnn_input_load(job->host, s->folder, &options, &job->input);
     may_block = 0;
-    if (status == SP_OK) gnn_input_notice(&job->line, s->folder, &job->input.data.features);
+    if (status == SP_OK) gnn_input_notice(&job->line, s->folder, &job->input);
     if (status == SP_OK) status = join_names(job);
     job->data = job->input.data;
     job->seconds.read += wall_seconds() - began;

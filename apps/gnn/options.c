@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/tool.h"
+#include "input.h"
 
 /* ---- words ---------------------------------------------------------------------------------------------- */
 
@@ -126,7 +127,9 @@ static const option_row predict_rows[] = {
 
 static const option_row common_rows[] = {
     {"--undirected", NULL, "each edge stands for both directions", OPTION_FLAG, AT(undirected)},
-    {"--quiet", NULL, "print nothing but errors", OPTION_FLAG, AT(quiet), .beside = true},
+    {"--unknown", "HOW", "nodes without features: error, drop [error]", OPTION_WORD, AT(unknown),
+     .words = gnn_unknown_words, .beside = true},
+    {"--quiet", NULL, "print nothing but errors", OPTION_FLAG, AT(quiet)},
     {"--device", "NAME", "auto cpu cuda cuda:N [auto]", OPTION_DEVICE, AT(device)},
     {"--threads", "N", "[all]", OPTION_COUNT, AT(threads), OPTION_RANGE(1, 4096), .beside = true},
     {"--memory", "SIZE", "working memory [what is free]", OPTION_BYTES, AT(memory), .beside = true},

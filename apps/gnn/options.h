@@ -25,6 +25,7 @@ typedef struct gnn_settings {
     double rate, rate_factor, decay, dropout, input_dropout, attention_dropout; /* input_dropout < 0: as dropout */
     bool residual, decay_all, no_normalise, keep_aggregated, half_gather, undirected, scores, quiet;
     const char *device;
+    int unknown; /* the place of gnn_unknown_words */
 } gnn_settings;
 
 /* Reads the command line; argv[0] is the command. A mistake is one line on stderr. Defaults are those of `saved`, a

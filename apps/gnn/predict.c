@@ -1,4 +1,6 @@
 /* gnn predict: the class of every node, by a model that gnn train saved. */
+#include <string.h>
+
 #include "job.h"
 
 /* ---- the model and the data ----------------------------------------------------------------------------- */
@@ -72,29 +74,100 @@ done:
 
 /* ---- output ------------------------------------------------------------------------------------ */
 
-static void put_class(const gnn_job *job, io_output *out, int64_t class)
+/* A table of text: its fields are separated by tabs, or by commas where the name of the file ends in .csv. */
+typedef struct text_table {
+    io_output *out;
+    bool csv, begun; /* begun: the row has a field */
+} text_table;
+
+static text_table open_table(const char *path, io_output *out)
 {
-    const io_names *names = &job->input.classes;
-    if (names->count == job->data.classes) io_output_bytes(out, io_name(names, class), io_name_length(names, class));
-    else io_output_int(out, class);
+    return (text_table){.out = out, .csv = ends_with(path, ".csv")};
 }
 
-/* A line for each node: its class or classes, then the scores, each after a tab. */
+static void next_field(text_table *t)
+{
+    if (t->begun) io_output_string(t->out, t->csv ? "," : "\t");
+    t->begun = true;
+}
+
+static void end_row(text_table *t)
+{
+    io_output_string(t->out, "\n");
+    t->begun = false;
+}
+
+/* Quoted where a comma would end it. */
+static void put_text(const text_table *t, const char *text, size_t length)
+{
+    const bool quoted = t->csv && (memchr(text, ',', length) || memchr(text, '"', length));
+    if (quoted) io_output_string(t->out, "\"");
+    for (size_t i = 0; i < length; i++) {
+        if (quoted && text[i] == '"') io_output_string(t->out, "\"");
+        io_output_bytes(t->out, text + i, 1);
+    }
+    if (quoted) io_output_string(t->out, "\"");
+}
+
+/* The name of a node or class, or its number. */
+static void put_name(const text_table *t, const io_names *names, int64_t i)
+{
+    if (names->count > 0) put_text(t, io_name(names, i), io_name_length(names, i));
+    else io_output_int(t->out, i);
+}
+
+static void put_node(text_table *t, const gnn_job *job, int64_t node)
+{
+    if (job->input.nodes.count == 0) return;
+    next_field(t);
+    put_name(t, &job->input.nodes, node);
+}
+
+static void put_class(const text_table *t, const gnn_job *job, int64_t class)
+{
+    static const io_names none = {0};
+    const io_names *names = &job->input.classes;
+    put_name(t, names->count == job->data.classes ? names : &none, class);
+}
+
+static void put_heading(text_table *t, const gnn_job *job)
+{
+    if (job->input.nodes.count > 0) {
+        next_field(t);
+        io_output_string(t->out, "node");
+    }
+    next_field(t);
+    io_output_string(t->out, "class");
+    for (int64_t c = 0; job->scores && c < job->data.classes; c++) {
+        next_field(t);
+        put_class(t, job, c);
+    }
+    end_row(t);
+}
+
+/* A line for each node: its name if it has one, its class or classes, then the scores. Where that is more than a class,
+ * a heading comes first. */
 static sp_status put_classes(gnn_job *job, io_output *out)
 {
     const int64_t classes = job->data.classes;
+    text_table t = open_table(job->settings->out, out);
+    if (job->input.nodes.count > 0 || job->scores || t.csv) put_heading(&t, job);
     for (int64_t i = 0; i < job->data.graph.rows; i++) {
         bool first = true;
-        if (job->classes) put_class(job, out, job->classes[i]);
+        put_node(&t, job, i);
+        next_field(&t);
+        if (job->classes) put_class(&t, job, job->classes[i]);
         for (int64_t c = 0; job->targets && c < classes; c++) {
             if (!job->targets[i * classes + c]) continue;
             if (!first) io_output_string(out, " ");
-            put_class(job, out, c);
+            put_class(&t, job, c);
             first = false;
         }
-        for (int64_t c = 0; job->scores && c < classes; c++)
-            io_output_format(out, "\t%.6g", (double)job->scores[i * classes + c]);
-        io_output_string(out, "\n");
+        for (int64_t c = 0; job->scores && c < classes; c++) {
+            next_field(&t);
+            io_output_format(out, "%.6g", (double)job->scores[i * classes + c]);
+        }
+        end_row(&t);
     }
     return SP_OK;
 }

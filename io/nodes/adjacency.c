@@ -1,10 +1,11 @@
-/* The matrix of a graph whose nodes are numbers, from any format. */
+/* The matrix of a graph whose nodes are numbers, or have names that are known, from any format. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/try.h"
 #include "graphs/formats.h"
 #include "nodes/nodes.h"
+#include "text/field.h"
 #include "text/table.h"
 
 /* ---- edge lists ---------------------------------------------------------------------------------------- */
@@ -14,8 +15,9 @@ static bool read_end(io_slice *slice, const char **at, const char *end, int32_t 
     const char *field = io_next_field(at, end), *stop = io_field_end(field, end);
     int64_t number;
     if (!io_parse_index(field, stop, slice->state->rows - 1, &number)) {
-        char remedy[64];
-        snprintf(remedy, sizeof remedy, "nodes are whole numbers from 0 to %lld", (long long)slice->state->rows - 1);
+        char remedy[96];
+        snprintf(remedy, sizeof remedy, "nodes are whole numbers from 0 to %lld, unless the features name them",
+                 (long long)slice->state->rows - 1);
         return io_slice_fail(slice, "an end of an edge that is not a node", field, stop, remedy);
     }
     *node = (int32_t)number;
@@ -36,7 +38,7 @@ static bool read_edge(io_slice *slice, char *line, char *line_end)
     }
     if (at < end)
         return io_slice_fail(slice, "too many fields", at, end,
-                             "an edge is SOURCE TARGET, and WEIGHT where it has one");
+                             "an edge is SOURCE TARGET, and WEIGHT where it has one: features of edges are not read");
     return !keep || io_slice_arc(slice, source, target, weight);
 }
 
@@ -176,6 +178,98 @@ static sp_status read_npz(sp_context *context, const char *path, const io_adjace
     return status;
 }
 
+/* ---- edges of nodes with names -------------------------------------------------------------------------- */
+
+/* Refuses columns beside source, target and weight, whose meaning would be lost. */
+static sp_status check_columns(sp_context *context, io_source *source)
+{
+    static const char *const kinds[] = {"type", "edge_type", "relation", "rel", "kind", "label", NULL};
+    enum { PEEKED = 1 << 16 };
+    const char *bytes, *line, *end, *wrong = NULL;
+    const char *remedy = "gnn does not learn from features of edges: keep one number as the weight";
+    size_t count = PEEKED;
+    io_csv csv;
+    io_field f, other = {0};
+    int64_t lines = 0;
+    sp_status status = io_source_peek(source, &bytes, &count);
+    if (status != SP_OK) return status;
+    io_csv_find(bytes, count, &csv);
+    bytes += io_mark_bytes(bytes, count);
+    for (const char *at = bytes, *stop = bytes + count; at < stop; at = end + 1) {
+        line = at;
+        end = memchr(at, '\n', (size_t)(stop - at));
+        if (!end) end = stop;
+        const char *trimmed = end;
+        lines++;
+        if (!io_trim_line(&line, &trimmed)) continue;
+        for (int i = 0; line && !wrong; i++) {
+            wrong = io_take_field(&line, trimmed, csv.separator, &f);
+            if (i != csv.source && i != csv.target && (i != csv.weight || io_word_among(f.text, f.end, kinds) >= 0) &&
+                !other.text)
+                other = f;
+        }
+        break;
+    }
+    if (wrong || !other.text) return SP_OK; /* what is wrong is reported when it is read */
+    if (csv.heading_lines > 0 && io_word_among(other.text, other.end, kinds) >= 0)
+        remedy = "gnn knows one kind of edges: write those of one kind, without that column";
+    return io_fail_line(context, io_source_name(source), lines, "a column beside source, target and weight", other.text,
+                        other.end, remedy);
+}
+
+/* Gives the ends of edges their numbers, and takes out edges of nodes that are not there. */
+static sp_status find_ends(sp_context *context, const char *path, const io_adjacency_options *options, io_graph *g)
+{
+    const io_graph nodes = {.nodes = options->names->count, .names = *options->names};
+    int32_t *places = NULL;
+    int64_t kept = 0, strangers = 0, first = -1;
+    float *weights = g->weights;
+    sp_status status;
+    TRY(sp_alloc(context, g->nodes, sizeof *places, (void **)&places));
+    TRY(io_find_nodes(context, g, &nodes, places));
+    for (int64_t i = 0; i < g->nodes; i++) {
+        if (places[i] < 0 && first < 0) first = i;
+        strangers += places[i] < 0;
+    }
+    if (strangers > 0 && !options->unknown)
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT,
+                    "%s: %lld of %lld nodes have no features, the first is \"%.*s\"; add their rows, or leave their "
+                    "edges out (--unknown drop)", path, (long long)strangers, (long long)g->nodes,
+                    (int)(io_name_length(&g->names, first) < 80 ? io_name_length(&g->names, first) : 80),
+                    io_name(&g->names, first)));
+    for (int64_t e = 0; e < g->arcs; e++) {
+        const int32_t tail = places[g->tails[e]], head = places[g->heads[e]];
+        if (tail < 0 || head < 0) continue;
+        g->tails[kept] = tail;
+        g->heads[kept] = head;
+        if (weights) weights[kept] = weights[e];
+        kept++;
+    }
+    if (strangers > 0) *options->unknown += g->arcs - kept;
+    g->arcs = kept;
+    g->nodes = nodes.nodes;
+done:
+    sp_free(context, places);
+    return status;
+}
+
+static sp_status read_named(sp_context *context, io_source *source, io_format format,
+                            const io_adjacency_options *options, sp_csr *matrix)
+{
+    const io_read_options reading = {.format = format, .interrupt = options->interrupt};
+    io_graph graph = {0};
+    sp_status status;
+    if (format != IO_STRING) TRY(check_columns(context, source));
+    TRY(io_read_source(context, source, &reading, 0, &graph));
+    TRY(io_graph_spread(context, &graph));
+    TRY(find_ends(context, io_source_name(source), options, &graph));
+    graph.symmetric = graph.symmetric && format == IO_STRING; /* lists have the direction that they are written in */
+    status = build_graph(context, &graph, options->undirected, matrix);
+done:
+    io_graph_free(context, &graph);
+    return status;
+}
+
 /* ---- all ----------------------------------------------------------------------------------------------- */
 
 static sp_status read_edges(sp_context *context, io_source *source, const char *path,
@@ -231,12 +325,16 @@ sp_status io_read_adjacency(sp_context *context, const char *path, const io_adja
     if (status != SP_OK) return status;
     TRY(io_detect_content(source, &content));
     TRY(io_detect_format(source, &format));
+    const bool named = options->names && options->names->count > 0;
     if (content == IO_CONTENT_NPZ) status = read_npz(context, path, options, matrix);
     else if (content == IO_CONTENT_NPY)
         status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: an array, not a sparse matrix; save CSR as .npz", path);
+    else if (named && (format == IO_ABC || format == IO_CSV || format == IO_STRING))
+        status = read_named(context, source, format, options, matrix);
     else if (format == IO_ABC || format == IO_CSV) status = read_edges(context, source, path, options, matrix);
     else if (format == IO_STRING)
-        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: nodes with names; number them from 0", path);
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: nodes with names, which the features have not; give the features a column of names, or "
+                         "a list of them, nodes.txt", path);
     else status = read_graph(context, source, format, options, matrix);
 done:
     io_source_close(source);

@@ -31,7 +31,7 @@ const char *io_class_remedy(double number)
 
 /* What NumPy, pandas, R, databases and spreadsheets write where a value is missing. Quotes are a part of a name: a
  * class whose name is one of these words is written in quotes. */
-static bool is_missing(const char *word, const char *end)
+bool io_is_missing_class(const char *word, const char *end)
 {
     static const char *const marks[] = {"nan", "-nan", "na", "n/a", "#n/a", "<na>", "null", "none", "\"\"",
                                         NULL};
@@ -44,7 +44,7 @@ typedef enum label_kind { LABEL_UNKNOWN, LABEL_NUMBER, LABEL_NAME } label_kind;
 
 static label_kind kind_of(const char *word, const char *end, double *number)
 {
-    if (is_missing(word, end)) return LABEL_UNKNOWN;
+    if (io_is_missing_class(word, end)) return LABEL_UNKNOWN;
     if (io_parse_decimal(word, end, number) != end) return LABEL_NAME;
     return *number == -1 ? LABEL_UNKNOWN : LABEL_NUMBER;
 }
@@ -112,10 +112,15 @@ static sp_status append_unknown(label_reader *to, int64_t count)
     return status;
 }
 
-/* The first line was a name, if that is known now, or a heading; the missing labels that followed. */
+/* The first line was a name, if that is known now, or a heading; the missing labels that followed. Even before names
+ * some words are headings. */
 static sp_status settle_first(label_reader *to)
 {
-    sp_status status = to->named && to->first[0] ? append_name(to, to->first, strlen(to->first)) : SP_OK;
+    static const char *const headings[] = {"label", "labels", "class", "classes", "category", "target", "y", NULL};
+    const size_t length = strlen(to->first);
+    const bool heading = to->classes->nodes == 0 && io_word_among(to->first, to->first + length, headings) >= 0;
+    sp_status status = SP_OK;
+    if (to->named && length > 0 && !heading) status = append_name(to, to->first, length);
     to->first[0] = '\0';
     for (; status == SP_OK && to->unknown > 0; to->unknown--) status = append(to, -1);
     return status;
@@ -196,7 +201,7 @@ static int by_bytes(const void *a, const void *b)
 
 /* Numbers classes in the order of their names instead of their first nodes, so that the same classes have the same
  * numbers in every folder. */
-static sp_status sort_names(sp_context *context, io_classes *classes)
+sp_status io_sort_classes(sp_context *context, io_classes *classes)
 {
     const int64_t count = classes->names.count;
     class_name *names = NULL;
@@ -234,7 +239,7 @@ static sp_status read_text(sp_context *context, io_source *source, io_classes *c
         TRY(io_source_line(source, &line, &end, &bytes));
         if (!line) break;
         lines++;
-        if (io_trim_line(&line, &end) || is_missing(line, end)) TRY(read_label(&to, lines, line, end));
+        if (io_trim_line(&line, &end) || io_is_missing_class(line, end)) TRY(read_label(&to, lines, line, end));
         else to.empty += line == end;
     }
     to.named = to.named || to.first[0];
@@ -245,9 +250,9 @@ static sp_status read_text(sp_context *context, io_source *source, io_classes *c
     /* A heading may be none. */
     if (to.rows > 2 && to.rows + 1 >= to.known && classes->names.count == to.known)
         TRY(sp_fail(context, SP_ERROR_ARGUMENT,
-                    "%s: no two lines are the same, as in a table of nodes and classes; write the class alone, in"
-                    " the order of the nodes", name));
-    if (to.named) TRY(sort_names(context, classes));
+                    "%s: no two lines are the same, as in a table of nodes and classes; call the column of nodes id, or "
+                    "write the class alone, in the order of the nodes", name));
+    if (to.named) TRY(io_sort_classes(context, classes));
 done:
     io_labels_free(context, &to.labels);
     return status;

@@ -1,6 +1,6 @@
 /* Features of nodes: a row of numbers a node, dense or sparse, from Matrix Market, NumPy's and scipy's files, and text.
- * Text is read twice: its beginning for the number of fields, then all of it by the parallel line reader, which keeps
- * the numbers that are not 0 as entries.
+ * Text is read twice: first for the number of fields and the names of nodes (its beginning, or all of it if a column has
+ * them), then by the parallel line reader, which keeps the numbers that are not 0 as entries.
  */
 #include <float.h>
 #include <math.h>
@@ -9,6 +9,7 @@
 #include "base/try.h"
 #include "graphs/formats.h"
 #include "nodes/nodes.h"
+#include "text/field.h"
 #include "text/table.h"
 
 /* ---- text ---------------------------------------------------------------------------------------------- */
@@ -39,6 +40,38 @@ static bool read_row(io_slice *slice, char *line, char *line_end)
            io_slice_fail(slice, "fewer numbers than in the first row", line, end, "rows have equal lengths");
 }
 
+/* The same for a table with a column of names, which csv->source is. */
+static bool read_named_row(io_slice *slice, char *line, char *line_end)
+{
+    static const char *const missing[] = {"na", "n/a", "nan", "null", "none", NULL};
+    const io_csv *csv = slice->state->csv;
+    const char *end = line_end, *at = csv->separator == ' ' ? io_skip_blanks(line, end) : line, *wrong;
+    io_field f;
+    int64_t col = 0;
+    if (io_is_table_comment(line, end)) return true;
+    const int32_t row = (int32_t)slice->node_lines++;
+    for (int i = 0; at; i++) {
+        double value;
+        if ((wrong = io_take_field(&at, end, csv->separator, &f)))
+            return io_slice_fail(slice, wrong, f.text, end, "close it, and write a quote within a quoted field twice");
+        if (i == csv->source) continue;
+        if (col == slice->state->cols)
+            return io_slice_fail(slice, "more numbers than in the first row", f.text, f.end, "rows have equal lengths");
+        if (f.text == f.end || io_word_among(f.text, f.end, missing) >= 0)
+            return io_slice_fail(slice, "a feature that is missing", line, end,
+                                 "write a number, such as 0 or the mean of its column");
+        if (io_parse_decimal(f.text, f.end, &value) != f.end)
+            return io_slice_fail(slice, "a feature that is not a number", f.text, f.end,
+                                 "write numbers; for kinds, a column of 0 and 1 for each");
+        if (!(fabs(value) <= FLT_MAX))
+            return io_slice_fail(slice, "a feature that is too large", f.text, f.end, "write numbers below 3.4e38");
+        if (value != 0 && !io_slice_arc(slice, row, (int32_t)col, io_round(slice->values, value))) return false;
+        col++;
+    }
+    return col == slice->state->cols ||
+           io_slice_fail(slice, "fewer numbers than in the first row", line, end, "rows have equal lengths");
+}
+
 static sp_status fill_dense(sp_context *context, int64_t rows, int64_t cols, sp_dense *dense)
 {
     sp_status status = sp_dense_create(context, rows, cols, SP_DENSE_F32, SP_HOST, dense);
@@ -46,15 +79,18 @@ static sp_status fill_dense(sp_context *context, int64_t rows, int64_t cols, sp_
     return status;
 }
 
-static sp_status read_text(sp_context *context, io_source *source, const io_table *table, sp_dense *dense)
+/* csv->source < 0: there is no column of names. */
+static sp_status read_text(sp_context *context, io_source *source, const io_table *table, const io_csv *csv,
+                           sp_dense *dense)
 {
     const io_read_options options = {.any_sign = true};
-    const io_format_state state = {.options = &options, .cols = table->fields, .long_lines = true};
+    const io_format_state state = {.options = &options, .cols = table->fields, .csv = csv, .long_lines = true};
     io_line_counts counts = {0};
     io_graph entries = {0};
     sp_status status;
     TRY(io_skip_heading(source, table));
-    TRY(io_read_lines(context, source, &state, read_row, 0, table->heading_lines, &counts, &entries));
+    TRY(io_read_lines(context, source, &state, csv->source < 0 ? read_row : read_named_row, 0, table->heading_lines,
+                      &counts, &entries));
     if (counts.node_lines == 0 || state.cols == 0)
         TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: no features; write a row of numbers a node",
                     io_source_name(source)));
@@ -156,14 +192,33 @@ static sp_status read_npz(sp_context *context, const char *path, const volatile 
 
 /* ---- all ----------------------------------------------------------------------------------------------- */
 
+static sp_status read_table(sp_context *context, io_source *source, const char *path, const volatile int *interrupt,
+                            sp_dense *dense, io_names *names)
+{
+    io_table table;
+    io_csv csv;
+    sp_status status;
+    TRY(io_scan_ids(context, path, interrupt, &csv, &table.fields, names));
+    if (csv.source < 0) TRY(io_scan_table(context, path, interrupt, &table));
+    else {
+        table.heading_bytes = csv.heading_bytes;
+        table.heading_lines = csv.heading_lines;
+    }
+    TRY(read_text(context, source, &table, &csv, dense));
+    if (csv.source >= 0 && dense->rows != names->count)
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: changed while it was read", path);
+done:
+    return status;
+}
+
 sp_status io_read_features(sp_context *context, const char *path, const volatile int *interrupt, sp_dense *dense,
-                           sp_csr *sparse)
+                           sp_csr *sparse, io_names *names)
 {
     io_content content;
     io_source *source;
-    io_table table;
     memset(dense, 0, sizeof *dense);
     memset(sparse, 0, sizeof *sparse);
+    memset(names, 0, sizeof *names);
     sp_status status = io_source_open(context, path, interrupt, &source);
     if (status != SP_OK) return status;
     TRY(io_detect_content(source, &content));
@@ -171,14 +226,12 @@ sp_status io_read_features(sp_context *context, const char *path, const volatile
     case IO_CONTENT_NPY: status = read_npy(context, path, interrupt, dense); break;
     case IO_CONTENT_NPZ: status = read_npz(context, path, interrupt, sparse); break;
     case IO_CONTENT_MTX: status = read_mtx(context, source, interrupt, dense, sparse); break;
-    case IO_CONTENT_TEXT:
-        TRY(io_scan_table(context, path, interrupt, &table));
-        status = read_text(context, source, &table, dense);
-        break;
+    case IO_CONTENT_TEXT: status = read_table(context, source, path, interrupt, dense, names); break;
     }
 done:
     io_source_close(source);
     if (status != SP_OK) sp_dense_free(context, dense);
     if (status != SP_OK) sp_csr_free(context, sparse);
+    if (status != SP_OK) io_names_free(context, names);
     return status;
 }

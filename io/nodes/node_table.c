@@ -4,6 +4,7 @@
  * columns of numbers.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/try.h"
@@ -29,6 +30,7 @@ typedef struct table_reader {
     char separator;
     int64_t fields, key; /* of a row; which of them names the node */
     io_field *field;     /* those of the row at hand */
+    bool headless;       /* the first line is a row */
     int64_t line;
     uint8_t *seen;       /* a node has a row */
     char *copy;          /* of a row, where its doubled quotes become one */
@@ -46,9 +48,16 @@ static sp_status fail(const table_reader *r, const char *what, const char *text,
 /* A name that no column can have, of the one without. */
 static const char NO_NAME[] = "\t";
 
+/* Whether the column's heading says that it names the nodes. */
+static bool is_key(const table_reader *r, const io_field *f)
+{
+    static const char *const label[] = {"label", NULL};
+    return io_is_id_heading(f->text, f->end) ||
+           (!r->options->classes && io_word_among(f->text, f->end, label) >= 0);
+}
+
 static sp_status add_heading(table_reader *r, const io_field *f)
 {
-    static const char *const keys[] = {"node", "name", "id", "label", "vertex", NULL};
     const size_t length = (size_t)(f->end - f->text);
     double number;
     int32_t id;
@@ -59,7 +68,7 @@ static sp_status add_heading(table_reader *r, const io_field *f)
                     "name the columns in the first line, as in node,age,kind");
     if (memchr(f->text, '\t', length))
         return fail(r, "the name of a column holds a tab", f->text, f->end, "rename the column");
-    if (r->key < 0 && io_word_among(f->text, f->end, keys) >= 0) r->key = r->fields;
+    if (r->key < 0 && is_key(r, f)) r->key = r->fields;
     const char *name = length > 0 ? f->text : NO_NAME;
     const size_t size = length > 0 ? length : strlen(NO_NAME);
     const sp_status status = io_labels_add(r->context, &r->headings, name, size, io_label_hash(name, size), &id);
@@ -104,9 +113,17 @@ done:
     return status;
 }
 
+/* Whether the first line is a row already; then its columns are called by their numbers. */
+static bool lacks_heading(const table_reader *r, const io_field *f)
+{
+    return r->options->classes && r->fields == 0 && r->graph->names.count > 0 && !is_key(r, f) &&
+           io_find_node(r->graph, &r->nodes, r->options->base, f->text, f->end) >= 0;
+}
+
 static sp_status read_heading(table_reader *r, const char *line, const char *end)
 {
     const char *at = line, *wrong;
+    char number[32];
     io_field f;
     sp_status status = SP_OK;
     r->separator = io_find_separator(line, end);
@@ -115,6 +132,11 @@ static sp_status read_heading(table_reader *r, const char *line, const char *end
         wrong = io_take_field(&at, end, r->separator, &f);
         if (wrong) return fail(r, wrong, f.text, end, "close it, and write a quote within a quoted field twice");
         if (r->fields == MOST_COLUMNS) return fail(r, "more than 4096 columns", line, end, "leave some out");
+        r->headless = r->headless || lacks_heading(r, &f);
+        if (r->headless) {
+            const int length = snprintf(number, sizeof number, "(%lld)", (long long)r->fields + 1);
+            f = (io_field){number, number + length, false};
+        }
         TRY(add_heading(r, &f));
     }
     if (r->key < 0) r->key = 0;
@@ -137,7 +159,10 @@ static bool is_missing(const io_field *f)
 static sp_status find_row(table_reader *r, const io_field *f, int64_t *node)
 {
     *node = io_find_node(r->graph, &r->nodes, f->text, f->end);
-    if (*node < 0 && r->options->skip_unknown) return SP_OK;
+    if (*node < 0 && r->options->skip_unknown) {
+        r->table->unknown++;
+        return SP_OK;
+    }
     if (*node < 0)
         return fail(r, "this is not a node of the graph", f->text, f->end, io_node_remedy(r->graph, f->text, f->end));
     if (r->seen[*node]) return fail(r, "a second row for this node", f->text, f->end, "keep one row a node");
@@ -275,8 +300,10 @@ static sp_status read_lines(table_reader *r, io_source *source)
         r->line++;
         const char *begin = line, *stop = end;
         if (!io_trim_line(&begin, &stop)) continue;
-        if (r->fields == 0) TRY(read_heading(r, begin, stop));
-        else TRY(read_row(r, r->separator == '\t' ? line : begin, r->separator == '\t' ? end : stop));
+        const bool heads = r->fields == 0;
+        if (heads) TRY(read_heading(r, begin, stop));
+        if (!heads || r->headless)
+            TRY(read_row(r, r->separator == '\t' ? line : begin, r->separator == '\t' ? end : stop));
     }
     r->table->lines = r->line;
     if (r->fields == 0)

@@ -3,6 +3,7 @@
 #define IO_NODES_NODES_H
 
 #include "bytes/source.h"
+#include "graphs/csv.h"
 
 typedef enum io_content { IO_CONTENT_TEXT, IO_CONTENT_MTX, IO_CONTENT_NPY, IO_CONTENT_NPZ } io_content;
 sp_status io_detect_content(io_source *source, io_content *content);
@@ -11,6 +12,17 @@ sp_status io_detect_content(io_source *source, io_content *content);
  * what to do then. */
 bool io_class_of_number(double number, int32_t *label);
 const char *io_class_remedy(double number);
+
+/* Words that stand for a missing class in text, such as NA. Classes in the order of their names. */
+bool io_is_missing_class(const char *word, const char *end);
+sp_status io_sort_classes(sp_context *context, io_classes *classes);
+
+/* Whether it heads a column with the names of nodes: id, node, name, vertex and the like. */
+bool io_is_id_heading(const char *text, const char *end);
+/* Finds the column of a table of numbers that names its nodes, by its heading or because its fields are no numbers:
+ * csv->source, -1 if there is none. Then `names` has the names, row by row, and *numbers the other columns. */
+sp_status io_scan_ids(sp_context *context, const char *path, const volatile int *interrupt, io_csv *csv,
+                      int64_t *numbers, io_names *names);
 
 /* io_read_labels on an open source (not closed here). */
 sp_status io_read_labels_source(sp_context *context, io_source *source, const io_graph *graph,

@@ -14,7 +14,7 @@ enum { MOST_NAME = 255 };
 
 /* ---- names --------------------------------------------------------------------------------------------- */
 
-static sp_status name_lines(sp_context *context, io_source *source, io_labels *labels)
+static sp_status name_lines(sp_context *context, io_source *source, int64_t most, io_labels *labels)
 {
     const char *line, *end;
     int64_t bytes = 0, lines = 0;
@@ -34,22 +34,23 @@ static sp_status name_lines(sp_context *context, io_source *source, io_labels *l
         if (id < next)
             return io_fail_line(context, io_source_name(source), lines, "a name that is there twice", line, end,
                                 "names differ");
-        if (next == IO_MOST_CLASSES)
-            return io_fail_line(context, io_source_name(source), lines, "more than 65536 names", line, end,
-                                "there are no more classes than that");
+        if (next == most)
+            return io_fail_line(context, io_source_name(source), lines, "more names than can be", line, end,
+                                most == IO_MOST_CLASSES ? "there are at most 65536 classes" : "is this the right file?");
     }
 done:
     return status;
 }
 
-sp_status io_read_names(sp_context *context, const char *path, const volatile int *interrupt, io_names *names)
+sp_status io_read_names(sp_context *context, const char *path, const volatile int *interrupt, int64_t most,
+                        io_names *names)
 {
     io_source *source;
     memset(names, 0, sizeof *names);
     sp_status status = io_source_open(context, path, interrupt, &source);
     if (status != SP_OK) return status;
     io_labels labels = {.file = io_source_name(source)};
-    status = name_lines(context, source, &labels);
+    status = name_lines(context, source, most, &labels);
     if (status == SP_OK) {
         *names = labels.list.names;
         memset(&labels.list.names, 0, sizeof labels.list.names);

@@ -37,27 +37,24 @@ static bool has_decimal_comma(const char *line, const char *end)
     return false;
 }
 
-typedef struct line_buffer {
-    char *bytes;
-    int64_t filled, capacity, begin;
-    int64_t dropped, lines; /* bytes before, and lines taken */
-    bool ended;
-} line_buffer;
-
 enum { PORTION = 1 << 16 };
 
-/* The next line, however long, from b->begin on; its length without the newline, or -1 at the end. One byte behind it
- * is readable and no part of a number. */
-static sp_status next_line(sp_context *context, io_source *source, line_buffer *b, int64_t *length)
+sp_status io_take_line(sp_context *context, io_long_lines *b, const char **line, const char **end)
 {
     int64_t searched = b->begin;
+    *line = *end = NULL;
     for (;;) {
         const char *newline = searched < b->filled
                                   ? memchr(b->bytes + searched, '\n', (size_t)(b->filled - searched))
                                   : NULL;
-        *length = newline ? newline - (b->bytes + b->begin) : b->filled - b->begin;
-        if (!newline && b->ended && *length == 0) *length = -1;
-        if (newline || b->ended) return SP_OK;
+        if (newline || b->ended) {
+            if (!newline && b->begin >= b->filled) return SP_OK;
+            *line = b->bytes + b->begin;
+            *end = newline ? newline : b->bytes + b->filled;
+            b->begin = *end - b->bytes + 1;
+            b->lines++;
+            return SP_OK;
+        }
         size_t got;
         if (b->begin > 0) memmove(b->bytes, b->bytes + b->begin, (size_t)(b->filled - b->begin));
         b->dropped += b->begin;
@@ -66,9 +63,9 @@ static sp_status next_line(sp_context *context, io_source *source, line_buffer *
         searched = b->filled;
         const int64_t needed = b->filled + PORTION + 1;
         sp_status status = io_reserve(context, b->filled, needed, 1, &b->capacity, (void **)&b->bytes);
-        if (status == SP_OK) status = io_source_read(source, b->bytes + b->filled, PORTION, &got);
+        if (status == SP_OK) status = io_source_read(b->source, b->bytes + b->filled, PORTION, &got);
         if (status == SP_OK)
-            status = io_check_text(context, io_source_name(source), b->bytes, b->filled + (int64_t)got, b->filled,
+            status = io_check_text(context, io_source_name(b->source), b->bytes, b->filled + (int64_t)got, b->filled,
                                    b->lines);
         if (status != SP_OK) return status;
         b->filled += (int64_t)got;
@@ -79,35 +76,30 @@ static sp_status next_line(sp_context *context, io_source *source, line_buffer *
 
 sp_status io_scan_table(sp_context *context, const char *path, const volatile int *interrupt, io_table *table)
 {
-    line_buffer b = {0};
-    io_source *source;
+    io_long_lines b = {0};
+    const char *line, *end;
     bool headed = false;
     memset(table, 0, sizeof *table);
-    sp_status status = io_source_open(context, path, interrupt, &source);
+    sp_status status = io_source_open(context, path, interrupt, &b.source);
     if (status != SP_OK) return status;
-    for (int64_t lines = 1;; lines++) {
-        int64_t length;
-        TRY(next_line(context, source, &b, &length));
-        if (length < 0) break;
-        const char *line = b.bytes + b.begin, *end = line + length;
-        const bool comment = io_is_table_comment(line, end), number = has_number(line, end);
-        b.begin += length + 1;
-        b.lines = lines;
-        if (comment) continue;
-        if (number || headed) {
+    for (;;) {
+        TRY(io_take_line(context, &b, &line, &end));
+        if (!line) break;
+        if (io_is_table_comment(line, end)) continue;
+        if (headed || has_number(line, end)) {
             if (has_decimal_comma(line, end))
-                TRY(io_fail_line(context, path, lines, "a comma within a number, which separates numbers here",
+                TRY(io_fail_line(context, path, b.lines, "a comma within a number, which separates numbers here",
                                  line, end, "write decimal points"));
             table->fields = count_fields(line, end);
             break;
         }
         headed = true;
-        table->heading_bytes = b.dropped + (b.begin < b.filled ? b.begin : b.filled);
-        table->heading_lines = lines;
+        table->heading_bytes = io_taken_bytes(&b);
+        table->heading_lines = b.lines;
     }
 done:
     sp_free(context, b.bytes);
-    io_source_close(source);
+    io_source_close(b.source);
     return status;
 }
 

@@ -96,7 +96,7 @@ ok 'files of others are passed over' eval 'touch d/README d/graph d/features.csv
 
 numbered() { # numbered FIRST: five nodes whose features begin with their numbers, as a notice says, once
     folder i
-    printf 'id,x,y\n' >i/features.csv
+    printf 'number,x,y\n' >i/features.csv
     for ((k = $1; k < $1 + 5; k++)); do echo "$k,0,$((k % 2))"; done >>i/features.csv
     printf '0\n0\n1\n1\n0\n' >i/labels.txt
     printf '0\n2\n' >i/train.txt
@@ -121,8 +121,8 @@ not_numbered() { # features that do not count, or are alone
 }
 ok 'others are no matter' not_numbered
 shuffled() { # numbers of nodes in another order than the nodes'
-    folder i && printf '0\n0\n1\n1\n0\n' >i/labels.txt && printf 'id,x,y\n3,0,1\n1,0,1\n4,0,1\n5,1,1\n2,0,0\n' >i/features.csv &&
-        status 0 info i && grep -q 'is its number, from 1; .*, and sort by it: rows are nodes in the order of the file$' run.err &&
+    folder i && printf '0\n0\n1\n1\n0\n' >i/labels.txt && printf 'number,x,y\n3,0,1\n1,0,1\n4,0,1\n5,1,1\n2,0,0\n' >i/features.csv &&
+        status 0 info i && grep -q 'is its number, from 1; .*, or leave it out and sort by it: rows are nodes in the order of the file$' run.err &&
         sed -i 's/^4,/3,/' i/features.csv && status 0 info i && [ ! -s run.err ]
 }
 ok 'numbers that are not in order' shuffled
@@ -144,7 +144,7 @@ refused 'no labels' labels.txt - 'd: there is no labels.\*'
 with graph.tsv '0 1\n'; cp d/graph.tsv d/graph.csv
 ok 'two graphs' fails 1 'd: there are graph.csv and graph.tsv; keep one' convert d X
 refused 'a node that is none' graph.tsv '0 1\n1 3\n' \
-    'd/graph.tsv:2: an end of an edge that is not a node \(got "3"\); nodes are whole numbers from 0 to 2$'
+    'd/graph.tsv:2: an end of an edge that is not a node \(got "3"\); nodes are whole numbers from 0 to 2, unless the features name them$'
 refused 'a graph that is not square' graph.mtx '%%%%MatrixMarket matrix coordinate pattern general\n3 4 0\n' \
     'd/graph.mtx:2: rows and columns differ'
 refused 'a graph of another size' graph.mtx '%%%%MatrixMarket matrix coordinate pattern general\n4 4 0\n' \
@@ -153,17 +153,19 @@ refused 'too few rows of features' features.csv '1\n2\n' 'd/graph.tsv:2: an end 
 refused 'too many rows of features' features.csv '1\n2\n3\n4\n' 'd/labels.txt: 3 labels for 4 nodes'
 refused 'rows of unequal length' features.csv '1,2\n3\n' 'd/features.csv:2: fewer numbers'
 refused 'NaN among features' features.csv '1\nnan\n3\n' 'd/features.csv:2: a feature that is not a number \(got "nan"\)'
-refused 'names of nodes among features' features.csv 'name,x\na,1\nb,2\nc,0\n' \
-    'd/features.csv:2: a feature that is not a number \(got "a"\); write numbers alone, without names of nodes$'
+refused 'names that only the features have' features.csv 'name,x\na,1\nb,2\nc,0\n' \
+    'd/graph.tsv: 3 of 3 nodes have no features, the first is "0"; add their rows'
+refused 'words among features' features.csv 'x,y\n1,a\n2,b\n3,c\n' \
+    'd/features.csv:2: a feature that is not a number \(got "a"\); write numbers$'
 refused 'a negative label' labels.txt '0\n-2\n1\n' 'd/labels.txt:2: a label that is not a class \(got "-2"\)'
 refused 'two classes by signs' labels.txt '-1\n+1\n-1\n' 'd/labels.txt:2: a label that is not a class \(got "\+1"\)'
 refused 'a label that is not a class' labels.txt '0\n70000\n1\n' 'd/labels.txt:2: a label that is not a class'
 refused 'too few labels' labels.txt '0\n1\n' \
     'd/labels.txt: 2 labels for 3 nodes; write one a node, -1 where it is unknown$'
-refused 'a heading before names' labels.csv 'label\nred\nred\nblue\n' \
+refused 'a heading before names' labels.csv 'colour\nred\nred\nblue\n' \
     'd/labels.csv: 4 labels for 3 nodes; write one a node, -1 where it is unknown, and no heading before names$'
-refused 'nodes beside their names' labels.csv 'id,label\n0,red\n1,red\n2,blue\n' \
-    'd/labels.csv: no two lines are the same, as in a table of nodes and classes; write the class alone'
+refused 'nodes beside their names' labels.csv 'paper,label\n0,red\n1,red\n2,blue\n' \
+    'd/labels.csv: no two lines are the same, as in a table of nodes and classes; call the column of nodes id, or write'
 refused 'nodes by their names' labels.csv 'p7,red\np3,red\np5,blue\n' 'd/labels.csv: no two lines are the same'
 refused 'beside their classes' labels.txt '1 4\n2 4\n3 0\n' 'd/labels.txt:1: several numbers \(got "1 4"\); write the class'
 refused 'values in place of classes' labels.txt '0.37\n0.91\n0.12\n' \

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2 || !fuzz_is_short(data, size)) return 0;
     const int kind = data[0] & 3;
     const io_read_options reading = {.format = IO_ETC};
-    const io_node_options options = {.skip_unknown = data[0] >> 3 & 1};
+    const io_node_options options = {.skip_unknown = data[0] >> 3 & 1, .classes = data[0] >> 4 & 1};
     sp_context *context = fuzz_context(1);
     io_graph graph = {.format = IO_MTX, .nodes = NODES, .ids = kind == 3 ? ids : NULL};
     if (kind < 2)

@@ -34,10 +34,49 @@ CONTEXT_TEST(features_are_read_from_text, 0, 2)
     for (size_t c = 0; c < COUNT(cases); c++) {
         sp_dense dense;
         sp_csr sparse;
-        ck_ok(context, io_read_features(context, text_of("f.csv", cases[c].text), NULL, &dense, &sparse));
+        io_names names;
+        ck_ok(context, io_read_features(context, text_of("f.csv", cases[c].text), NULL, &dense, &sparse, &names));
         ck_assert_str_eq(dense_text(&dense), cases[c].expected);
         ck_assert_ptr_null(sparse.row_offsets);
         sp_dense_free(context, &dense);
+    }
+}
+
+static const char *names_text(const io_names *names)
+{
+    static char text[256];
+    char *at = text;
+    *at = '\0';
+    for (int64_t i = 0; i < names->count; i++)
+        at += sprintf(at, "%s%.*s", i > 0 ? "|" : "", (int)io_name_length(names, i), io_name(names, i));
+    return text;
+}
+
+CONTEXT_TEST(a_column_of_features_may_name_the_nodes, 0, 1)
+{
+    static const struct { const char *text, *names, *expected; } cases[] = {
+        {"id,x,y\n7,1,2\n3,3,4\n", "7|3", "1 2|3 4|"},
+        {"x,Node,y\n1,a,2\n3,b,4\n", "a|b", "1 2|3 4|"},
+        {"gene,x,y\n\"a, b\",1,2\nc,3,4\n", "a, b|c", "1 2|3 4|"},
+        {"a,1,2\nb,3,4\n", "a|b", "1 2|3 4|"},
+        {",0,1\n0,1,2\n1,3,4\n", "0|1", "1 2|3 4|"},
+        {"\"x\" \"y\"\n\"1\" 1 2\n\"2\" 3 4\n", "1|2", "1 2|3 4|"},
+        {"id,0,1\na,1,2\nb,3,4\n", "a|b", "1 2|3 4|"},
+        {"# of genes\n  name x\n\n a   1\n# b\n  c 2 \n", "a|c", "1|2|"},
+        {"id\tx\r\na b\t1\r\nc\t2", "a b|c", "1|2|"},
+        {"id,x\na,1\n", "a", "1|"},
+        {"1,2\n3,4\n", "", "1 2|3 4|"},
+        {"x,y\n1,2\n", "", "1 2|"},
+    };
+    for (size_t c = 0; c < COUNT(cases); c++) {
+        sp_dense dense;
+        sp_csr sparse;
+        io_names names;
+        ck_ok(context, io_read_features(context, text_of("f.csv", cases[c].text), NULL, &dense, &sparse, &names));
+        ck_assert_str_eq(names_text(&names), cases[c].names);
+        ck_assert_str_eq(dense_text(&dense), cases[c].expected);
+        sp_dense_free(context, &dense);
+        io_names_free(context, &names);
     }
 }
 
@@ -53,7 +92,8 @@ CONTEXT_TEST(features_of_long_and_many_lines_are_read, 0, 3)
             at += sprintf(at, "%lld%c", (long long)(e % 9973), (e + 1) % cols ? ',' : '\n');
         sp_dense dense;
         sp_csr sparse;
-        ck_ok(context, io_read_features(context, file_of("f.csv", text, (size_t)(at - text)), NULL, &dense, &sparse));
+        io_names names;
+        ck_ok(context, io_read_features(context, file_of("f.csv", text, (size_t)(at - text)), NULL, &dense, &sparse, &names));
         ck_assert(dense.rows == rows && dense.cols == cols);
         for (int64_t e = 0; e < rows * cols; e++)
             test_expect(((float *)dense.values)[e] == (float)(e % 9973), "element %lld", (long long)e);
@@ -66,13 +106,14 @@ CONTEXT_TEST(features_are_read_from_both_forms_of_matrix_market, 0, 2)
 {
     sp_dense dense;
     sp_csr sparse;
+    io_names names;
     const char *coordinate = "%%MatrixMarket matrix coordinate real general\n2 3 3\n1 3 -1.5\n2 1 2\n1 1 0\n";
-    ck_ok(context, io_read_features(context, text_of("f.mtx", coordinate), NULL, &dense, &sparse));
+    ck_ok(context, io_read_features(context, text_of("f.mtx", coordinate), NULL, &dense, &sparse, &names));
     ck_assert(!dense.values && sparse.rows == 2 && sparse.cols == 3 && sparse.nnz == 2);
     ck_assert(sparse.col_indices[0] == 2 && test_value(&sparse, 0) == -1.5 && test_value(&sparse, 1) == 2);
     sp_csr_free(context, &sparse);
     const char *array = "%%MatrixMarket matrix array real general\n% columns\n2 3\n1\n2\n0\n4\n-5\n6\n";
-    ck_ok(context, io_read_features(context, text_of("f.mtx", array), NULL, &dense, &sparse));
+    ck_ok(context, io_read_features(context, text_of("f.mtx", array), NULL, &dense, &sparse, &names));
     ck_assert_str_eq(dense_text(&dense), "1 0 -5|2 4 6|");
     sp_dense_free(context, &dense);
 }
@@ -81,13 +122,14 @@ CONTEXT_TEST(features_of_numpy_are_taken_as_they_are, 0, 2)
 {
     sp_dense dense;
     sp_csr sparse;
+    io_names names;
     const bytes file = array_of("<f8", "False", "(1, 3)", doubles, 24);
-    ck_ok(context, io_read_features(context, file_of("f.npy", file.at, file.count), NULL, &dense, &sparse));
+    ck_ok(context, io_read_features(context, file_of("f.npy", file.at, file.count), NULL, &dense, &sparse, &names));
     ck_assert_str_eq(dense_text(&dense), "1 -0.5 0|");
     sp_dense_free(context, &dense);
     static const csr_members members = {"\2\3", "\0\2\3", "\0\2\1", "\5\6\7", "csr", 3, 3, 3};
     const bytes packed = csr_archive(&members);
-    ck_ok(context, io_read_features(context, file_of("f.npz", packed.at, packed.count), NULL, &dense, &sparse));
+    ck_ok(context, io_read_features(context, file_of("f.npz", packed.at, packed.count), NULL, &dense, &sparse, &names));
     ck_assert(!dense.values && sparse.nnz == 3 && test_value(&sparse, 2) == 7);
     sp_csr_free(context, &sparse);
 }
@@ -104,6 +146,11 @@ CONTEXT_TEST(features_that_are_none_are_refused, 0, 1)
         {"1,2\n3,\n", ":2: a feature that is not a number (got \"\")"},
         {"1,2\n,3\n", ":2: a feature that is not a number (got \"\")"},
         {"a,b\n1,2\nc,d\n", ":3: a feature that is not a number (got \"c\")"},
+        {"id,x\na,1\nb,NA\n", ":3: a feature that is missing (got \"b,NA\")"},
+        {"id,x\na,1\nb,2,3\n", ":3: more numbers than in the first row (got \"3\")"},
+        {"id,x\na,1\na,2\n", ":3: a second row for this node (got \"a\")"},
+        {"id,x\n\"a,1\n", ":2: a quote that is not closed on its line"},
+        {"id\n", ": no features"},
         {"1,1e39\n", ":1: a feature that is too large (got \"1e39\")"},
         {"a,b\n", ": no features"},
         {"", ": no features"},
@@ -115,8 +162,9 @@ CONTEXT_TEST(features_that_are_none_are_refused, 0, 1)
     for (size_t c = 0; c < COUNT(cases); c++) {
         sp_dense dense;
         sp_csr sparse;
+        io_names names;
         const char *path = text_of("f.txt", cases[c].text);
-        failed(context, io_read_features(context, path, NULL, &dense, &sparse), path, cases[c].sentence);
+        failed(context, io_read_features(context, path, NULL, &dense, &sparse, &names), path, cases[c].sentence);
         ck_assert(!dense.values && !sparse.row_offsets);
     }
 }
@@ -125,15 +173,16 @@ CONTEXT_TEST(features_that_are_not_finite_are_refused_by_row, 0, 2)
 {
     sp_dense dense;
     sp_csr sparse;
+    io_names names;
     const bytes nan = array_of("<f4", "False", "(3, 1)", "\0\0\0\0\0\0\xc0\x7f\0\0\xc0\x7f", 12);
     const bytes large = array_of("<f8", "False", "(3, 1)", "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x7f", 24);
     const char *path = file_of("f.npy", nan.at, nan.count);
-    failed(context, io_read_features(context, path, NULL, &dense, &sparse), path, ": row 1 (from 0) has a number");
+    failed(context, io_read_features(context, path, NULL, &dense, &sparse, &names), path, ": row 1 (from 0) has a number");
     path = file_of("f.npy", large.at, large.count);
-    failed(context, io_read_features(context, path, NULL, &dense, &sparse), path, ": row 2 (from 0) has a number");
+    failed(context, io_read_features(context, path, NULL, &dense, &sparse, &names), path, ": row 2 (from 0) has a number");
     const bytes flat = array_of("<f4", "False", "(3,)", "\0\0\0\0\0\0\0\0\0\0\0\0", 12);
     path = file_of("f.npy", flat.at, flat.count);
-    failed(context, io_read_features(context, path, NULL, &dense, &sparse), path, ": 1 dimensions; features");
+    failed(context, io_read_features(context, path, NULL, &dense, &sparse, &names), path, ": 1 dimensions; features");
 }
 
 TEST(text_of_features_takes_no_more_memory_than_promised)
@@ -144,8 +193,9 @@ TEST(text_of_features_takes_no_more_memory_than_promised)
     char *text = malloc(LINES * 8);
     sp_dense dense;
     sp_csr sparse;
+    io_names names;
     for (int64_t i = 0; i < LINES; i++) memcpy(text + 8 * i, "1,1,1,1\n", 8);
-    ck_ok(context, io_read_features(context, file_of("f.csv", text, LINES * 8), NULL, &dense, &sparse));
+    ck_ok(context, io_read_features(context, file_of("f.csv", text, LINES * 8), NULL, &dense, &sparse, &names));
     test_expect(heap.peak_bytes <= 16 * (int64_t)(LINES * 8) + (64 << 20), "%.1f times the file",
                 (double)heap.peak_bytes / (LINES * 8));
     sp_dense_free(context, &dense);
@@ -170,6 +220,7 @@ CONTEXT_TEST(classes_are_numbers_or_names, 0, 1)
         {"# a\r\n 1 \r\n0", "2: 1 0"},
         {"red\nblue green\nred\n", "2: 1 0 1 blue green red"},
         {"label\n3\n0\n", "4: 3 0"},
+        {"Class\nred\nblue\n", "2: 1 0 blue red"},
         {"red\n", "1: 0 red"},
         {"b\nab\na\n\xc3\xa9\nA\nab\n", "5: 3 2 1 4 0 2 A a ab b \xc3\xa9"},
         {"-1\n", "0: -1"},
@@ -191,10 +242,10 @@ CONTEXT_TEST(labels_that_are_missing_are_unknown, 0, 1)
         {"nan\nnan\n", "0: -1 -1"},
         {"red\nNaN\nblue\n", "2: 1 -1 0 blue red"},
         {"NaN\nred\nblue\n", "2: -1 1 0 blue red"},
-        {"class\nNA\n1\n0\n", "2: -1 1 0"},
+        {"green\nNA\n1\n0\n", "2: -1 1 0"},
         {"0\n\n1\n", "2: 0 -1 1"},
         {"\n\n0\n\n \n1\n# 7\n\n\n", "2: 0 -1 -1 1"}, /* not before the first and behind the last */
-        {"class\n\nred\n\nred\n", "2: 0 -1 1 -1 1 class red"},
+        {"green\n\nred\n\nred\n", "2: 0 -1 1 -1 1 green red"},
         {"\"none\"\nmild\n\"0.5\"\n", "3: 1 2 0 \"0.5\" \"none\" mild"}, /* quotes are a part of a name */
         {"Nancy\nNaN1\nnano\n", "3: 1 0 2 NaN1 Nancy nano"},
     };
@@ -207,7 +258,7 @@ CONTEXT_TEST(whole_numbers_may_be_written_as_decimals, 0, 1)
     static const struct { const char *text, *expected; } cases[] = {
         {"1.0\n0.0\nnan\n2.0\n", "3: 1 0 -1 2"},
         {"1.000000000000000000e+00\n-0.0\n3.\n6e0\n", "7: 1 0 3 6"},
-        {"class\n1.0\n\n0.0\n", "2: 1 -1 0"},
+        {"green\n1.0\n\n0.0\n", "2: 1 -1 0"},
         {"alpha\nbeta\n1.0\n1\n0.37\n", "5: 3 4 2 1 0 0.37 1 1.0 alpha beta"}, /* names remain names */
     };
     for (size_t c = 0; c < COUNT(cases); c++)
@@ -330,17 +381,18 @@ CONTEXT_TEST(numbers_are_read_within_their_range, 0, 1)
 CONTEXT_TEST(names_are_read_and_differ, 0, 1)
 {
     io_names names;
-    ck_ok(context, io_read_names(context, text_of("c", "7\nred wine\n"), NULL, &names));
+    ck_ok(context, io_read_names(context, text_of("c", "7\nred wine\n"), NULL, 3, &names));
     ck_assert(names.count == 2 && io_name_length(&names, 1) == 8 && memcmp(io_name(&names, 1), "red wine", 8) == 0);
     io_names_free(context, &names);
     const char *path = text_of("c", "a\nb\na\n");
-    failed(context, io_read_names(context, path, NULL, &names), path, ":3: a name that is there twice (got \"a\")");
+    failed(context, io_read_names(context, path, NULL, 3, &names), path, ":3: a name that is there twice (got \"a\")");
 }
 
 const test_entry features_tests[] = {
     CASE_WITH("nodes", 120, make_folder, remove_folder),
     ONCE(features_are_read_from_text),
     ONCE(features_of_long_and_many_lines_are_read),
+    ONCE(a_column_of_features_may_name_the_nodes),
     ONCE(features_are_read_from_both_forms_of_matrix_market),
     ONCE(features_of_numpy_are_taken_as_they_are),
     ONCE(features_that_are_none_are_refused),

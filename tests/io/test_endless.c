@@ -106,7 +106,8 @@ static sp_status read_features(sp_context *context)
 {
     sp_dense dense;
     sp_csr sparse;
-    return io_read_features(context, path, NULL, &dense, &sparse);
+    io_names names;
+    return io_read_features(context, path, NULL, &dense, &sparse, &names);
 }
 
 static sp_status read_adjacency(sp_context *context)
@@ -137,7 +138,7 @@ static sp_status read_roles(sp_context *context)
 static sp_status read_names(sp_context *context)
 {
     io_names names;
-    return io_read_names(context, path, NULL, &names);
+    return io_read_names(context, path, NULL, 1 << 20, &names);
 }
 
 static sp_status read_numbers(sp_context *context)
@@ -287,7 +288,8 @@ TEST(long_rows_of_features_are_read)
     sp_context *context = test_context(0, 2);
     sp_dense dense;
     sp_csr sparse;
-    ck_ok(context, io_read_features(context, path, NULL, &dense, &sparse));
+    io_names names;
+    ck_ok(context, io_read_features(context, path, NULL, &dense, &sparse, &names));
     ck_assert(dense.rows == 2 && dense.cols == COLUMNS && ((const float *)dense.values)[COLUMNS + 7] == 7);
     sp_dense_free(context, &dense);
     sp_context_destroy(context);

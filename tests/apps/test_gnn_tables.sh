@@ -1,0 +1,201 @@
+#!/bin/bash
+# gnn with nodes that have names: graphs of names, tables with a column of names, lists and splits by name, and what is
+# written with them.
+#   GNN  the tool [$BUILD/bin/gnn]
+cd "$(dirname "$0")/../.." || exit 1
+tool=$(realpath "${GNN:-${BUILD:-build}/bin/gnn}") || exit 1
+. tests/support/cli.sh
+
+fails() { # fails PATTERN ARGUMENTS...: status 1, one line on stderr, nothing on stdout
+    local pattern=$1
+    shift
+    status 1 "$@" && [ ! -s run.out ] && [ "$(wc -l <run.err)" -eq 1 ] && grep -qE -- "^gnn: $pattern" run.err ||
+        { cat run.err; return 1; }
+}
+# Two communities of six, named out of order, and the same graph by numbers, whose rows are in the order of the table.
+names=(tp53 abl1 myc '"a, b"' braf kras egfr src met ret kit alk)
+edges='0 1 0 2 1 2 1 3 2 4 3 4 4 5 3 5 0 5 6 7 6 8 7 8 7 9 8 10 9 10 10 11 9 11 6 11 5 6'
+folder() { # folder NAME: named nodes; NAME.numbers: the same by numbers
+    rm -rf "$1" "$1.numbers"
+    mkdir "$1" "$1.numbers"
+    echo 'target,source,weight' >"$1/graph.csv"
+    echo 'gene,x,y' >"$1/features.csv"
+    set -- "$1" $edges
+    local d=$1 k
+    shift
+    while [ $# -gt 0 ]; do
+        echo "${names[$2]},${names[$1]},0.$(($1 + 1))" >>"$d/graph.csv"
+        echo "$1,$2,0.$(($1 + 1))" >>"$d.numbers/graph.csv"
+        shift 2
+    done
+    for k in 0 1 2 3 4 5 6 7 8 9 10 11; do
+        echo "${names[k]},$((k % 3)).5,$((k / 6))" >>"$d/features.csv"
+        echo "$((k % 3)).5,$((k / 6))" >>"$d.numbers/features.csv"
+    done
+    printf '%s\n' 'gene;group' 'kit;late' 'egfr;late' 'met;late' 'a, b;early' 'tp53;early' 'abl1;early' 'src;NA' \
+        'myc;' 'braf;early' >"$d/labels.csv"
+    printf '%s\n' early early -1 early early -1 late -1 late -1 late -1 >"$d.numbers/labels.txt"
+    printf 'id\ntp53\negfr\nkit\n' >"$d/train.txt"
+    printf '0\n6\n10\n' >"$d.numbers/train.txt"
+    printf 'met\nabl1\n' >"$d/val.txt"
+    printf '8\n1\n' >"$d.numbers/val.txt"
+    printf 'a, b\nbraf\n' >"$d/test.txt"
+    printf '3\n4\n' >"$d.numbers/test.txt"
+}
+with() { # with FILE TEXT: folder d, one file of it replaced (its other formats removed)
+    folder d
+    rm -f "d/${1%%.*}".*
+    printf -- "$2" >"d/$1"
+}
+json_of() { status 0 info --json "$@" && grep -v '"folder"' run.out | sed 's/.*"nodes": 12/"nodes": 12/'; }
+same_as_numbers() { # same_as_numbers [FOLDER]: what info says of d is what it says of d.numbers; so is the training
+    json_of "${1:-d}" >a.json && json_of d.numbers >b.json && cmp a.json b.json &&
+        status 0 train "${1:-d}" --hidden 4 --epochs 30 && sed 1d run.out >a.out &&
+        status 0 train d.numbers --hidden 4 --epochs 30 && sed 1d run.out | cmp - a.out
+}
+
+# ---- input ----------------------------------------------------------------------------------------------
+
+folder d
+ok 'names are as good as numbers' same_as_numbers
+ok 'how many have no class' eval 'status 0 convert d n && grep -q "12 nodes (5 of unknown class)" run.err'
+ok 'what is converted is the same' same_as_numbers n
+ok 'with its names' eval 'sed -n 4p n/nodes.txt | grep -qx "a, b" && [ "$(wc -l <n/nodes.txt)" -eq 12 ]'
+with_ids() { # with_ids AWK: the heading or first column of features rewritten
+    folder d && awk -F , -v OFS=, "$1" d/features.csv >t && mv t d/features.csv
+}
+for script in 'NR == 1 { $0 = ",x,y" } 1' 'NR == 1 { $0 = ",0,1" } 1' 'NR == 1 { $0 = "x,y" } 1' 'NR > 1' \
+    'NR == 1 { $0 = "\"id\",\"x\",\"y\"" } 1' 'BEGIN { print "# made by hand" } 1'; do
+    with_ids "$script"
+    ok "features as in $script" same_as_numbers
+done
+elsewhere() { # the column of names is the last, tabs and quotes
+    folder d && sed -i 's/^\(.*\),\([^,]*\),\([^,]*\)$/\2\t"\3"\t\1/; 1s/gene/node_id/' d/features.csv && same_as_numbers
+}
+ok 'the column of names by its heading' elsewhere
+numeric() { # names that are numbers, in no order
+    folder d
+    local k
+    for ((k = 0; k < 12; k++)); do
+        sed -i "s/\\b${names[k]//\"/}\\b/$((907 - 5 * k))/g; s/\"$((907 - 5 * k))\"/$((907 - 5 * k))/g" d/*
+    done
+    sed -i '1s/gene/id/' d/features.csv d/labels.csv
+    same_as_numbers
+}
+ok 'names that are numbers' numeric
+names_apart() {
+    folder d && cp d.numbers/features.csv d/features.csv && printf '%s\n' "${names[@]//\"/}" >d/nodes.txt && same_as_numbers
+}
+ok 'names in nodes.txt' names_apart
+split_table() {
+    folder d && rm d/train.txt d/val.txt d/test.txt && printf '%s\n' 'id,set' tp53,train egfr,TRAIN kit,training met,valid \
+        abl1,val '"a, b",test' braf,test src,unused myc, >d/split.csv && same_as_numbers
+}
+ok 'a table of the split' split_table
+pairs() { # labels without a heading, blanks between; other columns
+    folder d && sed -i '1d; /a, b/d; s/;/\t/' d/labels.csv && printf 'a, b\tearly\n' >>d/labels.csv && same_as_numbers &&
+        sed -i 's/$/\t2019/; 1i node\tlabel\tyear' d/labels.csv && same_as_numbers
+}
+ok 'labels without a heading, and among other columns' pairs
+targets() {
+    with labels.csv 'id,fast,slow\ntp53,1,1\negfr,0,1\nkit,1,0\nmet,1,0\nabl1,0,0\n"a, b",1,0\nbraf,0,1\n' &&
+        status 0 info --json d && tr -d '\n' <run.out | grep -qF '[{"name": "fast", "nodes": 4}, {"name": "slow", "nodes": 3}]' &&
+        grep -q '"multi_label": true' run.out
+}
+ok 'several classes a node' targets
+with labels.csv 'id,label\ntp53,0\negfr,1\nkit,1.0\nmet,nan\nabl1,-1\nbraf,none\n'
+ok 'classes by number' eval 'status 0 info --json d && grep -qF "\"unlabelled\": 9" run.out &&
+    tr -d "\n" <run.out | grep -qF "[{\"name\": \"0\", \"nodes\": 1}, {\"name\": \"1\", \"nodes\": 2}]"'
+abc() { # as contract and mcl-gpu read it, and as STRING has it
+    folder d && sed 1d d/graph.csv | grep -v '"' | awk -F , '{ print $2 "\t" $1 "\t" $3 }' >t && rm d/graph.csv && mv t d/graph.abc &&
+        status 0 info d && grep -q '^edges      16, directed, weighted' run.out && status 0 info d --undirected &&
+        grep -q '^edges      32, symmetric, weighted' run.out && (echo 'protein1 protein2 combined_score' &&
+        echo 'tp53 abl1 300' && echo 'abl1 tp53 300') >d/graph.txt && rm d/graph.abc && status 0 info d &&
+        grep -q '^edges      2, symmetric, weighted' run.out
+}
+ok 'label pairs and STRING' abc
+heading() { # a word before names
+    folder d && printf 'label\n' | cat - d.numbers/labels.txt >d/labels.csv && same_as_numbers
+}
+ok 'a heading before names of classes' heading
+
+# ---- nodes that do not match ----------------------------------------------------------------------------
+
+with graph.csv 'tp53,abl1\nyap1,myc\nyap1,wee1\n'
+ok 'edges of unknown nodes' fails 'd/graph.csv: 2 of 5 nodes have no features, the first is "yap1"; add their rows, or .*drop\)$' info d
+for command in 'info d' 'train d --epochs 1' 'convert d X'; do
+    ok "they are left out by $command" eval "rm -rf X; status 0 $command --unknown drop &&
+        grep -q '^gnn: d: left out 2 edges, 0 labels and 0 rows of the split, whose nodes have no features' run.err"
+done
+ok 'in silence' eval 'status 0 info d --unknown drop --quiet && [ ! -s run.err ]'
+with labels.csv 'id,label\ntp53,a\nyap1,b\n'
+ok 'a label of an unknown node' fails 'd/labels.csv:3: this is not a node of the graph \(got "yap1"\); .*--unknown drop' info d
+ok 'left out' eval 'status 0 info d --unknown drop && grep -q "0 edges, 1 label and 0 rows" run.err'
+with train.txt 'tp53\nyap1\n'
+ok 'in a list' fails 'd/train.txt:2: this is not a node of the graph \(got "yap1"\); write names of nodes' info d
+ok 'left out of it' eval 'status 0 info d --unknown drop && grep -q "0 edges, 0 labels and 1 row " run.err'
+ok 'a wrong word' eval 'status 2 info d --unknown keep && grep -q -- "--unknown is one of error, drop" run.err'
+
+# ---- what is refused ------------------------------------------------------------------------------------
+
+refused() { # refused NAME FILE TEXT PATTERN
+    with "$2" "$3"
+    ok "$1" fails "$4" info d
+}
+refused 'a name twice' features.csv 'id,x\na,1\nb,2\na,3\n' 'd/features.csv:4: a second row for this node \(got "a"\); keep one'
+refused 'a row without a name' features.csv 'id,x\na,1\n,2\n' 'd/features.csv:3: a row without the name of its node'
+refused 'a kind among features' features.csv 'id,x,colour\na,1,red\nb,2,blue\n' \
+    'd/features.csv:2: a feature that is not a number \(got "red"\); write numbers; for kinds, a column of 0 and 1 for each$'
+refused 'a missing feature' features.csv 'id,x,y\na,1,2\nb,2,\n' 'd/features.csv:3: a feature that is missing .*mean of its column$'
+refused 'a missing feature by a word' features.csv 'id,x,y\na,1,2\nb,NA,3\n' 'd/features.csv:3: a feature that is missing'
+refused 'a short row' features.csv 'id,x,y\na,1,2\nb,2\n' 'd/features.csv:3: fewer numbers than in the first row'
+refused 'a long row' features.csv 'id,x\na,1\nb,2,3\n' 'd/features.csv:3: more numbers than in the first row'
+refused 'one word that is no number' features.csv '1,2\nx,3\n4,5\n' 'd/features.csv:2: a feature that is not a number \(got "x"\)'
+refused 'one word in the first row' features.csv 'x,3\n4,5\n6,7\n' 'd/features.csv:1: a feature that is not a number \(got "x"\)'
+refused 'names twice' nodes.txt 'a\nb\n' 'd/nodes.txt: the features have a column of names already; keep one of both$'
+refused 'values' labels.csv 'id,label\ntp53,0.25\nabl1,1\n' \
+    'd/labels.csv: node tp53: a label that is not a class \(got "0.25"\); gnn learns classes, not values'
+refused 'a word among numbers' labels.csv 'id,label\ntp53,0\nabl1,1\nmyc,high\n' \
+    'd/labels.csv: node myc: a word among labels that are numbers \(got "high"\); write numbers, or names, for all$'
+refused 'values beside a word for none' labels.csv 'id,label\ntp53,0.5\nabl1,none\n' \
+    'd/labels.csv: node tp53: a label that is not a class \(got "0.5"\); gnn learns classes'
+refused 'two columns of labels' labels.csv 'id,a,b\ntp53,x,2\n' 'd/labels.csv: 2 columns beside that of the nodes; keep one, or call one label'
+refused 'a part that is none' split.csv 'id,set\ntp53,train\nabl1,tset\n' 'd: there are split'
+rm d/train.txt d/val.txt d/test.txt
+ok 'alone' fails 'd/split.csv: node abl1 is in no part of a split; write train, val, test or unused$' info d
+refused 'a node in two lists' val.txt 'tp53\n' 'd/val.txt: node tp53 is in train, too; a node is in one list$'
+refused 'features of edges' graph.csv 'source,target,weight,distance\ntp53,abl1,1,2\n' \
+    'd/graph.csv:1: a column beside source, target and weight \(got "distance"\); gnn does not learn from features of edges'
+refused 'kinds of edges' graph.csv 'source,target,type\ntp53,abl1,binds\n' \
+    'd/graph.csv:1: a column beside source, target and weight \(got "type"\); gnn knows one kind of edges: write those of one'
+refused 'a relation between' graph.tsv 'tp53\tbinds\tabl1\n' 'd/graph.tsv:1: '
+refused 'a file of edge features' edge_attr.npy 'x' 'd/edge_attr.npy: features of edges, from which gnn does not learn; make one'
+refused 'a file of kinds' node_types.txt 'x' 'd/node_types.txt: kinds of nodes or edges, of which gnn knows one each; add'
+plain_names() { # names only in the graph
+    folder d && cp d.numbers/features.csv d/ && rm d/*.txt d/labels.csv &&
+        fails 'd/graph.csv:2: an end of an edge that is not a node \(got ".*"\); nodes are whole numbers from 0 to 11, unless the' info d
+}
+ok 'names that only the graph has' plain_names
+
+# ---- predictions ----------------------------------------------------------------------------------------
+
+folder d
+status 0 train d --hidden 4 --epochs 30 --save m
+status 0 predict d.numbers --load m -o numbers.txt
+predicts() { # by name, under a heading
+    status 0 predict d --load m -o p.tsv && head -n 1 p.tsv | grep -qx "node	class" && cut -f 2 p.tsv | sed 1d | cmp - numbers.txt &&
+        cut -f 1 p.tsv | sed 1d | cmp - n/nodes.txt
+}
+ok 'predictions by name' predicts
+csv() { # as a spreadsheet reads it, with scores under the names of classes
+    status 0 predict d --load m --scores -o p.csv && head -n 1 p.csv | grep -qx 'node,class,early,late' &&
+        sed -n 5p p.csv | grep -qE '^"a, b",(early|late),0?\.[0-9e-]+,[0-9.e-]+$' && [ "$(wc -l <p.csv)" -eq 13 ]
+}
+ok 'with scores, as CSV' csv
+again() { # predictions are labels to train with
+    folder d && cp p.tsv d/labels.tsv && rm d/labels.csv && status 0 info --json d && grep -qF '"unlabelled": 0' run.out
+}
+ok 'predictions are read as labels' again
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
