@@ -206,33 +206,68 @@ static void group_by_class(const gnn_data *data, int64_t classes, int64_t *end, 
     }
 }
 
-sp_status gnn_data_draw_split(sp_context *context, gnn_data *data, int64_t train, int64_t validation, uint64_t seed)
+/* How many nodes of a class train and validate. */
+typedef struct split_sizes {
+    int64_t train, validation;
+    double train_share, validation_share; /* in their place if train is 0 */
+} split_sizes;
+
+static void divide_class(const split_sizes *sizes, int64_t size, int64_t *train, int64_t *validation)
+{
+    if (sizes->train == 0) {
+        const int64_t last = (int64_t)floor((sizes->train_share + sizes->validation_share) * (double)size + 0.5);
+        *train = (int64_t)floor(sizes->train_share * (double)size + 0.5);
+        if (*train == 0 && size > 0) *train = 1;
+        *validation = last > *train ? last - *train : 0;
+        return;
+    }
+    const int64_t half = (size + 1) / 2;
+    const bool few = size < sizes->train || size - sizes->train < sizes->validation;
+    *train = few && sizes->train > half ? half : sizes->train;
+    *validation = size - *train < sizes->validation ? size - *train : sizes->validation;
+}
+
+static sp_status draw(sp_context *context, gnn_data *data, const split_sizes *sizes, uint64_t seed)
 {
     int64_t *end = NULL;
     int32_t *order = NULL;
-    sp_status status = sp_require(context, __func__, "data", data);
-    if (status == SP_OK) status = check_labels(context, data);
-    if (status != SP_OK) return status;
     const int64_t nodes = data->graph.rows, classes = data->labels ? data->classes : 1;
-    if (train < 1 || validation < 0)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "a split of %lld training and %lld validation nodes a class",
-                       (long long)train, (long long)validation);
+    sp_status status;
     TRY(sp_calloc(context, classes + 1, sizeof *end, (void **)&end));
     TRY(sp_alloc(context, nodes, sizeof *order, (void **)&order));
     if (!data->split) TRY(sp_alloc(context, nodes, sizeof *data->split, (void **)&data->split));
     group_by_class(data, classes, end, order);
     for (int64_t i = 0; i < nodes; i++) data->split[i] = class_of(data, i) < 0 ? GNN_UNUSED : GNN_TEST;
     for (int64_t c = 0, begin = 0; c < classes; begin = end[c++]) {
-        const int64_t size = end[c] - begin, half = (size + 1) / 2;
-        const bool few = size < train || size - train < validation;
-        const int64_t first = few && train > half ? half : train;
-        const int64_t second = size - first < validation ? size - first : validation;
-        shuffle(order + begin, size, seed, c);
-        for (int64_t k = 0; k < first + second; k++)
-            data->split[order[begin + k]] = k < first ? GNN_TRAIN : GNN_VALIDATION;
+        int64_t train, validation;
+        divide_class(sizes, end[c] - begin, &train, &validation);
+        shuffle(order + begin, end[c] - begin, seed, c);
+        for (int64_t k = 0; k < train + validation; k++)
+            data->split[order[begin + k]] = k < train ? GNN_TRAIN : GNN_VALIDATION;
     }
 done:
     sp_free(context, end);
     sp_free(context, order);
     return status;
+}
+
+sp_status gnn_data_draw_split(sp_context *context, gnn_data *data, int64_t train, int64_t validation, uint64_t seed)
+{
+    sp_status status = sp_require(context, __func__, "data", data);
+    if (status == SP_OK) status = check_labels(context, data);
+    if (status != SP_OK) return status;
+    if (train < 1 || validation < 0)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "a split of %lld training and %lld validation nodes a class",
+                       (long long)train, (long long)validation);
+    return draw(context, data, &(split_sizes){.train = train, .validation = validation}, seed);
+}
+
+sp_status gnn_data_draw_shares(sp_context *context, gnn_data *data, double train, double validation, uint64_t seed)
+{
+    sp_status status = sp_require(context, __func__, "data", data);
+    if (status == SP_OK) status = check_labels(context, data);
+    if (status != SP_OK) return status;
+    if (!(train > 0 && validation >= 0 && train + validation <= 1))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "a split of shares %g and %g of each class", train, validation);
+    return draw(context, data, &(split_sizes){.train_share = train, .validation_share = validation}, seed);
 }

@@ -59,6 +59,9 @@ sp_status gnn_data_normalise(sp_context *context, gnn_data *data);
 /* Draws a split: `train` and `validation` nodes of each class (of all nodes, if targets are given); all others with a
  * known label are for testing. A class with too few nodes gives all it has, half of them to train. */
 sp_status gnn_data_draw_split(sp_context *context, gnn_data *data, int64_t train, int64_t validation, uint64_t seed);
+/* The same by shares of each class, above 0 and together at most 1: sizes are rounded to the nearest, but every class has
+ * a node to train. */
+sp_status gnn_data_draw_shares(sp_context *context, gnn_data *data, double train, double validation, uint64_t seed);
 
 typedef enum gnn_order {
     GNN_ORDER_AUTO,     /* by community, if the graph is large and dense and its neighbours move closer together */

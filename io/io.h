@@ -403,6 +403,8 @@ typedef struct io_adjacency_options {
     bool undirected;  /* every edge counts in both directions */
     const io_names *names; /* of the nodes, for edge lists; NULL, or none: these have numbers */
     int64_t *unknown; /* with names: counts edges of other nodes, which are left out; NULL: such an edge is refused */
+    io_names *found;  /* without names and nodes: gets the names of an edge list whose first edge has some, in the order
+                         of their appearance; NULL: they are refused */
     const volatile int *interrupt;
 } io_adjacency_options;
 

@@ -120,12 +120,14 @@ static sp_status missing(sp_context *context, const folder *in, const char *stem
     return sp_fail(context, SP_ERROR_ARGUMENT, "%s: there is no %s.*; put one there: %s", in->path, stem, endings);
 }
 
-static sp_status check_files(sp_context *context, const folder *in, bool no_labels)
+static sp_status check_files(sp_context *context, const folder *in, const gnn_input_options *o)
 {
     const bool lists = in->file[TRAIN][0] || in->file[VALIDATION][0] || in->file[TEST][0];
     if (!in->file[GRAPH][0]) return missing(context, in, "graph", "mtx, npz, tsv, csv, metis, bin");
-    if (!in->file[FEATURES][0]) return missing(context, in, "features", "mtx, npy, npz, csv");
-    if (!in->file[LABELS][0] && !no_labels) return missing(context, in, "labels", "txt, npy, mtx");
+    if (!in->file[FEATURES][0] && o->features == GNN_FEATURES_FILE)
+        return missing(context, in, "features", "mtx, npy, npz, csv; or train and predict with --features degree or "
+                       "identity");
+    if (!in->file[LABELS][0] && !o->no_labels) return missing(context, in, "labels", "txt, npy, mtx");
     if (lists && in->file[SPLIT][0])
         return sp_fail(context, SP_ERROR_ARGUMENT,
                        "%s: there are split.* and train.*, val.* or test.*; keep one kind", in->path);
@@ -161,12 +163,12 @@ sp_status gnn_input_features(sp_context *context, const char *path, const gnn_in
 
 sp_status gnn_input_nodes(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input)
 {
-    const int64_t rows = gnn_input_rows(&input->data.features);
+    const int64_t rows = gnn_input_rows(&input->data.features); /* 0: they are still to be made */
     if (input->nodes.count > 0)
         return sp_fail(context, SP_ERROR_ARGUMENT, "%s: the features have a column of names already; keep one of both",
                        path);
     const sp_status status = io_read_names(context, path, options->interrupt, INT32_MAX, &input->nodes);
-    if (status != SP_OK || input->nodes.count == rows) return status;
+    if (status != SP_OK || input->nodes.count == rows || rows == 0) return status;
     return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld names for %lld rows of features; write one a row, without a "
                    "heading", path, (long long)input->nodes.count, (long long)rows);
 }
@@ -233,12 +235,16 @@ void gnn_input_describe(const gnn_data *data, bool directed, char text[GNN_DESCR
 sp_status gnn_input_graph(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input)
 {
     gnn_data *data = &input->data;
-    const int64_t nodes = gnn_input_rows(&data->features);
+    const int64_t rows = gnn_input_rows(&data->features);
+    const int64_t nodes = rows > 0 ? rows : input->nodes.count; /* 0: as many as the graph has */
+    io_names found = {0};
     const io_adjacency_options reading = {.nodes = nodes, .undirected = options->undirected, .names = &input->nodes,
                                           .unknown = options->drop_unknown ? &input->unknown_edges : NULL,
+                                          .found = nodes > 0 ? NULL : &found,
                                           .interrupt = options->interrupt};
     sp_status status = io_read_adjacency(context, path, &reading, &data->graph);
-    if (status != SP_OK || data->graph.rows == nodes) return status;
+    if (status == SP_OK && nodes == 0) input->nodes = found;
+    if (status != SP_OK || data->graph.rows == nodes || nodes == 0) return status;
     return sp_fail(context, SP_ERROR_ARGUMENT,
                    "%s: %lld nodes, but there are %lld rows of features; write one a node", path,
                    (long long)data->graph.rows, (long long)nodes);
@@ -304,10 +310,11 @@ sp_status gnn_input_load(sp_context *context, const char *path, const gnn_input_
     sp_status status;
     memset(input, 0, sizeof *input);
     TRY(list_folder(context, path, &in));
-    TRY(check_files(context, &in, o->no_labels));
-    TRY(gnn_input_features(context, in.file[FEATURES], o, input));
+    TRY(check_files(context, &in, o));
+    if (in.file[FEATURES][0]) TRY(gnn_input_features(context, in.file[FEATURES], o, input));
     if (in.file[NODES][0]) TRY(gnn_input_nodes(context, in.file[NODES], o, input));
     TRY(gnn_input_graph(context, in.file[GRAPH], o, input));
+    if (o->features != GNN_FEATURES_FILE) TRY(gnn_input_make_features(context, o->features, input));
     if (in.file[LABELS][0]) TRY(gnn_input_labels(context, in.file[LABELS], in.file[CLASSES], o, input));
     else TRY(all_unknown(context, &input->data));
     status = read_splits(context, &in, o, input);

@@ -11,7 +11,12 @@
 /* What --unknown takes: refuse nodes without features (0), or drop what is about them. */
 extern const char *const gnn_unknown_words[];
 
+/* Features made from the graph, with those of the folder or without: file is none of these. */
+typedef enum gnn_made_features { GNN_FEATURES_FILE, GNN_FEATURES_DEGREE, GNN_FEATURES_IDENTITY } gnn_made_features;
+extern const char *const gnn_feature_words[];
+
 typedef struct gnn_input_options {
+    gnn_made_features features;
     bool undirected;  /* every edge stands for both directions, also if the file says otherwise */
     bool no_labels;   /* labels may be missing; then all are unknown, and the number of classes is 0 */
     bool drop_unknown; /* edges, labels and split entries of nodes without features are left out, and counted */
@@ -53,6 +58,9 @@ void gnn_input_notice(tool_line *line, const char *path, const gnn_input *input)
 enum { GNN_DESCRIPTION = 256 };
 void gnn_input_describe(const gnn_data *data, bool directed, char text[GNN_DESCRIPTION]);
 
+/* input_features.c: replaces the features by those of the graph. Sparse: for the degree 32 columns, a 1 in that of its
+ * power of two; for the identity a column a node. */
+sp_status gnn_input_make_features(sp_context *context, gnn_made_features how, gnn_input *input);
 /* input_split.c: the split of a folder, from one file or from lists; the words that it is written with. */
 sp_status gnn_input_split(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input);
 sp_status gnn_input_list(sp_context *context, const char *path, gnn_split kind, const gnn_input_options *options,

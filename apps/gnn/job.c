@@ -100,6 +100,7 @@ sp_status gnn_read_data(gnn_job *job)
     const gnn_settings *s = job->settings;
     const gnn_input_options options = {.undirected = s->undirected, .no_labels = s->command == COMMAND_PREDICT,
                                        .drop_unknown = s->unknown,
+                                       .features = (gnn_made_features)s->features,
                                        .interrupt = &interrupt_signal};
     const double began = wall_seconds();
     show_line(&job->line, "reading %s", s->folder);

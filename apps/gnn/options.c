@@ -30,15 +30,39 @@ const char *order_word(int order) { return orders[order]; }
 
 /* ---- the table ------------------------------------------------------------------------------------------ */
 
+/* "60%" or "0.6"; false for anything else. */
+static bool read_share(const char *text, size_t length, double *share)
+{
+    char copy[32];
+    const bool percent = length > 0 && text[length - 1] == '%';
+    if (length >= sizeof copy) return false;
+    snprintf(copy, sizeof copy, "%.*s", (int)(length - percent), text);
+    if (!read_number(copy, share)) return false;
+    if (percent) *share /= 100;
+    return *share >= 0 && *share < 1;
+}
+
 static bool parse_split(void *settings, const char *value)
 {
     gnn_settings *s = settings;
+    const char *comma = strchr(value, ',');
     int64_t nodes[2];
-    if (read_counts(value, 0, INT32_MAX, 2, nodes) != 2 || nodes[0] == 0)
-        return mistake("--split takes nodes of a class to train and to validate with, such as 20,30 (got \"%.40s\")",
-                       value);
-    s->split_train = nodes[0];
-    s->split_validation = nodes[1];
+    double share[2];
+    s->split = true;
+    s->split_train = s->split_validation = 0;
+    if (read_counts(value, 0, INT32_MAX, 2, nodes) == 2 && nodes[0] > 0) {
+        s->split_train = nodes[0];
+        s->split_validation = nodes[1];
+        return true;
+    }
+    if (!strpbrk(value, ".%") || !comma || !read_share(value, (size_t)(comma - value), &share[0]) ||
+        !read_share(comma + 1, strlen(comma + 1), &share[1]) || share[0] == 0)
+        return mistake("--split takes nodes, or shares, of a class to train and to validate with, such as 20,30 or "
+                       "60%%,20%% (got \"%.40s\")", value);
+    if (share[0] + share[1] > 1 - 1e-9)
+        return mistake("--split %.40s leaves no nodes to test with: the shares are below 100%% together", value);
+    s->train_share = share[0];
+    s->validation_share = share[1];
     return true;
 }
 
@@ -103,7 +127,7 @@ static const option_row train_rows[] = {
     {"--clusters", "HOW", "matching, mcl, or a file of them [matching]", OPTION_TEXT, AT(clusters)},
     {"--order", "HOW", "nodes in memory: auto, keep, community (those of one side by side) [auto]", OPTION_WORD,
      AT(order), .words = orders},
-    {"--split", "A,B", "draw A training and B validation nodes of each class; the others test", OPTION_OWN,
+    {"--split", "A,B", "draw A training and B validation nodes, or A% and B%, of each class; the others test", OPTION_OWN,
      .then = parse_split},
     {"--seed", "N", "[1]", OPTION_COUNT, AT(seed), OPTION_RANGE(0, 0x1p62)},
     {"--seeds", "N", "as many runs, each with its own split; mean and deviation", OPTION_COUNT, AT(seeds),
@@ -129,7 +153,9 @@ static const option_row common_rows[] = {
     {"--undirected", NULL, "each edge stands for both directions", OPTION_FLAG, AT(undirected)},
     {"--unknown", "HOW", "nodes without features: error, drop [error]", OPTION_WORD, AT(unknown),
      .words = gnn_unknown_words, .beside = true},
-    {"--quiet", NULL, "print nothing but errors", OPTION_FLAG, AT(quiet)},
+    {"--features", "HOW", "of the nodes: file, degree, identity [file]", OPTION_WORD, AT(features),
+     .words = gnn_feature_words},
+    {"--quiet", NULL, "print nothing but errors", OPTION_FLAG, AT(quiet), .beside = true},
     {"--device", "NAME", "auto cpu cuda cuda:N [auto]", OPTION_DEVICE, AT(device)},
     {"--threads", "N", "[all]", OPTION_COUNT, AT(threads), OPTION_RANGE(1, 4096), .beside = true},
     {"--memory", "SIZE", "working memory [what is free]", OPTION_BYTES, AT(memory), .beside = true},

@@ -19,13 +19,16 @@ typedef struct gnn_settings {
     int64_t batch, bulk;      /* batch 0: by the sampler */
     option_counts fanout;
     const char *clusters; /* a file, matching or mcl */
-    const char *class_weights; /* a file or balanced; NULL: alike */
-    int64_t split_train, split_validation; /* 0, 0: the folder's own split */
+    const char *class_weights;             /* a file or balanced; NULL: alike */
+    bool split;                            /* a split is drawn, by nodes of a class, or by shares if these are 0 */
+    int64_t split_train, split_validation;
+    double train_share, validation_share;
     int64_t seed, seeds, threads, memory;
     double rate, rate_factor, decay, dropout, input_dropout, attention_dropout; /* input_dropout < 0: as dropout */
     bool residual, decay_all, no_normalise, keep_aggregated, half_gather, undirected, scores, quiet;
     const char *device;
     int unknown; /* the place of gnn_unknown_words */
+    int features; /* a gnn_made_features */
 } gnn_settings;
 
 /* Reads the command line; argv[0] is the command. A mistake is one line on stderr. Defaults are those of `saved`, a

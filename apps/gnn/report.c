@@ -106,6 +106,8 @@ static void put_options(const gnn_job *job, json *j)
     put_model(job, j);
     put_training(job, j);
     if (s->split_train > 0) json_counts(j, "split", (int64_t[]){s->split_train, s->split_validation}, 2);
+    else if (s->split) json_numbers(j, "split_shares", (double[]){s->train_share, s->validation_share}, 2);
+    json_text(j, "features", gnn_feature_words[s->features]);
     json_text(j, "order", order_word(s->order));
     json_count(j, "seed", s->seed);
     json_count(j, "seeds", s->seeds);

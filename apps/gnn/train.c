@@ -51,7 +51,7 @@ static sp_status remark(gnn_job *job)
     if (job->line.quiet) return SP_OK;
     sp_status status = count_small(job, &small);
     if (status != SP_OK) return status;
-    if (s->split_train > 0 && small > 0)
+    if (s->split && s->split_train > 0 && small > 0)
         notice_line(&job->line, "%s: %lld of %lld classes have fewer than %lld nodes, --split's for each: at most "
                     "half of these train, the others validate or test", s->folder, (long long)small,
                     (long long)job->data.classes,
@@ -64,6 +64,13 @@ static sp_status remark(gnn_job *job)
     return SP_OK;
 }
 
+static sp_status draw_split(sp_context *context, const gnn_settings *s, gnn_data *data, int64_t seed)
+{
+    if (s->split_train > 0)
+        return gnn_data_draw_split(context, data, s->split_train, s->split_validation, (uint64_t)seed);
+    return gnn_data_draw_shares(context, data, s->train_share, s->validation_share, (uint64_t)seed);
+}
+
 /* Makes the training data from the folder's contents. */
 static sp_status prepare_data(gnn_job *job)
 {
@@ -71,12 +78,11 @@ static sp_status prepare_data(gnn_job *job)
     gnn_data *data = &job->input.data;
     char why[256];
     sp_status status;
-    if (!job->input.has_split && s->split_train == 0)
+    if (!job->input.has_split && !s->split)
         return sp_fail(job->host, SP_ERROR_ARGUMENT,
-                       "%s: there is no split; add train.txt, val.txt and test.txt, or draw one with --split 20,30",
-                       s->folder);
-    if (s->split_train > 0)
-        TRY(gnn_data_draw_split(job->host, data, s->split_train, s->split_validation, (uint64_t)s->seed));
+                       "%s: there is no split; add train.txt, val.txt and test.txt, or draw one with --split 20,30 (nodes "
+                       "of a class) or --split 60%%,20%%", s->folder);
+    if (s->split) TRY(draw_split(job->host, s, data, s->seed));
     status = gnn_data_check(job->host, data);
     if (status != SP_OK) {
         snprintf(why, sizeof why, "%s", sp_last_error(job->host));
@@ -85,6 +91,9 @@ static sp_status prepare_data(gnn_job *job)
     if (!s->no_normalise) TRY(gnn_data_normalise(job->host, data));
     job->data = *data;
     for (int64_t i = 0; i < data->graph.rows; i++) job->nodes[data->split[i]]++;
+    if (s->split && job->nodes[GNN_TEST] == 0)
+        TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: --split takes all nodes of known class, so none are left to test "
+                    "with; take fewer, or shares such as --split 60%%,20%%", s->folder));
     const bool plateau = s->schedule == GNN_SCHEDULE_PLATEAU;
     if ((s->patience > 0 || plateau) && job->nodes[GNN_VALIDATION] == 0)
         TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: there are no validation nodes, whose loss %s waits for; "
@@ -219,8 +228,7 @@ static sp_status train_once(gnn_job *job, gnn_engine *engine, gnn_trainer **made
     const gnn_settings *s = job->settings;
     const double began = wall_seconds();
     sp_status status;
-    if (s->split_train > 0)
-        TRY(gnn_data_draw_split(job->compute, &job->data, s->split_train, s->split_validation, (uint64_t)run->seed));
+    if (s->split) TRY(draw_split(job->compute, s, &job->data, run->seed));
     if (*made) TRY(gnn_trainer_restart(*made, (uint64_t)run->seed));
     else TRY(gnn_trainer_create(engine, &job->data, &job->how, made));
     gnn_trainer *trainer = *made;

@@ -253,6 +253,32 @@ done:
     return status;
 }
 
+/* Whether the ends of the first edge are not both numbers. */
+static sp_status ends_are_names(io_source *source, bool *names)
+{
+    enum { PEEKED = 1 << 16 };
+    const char *bytes;
+    size_t count = PEEKED;
+    int64_t number;
+    io_csv csv;
+    io_field f;
+    sp_status status = io_source_peek(source, &bytes, &count);
+    *names = false;
+    if (status != SP_OK) return status;
+    io_csv_find(bytes, count, &csv);
+    const char *at = bytes + io_mark_bytes(bytes, count), *stop = bytes + count;
+    for (int64_t lines = 0; at < stop; lines++) {
+        const char *end = memchr(at, '\n', (size_t)(stop - at)), *line = at, *trimmed = end ? end : stop;
+        at = end ? end + 1 : stop;
+        if (lines < csv.heading_lines || !io_trim_line(&line, &trimmed)) continue;
+        for (int i = 0; line && !io_take_field(&line, trimmed, csv.separator, &f); i++)
+            if (i == csv.source || i == csv.target)
+                *names = *names || !io_parse_index(f.text, f.end, INT32_MAX, &number);
+        break;
+    }
+    return SP_OK;
+}
+
 static sp_status read_named(sp_context *context, io_source *source, io_format format,
                             const io_adjacency_options *options, sp_csr *matrix)
 {
@@ -262,7 +288,10 @@ static sp_status read_named(sp_context *context, io_source *source, io_format fo
     if (format != IO_STRING) TRY(check_columns(context, source));
     TRY(io_read_source(context, source, &reading, 0, &graph));
     TRY(io_graph_spread(context, &graph));
-    TRY(find_ends(context, io_source_name(source), options, &graph));
+    if (options->found) {
+        *options->found = graph.names;
+        memset(&graph.names, 0, sizeof graph.names);
+    } else TRY(find_ends(context, io_source_name(source), options, &graph));
     graph.symmetric = graph.symmetric && format == IO_STRING; /* lists have the direction that they are written in */
     status = build_graph(context, &graph, options->undirected, matrix);
 done:
@@ -325,7 +354,10 @@ sp_status io_read_adjacency(sp_context *context, const char *path, const io_adja
     if (status != SP_OK) return status;
     TRY(io_detect_content(source, &content));
     TRY(io_detect_format(source, &format));
-    const bool named = options->names && options->names->count > 0;
+    bool named = options->names && options->names->count > 0;
+    if (options->found && format == IO_STRING) named = true;
+    else if (options->found && (format == IO_ABC || format == IO_CSV))
+        TRY(ends_are_names(source, &named));
     if (content == IO_CONTENT_NPZ) status = read_npz(context, path, options, matrix);
     else if (content == IO_CONTENT_NPY)
         status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: an array, not a sparse matrix; save CSR as .npz", path);
@@ -339,5 +371,6 @@ sp_status io_read_adjacency(sp_context *context, const char *path, const io_adja
 done:
     io_source_close(source);
     if (status != SP_OK) sp_csr_free(context, matrix);
+    if (status != SP_OK && options->found) io_names_free(context, options->found);
     return status;
 }

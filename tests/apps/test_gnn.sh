@@ -177,15 +177,26 @@ training_only() { # no other nodes: the last parameters count
 }
 ok 'training nodes alone' training_only
 
-no_test_left() { # --split takes all nodes of small classes
-    status 0 train d $quick --split 20,20 --report r.json && grep -q '"test_accuracy": null' r.json &&
-        [ "$(grep -c . run.err)" -eq 2 ] && grep -q 'd: there are no test nodes, ' run.err &&
-        status 0 train d $quick --split 20,21 && grep -q 'd: there are no test nodes, ' run.err &&
-        grep -q '^gnn: d: 3 of 3 classes have fewer than 41 nodes, .*: at most half of these train, the others validate or test$' run.err &&
-        status 0 train d $quick --split 20,21 --quiet && [ ! -s run.err ] &&
+ok 'a split that leaves no node to test' fails 1 'd: --split takes all nodes of known class, so none are left to test with; take' \
+    train d $quick --split 20,20
+ok 'nor shares' fails 2 '--split 80%,20% leaves no nodes to test with: the shares are below 100% together; see' train d --split 80%,20%
+for share in 60% 60,20% 0.5 %,% 0%,20% -10%,20% 120%,1% 0.5,x 0.5,0.2,0.1; do
+    ok "no shares: $share" fails 2 '--split (takes nodes, or shares, of a class|0)' train d --split $share
+done
+small_class() { # --split takes all nodes of a small class
+    rm -rf small && cp -r d small && awk '{ print (NR > 5 && NR < 40 ? -1 : $1) }' d/labels.txt >small/labels.txt &&
+        status 0 train small $quick --split 10,10 && [ "$(wc -l <run.err)" -eq 2 ] &&
+        grep -q '^gnn: small: 1 of 3 classes have fewer than 20 nodes, .*: at most half of these train, the others validate or test$' run.err &&
+        status 0 train small $quick --split 10,10 --quiet && [ ! -s run.err ] &&
         status 0 train d $quick --split 20,15 && [ "$(wc -l <run.err)" -eq 1 ]
 }
-ok 'a split that leaves no node to test' no_test_left
+ok 'a class that is smaller than the split' small_class
+shares() { # of each class of 40
+    status 0 train d $quick --split 60%,25% --report r.json && grep -q '72 training, 30 validation, 18 test nodes' run.err &&
+        grep -qF '"split_shares": [0.6, 0.25]' r.json && cp run.out a.out && status 0 train d $quick --split 0.6,0.25 &&
+        tail -n 1 run.out | cmp - <(tail -n 1 a.out)
+}
+ok 'shares of each class' shares
 unknown_left_out() { # nodes of unknown class are in no drawn split, and count nowhere
     rm -rf gaps && cp -r d gaps && awk '{ print NR % 4 ? $1 : NR % 8 ? "nan" : NR < 120 ? "" : "NA" }' d/labels.txt >gaps/labels.txt &&
         fails 1 'gaps: node [0-9]* \(from 0\) is a (training|validation|test) node but has no label; give it one, or' train gaps &&

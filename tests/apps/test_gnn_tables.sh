@@ -177,6 +177,33 @@ plain_names() { # names only in the graph
 }
 ok 'names that only the graph has' plain_names
 
+# ---- features of the graph ------------------------------------------------------------------------------
+
+made() { # made HOW COLUMNS FOLDER: by names of the graph, or by its numbers, if there are no features
+    folder d && rm d/features.csv d.numbers/features.csv && sed -i 's/0\.\([0-9]*\)$/1/' d/graph.csv d.numbers/graph.csv &&
+        status 0 train "$3" --features "$1" --hidden 4 --epochs 20 --report r.json --save mf &&
+        grep -q "\"features\": $2, .*\"feature_entries\": 12" r.json && grep -q "\"features\": \"$1\"" r.json &&
+        status 0 predict "$3" --features "$1" --load mf -o f.txt
+}
+ok 'the identity' made identity 12 d
+ok 'under names of the graph' eval '[ "$(cut -f 1 f.txt | sort | tr "\n" " ")" = "a, b abl1 alk braf egfr kit kras met myc node ret src tp53 " ]'
+ok 'by numbers' made identity 12 d.numbers
+ok 'the degree' made degree 32 d
+ok 'the degree by numbers' made degree 32 d.numbers
+degrees() { # nodes of the same degree, and a place in the graph like each other, are told alike; isolated ones in nodes.txt
+    folder d && rm d/features.csv && (printf '%s\n' "${names[@]//\"/}" && echo alone) >d/nodes.txt &&
+        status 0 train d --features degree --epochs 2 --report r.json && grep -q '"nodes": 13, ' r.json &&
+        fails 'd/graph.csv: 1 of 12 nodes have no features, the first is "' train d --features degree <<<"$(sed -i 3d d/nodes.txt)"
+}
+ok 'nodes without edges by nodes.txt' degrees
+over() { # those of the folder do not count, but its names do
+    folder d && status 0 train d --features identity --epochs 2 --save mf && status 0 predict d --features identity --load mf -o f.txt &&
+        cut -f 1 f.txt | sed 1d | cmp - n/nodes.txt && fails 'mf: the saved model has 12 features, not 2' predict d --load mf -o Y
+}
+ok 'in place of others' over
+folder d && rm d/features.csv
+ok 'a folder without' fails 'd: there is no features.*; put one there: mtx, npy, npz, csv; or train and predict with --features' train d
+
 # ---- predictions ----------------------------------------------------------------------------------------
 
 folder d

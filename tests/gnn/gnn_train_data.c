@@ -122,6 +122,30 @@ TEST(splits_have_so_many_nodes_of_each_class)
     gnn_data_free(host, &data);
 }
 
+TEST(splits_have_shares_of_each_class)
+{
+    gnn_data data = make_data(host, false, false);
+    int64_t count[GNN_SPLITS];
+    for (int64_t i = 0; i < NODES; i++) /* class 1 has 9 nodes, class 2 one, the others of them no label */
+        if ((true_class(i) == 1 && i >= SIZE + 9) || (true_class(i) == 2 && i > 2 * SIZE)) data.labels[i] = -1;
+    ck_ok(host, gnn_data_draw_shares(host, &data, 0.6, 0.25, 3));
+    count_split(&data, 0, count);
+    ck_assert(count[GNN_TRAIN] == 36 && count[GNN_VALIDATION] == 15 && count[GNN_TEST] == SIZE - 51);
+    count_split(&data, 1, count); /* 5.4, and 7.65 with those that validate */
+    ck_assert(count[GNN_TRAIN] == 5 && count[GNN_VALIDATION] == 3 && count[GNN_TEST] == 1);
+    ck_ok(host, gnn_data_draw_shares(host, &data, 0.1, 0.2, 3));
+    count_split(&data, 2, count);
+    ck_assert(count[GNN_TRAIN] == 1 && count[GNN_VALIDATION] == 0 && count[GNN_TEST] == 0);
+    ck_ok(host, gnn_data_draw_shares(host, &data, 1, 0, 3));
+    count_split(&data, 0, count);
+    ck_assert_int_eq(count[GNN_TRAIN], SIZE);
+    ck_assert_int_eq(gnn_data_draw_shares(host, &data, 0, 0.5, 3), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(gnn_data_draw_shares(host, &data, 0.7, 0.4, 3), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(gnn_data_draw_shares(host, &data, 0.5, -0.1, 3), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(gnn_data_draw_shares(host, &data, NAN, 0.1, 3), SP_ERROR_ARGUMENT);
+    gnn_data_free(host, &data);
+}
+
 TEST(every_node_can_be_drawn_for_training)
 {
     enum { DRAWS = 400 };
@@ -245,6 +269,7 @@ const test_entry data_tests[] = {
     ONCE(shapes_that_do_not_fit_are_refused),
     ONCE(normalised_rows_sum_to_one),
     ONCE(splits_have_so_many_nodes_of_each_class),
+    ONCE(splits_have_shares_of_each_class),
     ONCE(every_node_can_be_drawn_for_training),
     ONCE(renumbered_data_are_the_same_and_their_communities_lie_together),
     ONCE(data_that_do_not_gain_keep_their_numbers),
