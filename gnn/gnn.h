@@ -347,6 +347,10 @@ sp_status gnn_trainer_evaluate(gnn_trainer *trainer, gnn_epoch *epoch);
 /* The class of every node (host; `classes` has an element for each node, in the original order if data->place renumbers
  * them), or with targets nodes x classes of 0 and 1; and, if `scores` is not NULL, nodes x classes probabilities. */
 sp_status gnn_trainer_predict(gnn_trainer *trainer, int32_t *classes, uint8_t *targets, float *scores);
+/* The numbers of the last hidden layer, after its activation, for every node (host, nodes x columns in the original order):
+ * embeddings. gnn_trainer_width has the number of columns, 0 for models of one layer, which have none. */
+int64_t gnn_trainer_width(const gnn_trainer *trainer);
+sp_status gnn_trainer_embed(gnn_trainer *trainer, float *embeddings);
 /* gnn_trainer_save: everything needed to continue or to predict, as bytes with a checksum (host, released by sp_free).
  * With `best`, the best parameters replace the present ones. gnn_trainer_restore refuses bytes of a trainer with
  * another shape and says what differs. */

@@ -286,6 +286,9 @@ sp_status gnn_model_forward_open(gnn_model *model, gnn_block *const *block, cons
                                  sp_dense **logits, const void **bias);
 /* Where the column sums of the logits' gradient go, and the backward pass once they are known. */
 void *gnn_model_logit_sums(gnn_model *model);
+/* The output of the last hidden layer of the last forward pass, which the last layer has finished in place; NULL in models
+ * of one layer. */
+const sp_dense *gnn_model_hidden(const gnn_model *model);
 sp_status gnn_model_backward_summed(gnn_model *model, gnn_block *const *block, const gnn_features *x,
                                     const sp_dense *logits_gradient);
 

@@ -491,6 +491,12 @@ done:
     return status;
 }
 
+const sp_dense *gnn_model_hidden(const gnn_model *model)
+{
+    const int layers = model->options.layers;
+    return layers > 1 ? &model->layer[layers - 2].output.now : NULL;
+}
+
 static sp_status go_back(gnn_model *model, gnn_block *const *block, const gnn_features *x,
                          const sp_dense *logits_gradient, bool summed)
 {

@@ -527,3 +527,28 @@ done:
     sp_dense_free(t->context, &here);
     return status;
 }
+
+int64_t gnn_trainer_width(const gnn_trainer *t)
+{
+    const gnn_model_options *o = &t->options.model;
+    if (o->layers < 2) return 0;
+    return o->layer == GNN_GAT ? o->hidden * o->heads : o->hidden;
+}
+
+sp_status gnn_trainer_embed(gnn_trainer *t, float *embeddings)
+{
+    const sp_dense *logits, *hidden;
+    sp_dense here = {0};
+    sp_status status = gnn_require(__func__, "trainer", t);
+    if (status == SP_OK) status = sp_require(t->context, __func__, "embeddings", embeddings);
+    if (status != SP_OK) return status;
+    hidden = gnn_model_hidden(t->model);
+    if (!hidden) return sp_fail(t->context, SP_ERROR_ARGUMENT, "a model of one layer has no embeddings");
+    TRY(gnn_model_forward(t->model, t->block, &t->x, false, &logits));
+    TRY(sp_dense_copy(t->context, hidden, SP_HOST, &here));
+    for (int64_t i = 0; i < here.rows; i++)
+        for (int64_t c = 0; c < here.cols; c++) embeddings[i * here.cols + c] = (float)number_at(&here, row_of(t, i), c);
+done:
+    sp_dense_free(t->context, &here);
+    return status;
+}

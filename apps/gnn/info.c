@@ -6,6 +6,7 @@
 #include "common/json.h"
 #include "common/options.h"
 #include "common/tool.h"
+#include "figures.h"
 #include "input.h"
 
 typedef struct info_options {
@@ -107,13 +108,6 @@ done:
 
 static double share(int64_t part, int64_t whole) { return whole > 0 ? (double)part / (double)whole : 0; }
 
-static void class_name(const gnn_input *input, int64_t c, char *name, size_t size)
-{
-    if (input->classes.count > 0)
-        snprintf(name, size, "%.*s", (int)io_name_length(&input->classes, c), io_name(&input->classes, c));
-    else snprintf(name, size, "%lld", (long long)c);
-}
-
 static void put_text(io_output *out, const gnn_input *input, const info *found)
 {
     const gnn_data *data = &input->data;
@@ -132,7 +126,7 @@ static void put_text(io_output *out, const gnn_input *input, const info *found)
     io_output_format(out, "classes    %lld, %s, %lld nodes with none\n", (long long)data->classes,
                      data->targets ? "several a node" : "one a node", (long long)found->unlabelled);
     for (int64_t c = 0; c < data->classes; c++) {
-        class_name(input, c, name, sizeof name);
+        gnn_class_name(&input->classes, c, name, sizeof name);
         io_output_format(out, "  %-24s %lld\n", name, (long long)found->members[c]);
     }
     if (!input->has_split) {
@@ -171,7 +165,7 @@ static void put_json(io_output *out, const info_options *o, const gnn_input *inp
     j->flat = true;
     json_begin(j, "classes", '[');
     for (int64_t c = 0; c < data->classes; c++) {
-        class_name(input, c, name, sizeof name);
+        gnn_class_name(&input->classes, c, name, sizeof name);
         json_begin(j, NULL, '{');
         json_text(j, "name", name);
         json_count(j, "nodes", found->members[c]);

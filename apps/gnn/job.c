@@ -221,6 +221,7 @@ void gnn_close(gnn_job *job)
         gnn_input_free(job->host, &job->input);
         for (int64_t i = 0; i < job->run_count; i++) sp_free(job->host, job->runs[i].epochs);
         sp_free(job->host, job->runs);
+        gnn_figures_free(job->host, &job->figures);
         sp_free(job->host, job->saved);
         sp_free(job->host, job->class_names);
         sp_free(job->host, job->made);
@@ -229,6 +230,7 @@ void gnn_close(gnn_job *job)
         sp_free(job->host, job->classes);
         sp_free(job->host, job->targets);
         sp_free(job->host, job->scores);
+        sp_free(job->host, job->embeddings);
     }
     sp_context_destroy(job->compute);
     sp_context_destroy(job->host);

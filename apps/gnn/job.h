@@ -3,6 +3,7 @@
 #define GNN_JOB_H
 
 #include "common/tool.h"
+#include "figures.h"
 #include "input.h"
 #include "options.h"
 
@@ -15,6 +16,7 @@ typedef struct gnn_run {
     int64_t count, capacity;
     int64_t best_epoch;
     gnn_epoch best; /* all splits with the best parameters */
+    double macro_f1; /* of test nodes; NaN if there are none */
     double seconds, median; /* of the run; median of its epochs */
 } gnn_run;
 
@@ -44,6 +46,10 @@ typedef struct gnn_job {
     int64_t cluster_count;
     double *class_weights;  /* of a file */
 
+    int judged;             /* predict: the gnn_split whose labels are compared, GNN_SPLITS for all; -1: there are none */
+    float *embeddings;      /* nodes x width */
+    int64_t width;
+    gnn_figures figures;    /* of the first run's test nodes; predict: of these, or of all with a known class */
     gnn_run *runs;
     int64_t run_count;
     int64_t parameters;
@@ -92,6 +98,7 @@ typedef char gnn_text[16];
 const char *gnn_show(double accuracy, gnn_text text); /* "none" if nothing was judged */
 double gnn_mean(const gnn_job *job, double (*of)(const gnn_run *run), double *deviation);
 double gnn_test_accuracy(const gnn_run *run);
+double gnn_test_macro_f1(const gnn_run *run);
 double gnn_epoch_seconds(const gnn_run *run);
 sp_status gnn_put_report(gnn_job *job, io_output *out);
 sp_status gnn_put_plot(gnn_job *job, io_output *out);

@@ -147,6 +147,7 @@ static const option_row predict_rows[] = {
     {"--load", "FILE", "the model", OPTION_TEXT, AT(load)},
     {"-o", "FILE", "where to write", OPTION_TEXT, AT(out)},
     {"--scores", NULL, "with the probability of each class", OPTION_FLAG, AT(scores)},
+    {"--embeddings", "FILE", "the numbers of the last hidden layer", OPTION_TEXT, AT(embeddings)},
 };
 
 static const option_row common_rows[] = {
@@ -172,7 +173,8 @@ static const command_line predict_line = {"gnn", {OPTION_LIST(predict_rows), OPT
 void gnn_usage(FILE *stream)
 {
     fputs("usage: gnn train DIR [options]                          learns to classify the nodes of a graph\n"
-          "       gnn predict DIR --load FILE -o FILE [--scores]   the class of every node by a saved model\n"
+          "       gnn predict DIR --load FILE -o FILE [--scores] [--embeddings FILE]\n"
+          "                                                        the class of every node by a saved model\n"
           "       gnn info DIR                                     what a folder holds\n"
           "       gnn convert FROM... DIR                          other formats into a folder; gnn convert --help\n"
           "\n"
@@ -258,15 +260,14 @@ gnn_trainer_options gnn_trainer_settings(const gnn_settings *s)
 
 /* ---- the whole ------------------------------------------------------------------------------------------ */
 
-/* Classes are text or an array of NumPy. Refuses names with another ending. */
-static bool check_out(const gnn_settings *s)
+/* Predictions are text or an array of NumPy. Refuses names with another ending. */
+static bool check_out(const char *option, const char *path)
 {
     static const char *const others[] = {".npz", ".mtx", ".json", ".gz", ".zst", ".parquet", ".h5", ".pt"};
-    if (!s->out) return mistake("no output: give -o FILE");
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (ends_with(s->out, others[i]))
-            return mistake("-o writes text, or an array of NumPy where the name ends in .npy, no %s (got \"%.200s\")",
-                           others[i], s->out);
+    for (size_t i = 0; path && i < sizeof others / sizeof *others; i++)
+        if (ends_with(path, others[i]))
+            return mistake("%s writes text, or an array of NumPy where the name ends in .npy, no %s (got \"%.200s\")",
+                           option, others[i], path);
     return true;
 }
 
@@ -275,7 +276,9 @@ static bool check_together(const gnn_saved *saved, const gnn_settings *s)
     if (!s->folder) return mistake("no folder: give one with graph.*, features.* and labels.*");
     if (s->command == COMMAND_PREDICT) {
         if (!s->load) return mistake("no model: give --load FILE");
-        return check_out(s);
+        if (!s->out && !s->embeddings) return mistake("no output: give -o FILE, or --embeddings FILE");
+        if (!s->out && s->scores) return mistake("--scores goes with -o FILE");
+        return check_out("-o", s->out) && check_out("--embeddings", s->embeddings);
     }
     if (s->resume && !saved) return true; /* the saved model says what the rest has to go with */
     if (s->layers == 1 && s->jump == GNN_JUMP_NONE && (s->norm != GNN_NORM_NONE || s->residual))

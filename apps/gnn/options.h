@@ -12,7 +12,7 @@ typedef enum gnn_command { COMMAND_TRAIN, COMMAND_PREDICT } gnn_command;
 /* The values of the command line. */
 typedef struct gnn_settings {
     gnn_command command;
-    const char *folder, *save, *resume, *load, *out, *report, *plot, *checkpoint;
+    const char *folder, *save, *resume, *load, *out, *embeddings, *report, *plot, *checkpoint;
     int model, norm, jump, optimizer, schedule, sampler, order; /* enums of gnn.h; sampler: 0 full, else gnn_sampler_kind + 1 */
     int64_t layers, hidden, heads, maxk, epochs, patience, evaluate_every, rate_step, warmup;
     int64_t checkpoint_every; /* 0: there is no checkpoint */

@@ -12,7 +12,7 @@ static sp_status fail_model(gnn_job *job, sp_context *context, sp_status status)
     return sp_fail(context, status, "%s: %s", job->settings->load, why);
 }
 
-/* Adapts the data to the model: its classes, and a split only if there are labels. */
+/* Adapts the data to the model: its classes, and which labels are compared. */
 static sp_status match_data(gnn_job *job, bool several)
 {
     const gnn_settings *s = job->settings;
@@ -20,9 +20,10 @@ static sp_status match_data(gnn_job *job, bool several)
     if (data->classes > job->how.model.outputs || (data->targets && data->classes != job->how.model.outputs))
         return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the labels have %lld classes, the model in %s has %lld",
                        s->folder, (long long)data->classes, s->load, (long long)job->how.model.outputs);
-    const bool judged = job->input.has_split && data->classes > 0 && several == (data->targets != NULL);
+    const bool judged = data->classes > 0 && several == (data->targets != NULL);
+    job->judged = !judged ? -1 : job->input.has_split ? GNN_TEST : GNN_SPLITS;
     data->classes = job->how.model.outputs;
-    if (!judged) data->split = NULL;
+    data->split = NULL; /* nothing is trained */
     return SP_OK;
 }
 
@@ -46,10 +47,29 @@ static sp_status load(gnn_job *job)
     if (saved.several) TRY(sp_alloc(job->host, all, sizeof *job->targets, (void **)&job->targets));
     else TRY(sp_alloc(job->host, nodes, sizeof *job->classes, (void **)&job->classes));
     if (job->settings->scores) TRY(sp_alloc(job->host, all, sizeof *job->scores, (void **)&job->scores));
-    TRY(sp_calloc(job->host, 1, sizeof *job->runs, (void **)&job->runs));
-    job->run_count = 1;
 done:
     return status;
+}
+
+static sp_status embed(gnn_job *job, gnn_trainer *trainer)
+{
+    job->width = gnn_trainer_width(trainer);
+    if (job->width == 0)
+        return sp_fail(job->compute, SP_ERROR_ARGUMENT, "%s: a model of one layer, which has no embeddings; leave "
+                       "--embeddings out", job->settings->load);
+    sp_free(job->host, job->embeddings);
+    job->embeddings = NULL;
+    const sp_status status = sp_alloc(job->host, job->data.graph.rows * job->width, sizeof *job->embeddings,
+                                      (void **)&job->embeddings);
+    return status == SP_OK ? gnn_trainer_embed(trainer, job->embeddings) : status;
+}
+
+static sp_status judge(gnn_job *job)
+{
+    gnn_data data = job->data;
+    if (job->judged < 0) return SP_OK;
+    data.split = job->input.data.split;
+    return gnn_judge(job->host, &data, (gnn_split)job->judged, job->classes, job->targets, job->scores, &job->figures);
 }
 
 static sp_status predict(gnn_job *job)
@@ -65,7 +85,7 @@ static sp_status predict(gnn_job *job)
     if (status != SP_OK) TRY(fail_model(job, job->compute, status));
     TRY(gnn_trainer_finish(trainer));
     TRY(gnn_trainer_predict(trainer, job->classes, job->targets, job->scores));
-    if (job->data.split) TRY(gnn_trainer_evaluate(trainer, &job->runs[0].best));
+    if (job->settings->embeddings) TRY(embed(job, trainer));
 done:
     gnn_trainer_free(trainer);
     gnn_engine_free(engine);
@@ -189,23 +209,71 @@ static sp_status put_array(gnn_job *job, io_output *out)
     return SP_OK;
 }
 
+/* A row a node, below a heading if nodes have names: e1, e2, ... */
+static sp_status put_embeddings(gnn_job *job, io_output *out)
+{
+    const int64_t nodes = job->data.graph.rows, width = job->width;
+    text_table t = open_table(job->settings->embeddings, out);
+    if (ends_with(job->settings->embeddings, ".npy")) {
+        io_put_npy(out, &(io_array){.type = IO_F32, .dimensions = 2, .shape = {nodes, width}, .count = nodes * width,
+                                    .item_size = sizeof *job->embeddings, .values = job->embeddings});
+        return SP_OK;
+    }
+    if (job->input.nodes.count > 0) {
+        next_field(&t);
+        io_output_string(out, "node");
+        for (int64_t c = 0; c < width; c++) {
+            next_field(&t);
+            io_output_format(out, "e%lld", (long long)c + 1);
+        }
+        end_row(&t);
+    }
+    for (int64_t i = 0; i < nodes; i++) {
+        put_node(&t, job, i);
+        for (int64_t c = 0; c < width; c++) {
+            next_field(&t);
+            io_output_format(out, "%.9g", (double)job->embeddings[i * width + c]);
+        }
+        end_row(&t);
+    }
+    return SP_OK;
+}
+
+/* The end of the closing line: how good the predictions are, as far as that is known. */
+static void describe_figures(const gnn_job *job, char *text, size_t size)
+{
+    const char *measure = job->targets ? "micro F1" : "accuracy";
+    const gnn_figures *f = &job->figures;
+    char count[COUNT_TEXT];
+    *text = '\0';
+    if (job->judged == GNN_TEST && f->nodes == 0) snprintf(text, size, " (test %s none)", measure);
+    else if (job->judged == GNN_TEST)
+        snprintf(text, size, " (test %s %.4f, macro F1 %.4f)", measure, f->accuracy, f->macro_f1);
+    else if (f->nodes > 0)
+        snprintf(text, size, " (%s %.4f, macro F1 %.4f of %s labelled nodes)", measure, f->accuracy, f->macro_f1,
+                 show_count(f->nodes, count));
+}
+
 sp_status gnn_predict(gnn_job *job)
 {
-    const bool array = ends_with(job->settings->out, ".npy");
-    const gnn_file files[] = {{job->settings->out, array ? put_array : put_classes}};
-    char read[1024], result[64] = "";
-    gnn_text text;
+    static const io_names none = {0};
+    const gnn_settings *s = job->settings;
+    const gnn_file files[] = {{s->out, s->out && ends_with(s->out, ".npy") ? put_array : put_classes},
+                              {s->embeddings, put_embeddings}};
+    const int count = sizeof files / sizeof *files;
+    char read[1024], result[128];
     sp_status status;
-    TRY(gnn_check_files(job, files, 1));
+    TRY(gnn_check_files(job, files, count));
     TRY(load(job));
     TRY(gnn_on_device(job, predict));
-    TRY(gnn_write_files(job, files, 1));
+    TRY(judge(job));
+    TRY(gnn_write_files(job, files, count));
     quiet_line(&job->line);
-    snprintf(read, sizeof read, ", and %.1000s", job->settings->load);
-    if (job->data.split)
-        snprintf(result, sizeof result, " (test %s %s)", job->targets ? "micro F1" : "accuracy",
-                 gnn_show(job->runs[0].best.accuracy[GNN_TEST], text));
-    gnn_end_line(job, read, files, 1, result);
+    snprintf(read, sizeof read, ", and %.1000s", s->load);
+    if (!s->quiet && !gnn_takes_stdout(files, count))
+        gnn_show_figures(&job->figures, job->input.classes.count == job->data.classes ? &job->input.classes : &none);
+    describe_figures(job, result, sizeof result);
+    gnn_end_line(job, read, files, count, result);
 done:
     return status;
 }

@@ -15,6 +15,7 @@ const char *gnn_show(double accuracy, gnn_text text)
 /* ---- means over the runs -------------------------------------------------------------------------------- */
 
 double gnn_test_accuracy(const gnn_run *run) { return run->best.accuracy[GNN_TEST]; }
+double gnn_test_macro_f1(const gnn_run *run) { return run->macro_f1; }
 double gnn_epoch_seconds(const gnn_run *run) { return run->median; }
 static double validation_accuracy(const gnn_run *run) { return run->best.accuracy[GNN_VALIDATION]; }
 
@@ -137,6 +138,7 @@ static void put_run(const gnn_run *run, json *j)
     json_count(j, "seed", run->seed);
     json_count(j, "best_epoch", run->best_epoch);
     put_splits(j, &run->best);
+    json_number(j, "test_macro_f1", run->macro_f1);
     json_seconds(j, "median_epoch_seconds", run->median);
     json_seconds(j, "seconds", run->seconds);
     json_begin(j, "epochs", '[');
@@ -157,8 +159,9 @@ static void put_run(const gnn_run *run, json *j)
 
 static void put_result(const gnn_job *job, json *j)
 {
-    double deviation;
+    double deviation, macro_deviation;
     const double test = gnn_mean(job, gnn_test_accuracy, &deviation);
+    const double macro = gnn_mean(job, gnn_test_macro_f1, &macro_deviation);
     json_text(j, "device", job->device_name);
     json_count(j, "threads", sp_context_threads(job->host));
     json_count(j, "parameters", job->parameters);
@@ -167,6 +170,8 @@ static void put_result(const gnn_job *job, json *j)
     json_flag(j, "stopped", job->stopped);
     json_number(j, "test_accuracy", test);
     json_number(j, "test_accuracy_deviation", deviation);
+    json_number(j, "test_macro_f1", macro);
+    json_number(j, "test_macro_f1_deviation", macro_deviation);
     json_number(j, "validation_accuracy", gnn_mean(job, validation_accuracy, NULL));
     json_seconds(j, "median_epoch_seconds", gnn_mean(job, gnn_epoch_seconds, NULL));
     json_count(j, "best_epoch", job->runs[0].best_epoch);
@@ -188,6 +193,7 @@ sp_status gnn_put_report(gnn_job *job, io_output *out)
     put_data(job, j);
     put_options(job, j);
     put_result(job, j);
+    gnn_put_figures(&job->figures, &job->input.classes, "test", j);
     json_begin(j, "runs", '[');
     for (int64_t i = 0; i < job->run_count; i++) put_run(&job->runs[i], j);
     json_end(j, ']');

@@ -222,6 +222,38 @@ done:
     return status;
 }
 
+/* Judges the test nodes by the best parameters; for the first run with all figures that a report holds. */
+static sp_status judge(gnn_job *job, gnn_trainer *trainer, gnn_run *run)
+{
+    static const int64_t MOST_SCORES = 1 << 28;
+    const int64_t nodes = job->data.graph.rows, all = nodes * job->data.classes;
+    const bool first = run == job->runs, scored = first && job->settings->report && all <= MOST_SCORES;
+    gnn_figures figures = {0};
+    int32_t *classes = NULL;
+    uint8_t *targets = NULL;
+    float *scores = NULL;
+    sp_status status = SP_OK;
+    run->macro_f1 = NAN;
+    if (job->nodes[GNN_TEST] == 0) return SP_OK;
+    if (job->data.targets) TRY(sp_alloc(job->host, all, sizeof *targets, (void **)&targets));
+    else TRY(sp_alloc(job->host, nodes, sizeof *classes, (void **)&classes));
+    if (scored) TRY(sp_alloc(job->host, all, sizeof *scores, (void **)&scores));
+    TRY(gnn_trainer_predict(trainer, classes, targets, scores));
+    TRY(gnn_judge(job->host, &job->data, GNN_TEST, classes, targets, scores, &figures));
+    run->macro_f1 = figures.macro_f1;
+    if (first) {
+        gnn_figures_free(job->host, &job->figures);
+        job->figures = figures;
+        memset(&figures, 0, sizeof figures);
+    }
+done:
+    gnn_figures_free(job->host, &figures);
+    sp_free(job->host, classes);
+    sp_free(job->host, targets);
+    sp_free(job->host, scores);
+    return status;
+}
+
 /* One run. The first one makes the trainer, later ones restart it. */
 static sp_status train_once(gnn_job *job, gnn_engine *engine, gnn_trainer **made, gnn_run *run)
 {
@@ -240,6 +272,7 @@ static sp_status train_once(gnn_job *job, gnn_engine *engine, gnn_trainer **made
     if (job->settings->save) TRY(gnn_trainer_save(trainer, false, &job->made, &job->made_size));
     TRY(gnn_trainer_finish(trainer));
     TRY(gnn_trainer_evaluate(trainer, &run->best));
+    TRY(judge(job, trainer, run));
     run->best_epoch = gnn_trainer_best(trainer) > 0 ? gnn_trainer_best(trainer) : run->epochs[run->count - 1].epoch;
     run->seconds = wall_seconds() - began;
 done:
@@ -277,19 +310,24 @@ static const char *measure(const gnn_job *job) { return job->data.targets ? "mic
 static void answer(const gnn_job *job)
 {
     const gnn_run *run = &job->runs[0];
-    double deviation;
-    gnn_text text[2];
+    double deviation, macro_deviation;
+    gnn_text text[4];
     const double test = gnn_mean(job, gnn_test_accuracy, &deviation);
+    const double macro = gnn_mean(job, gnn_test_macro_f1, &macro_deviation);
     answer_line("%s, %lld layers, %lld parameters, on %s; %.3g ms an epoch", model_word(job->settings->model),
                 (long long)job->settings->layers, (long long)job->parameters, job->device_name,
                 1e3 * gnn_mean(job, gnn_epoch_seconds, NULL));
     if (job->run_count > 1)
-        answer_line("test %s %s, deviation %s, over %lld seeds", measure(job), gnn_show(test, text[0]),
-                    gnn_show(deviation, text[1]), (long long)job->run_count);
-    else
-        answer_line("epoch %lld of %lld: validation %s %s, test %s %s", (long long)run->best_epoch,
+        answer_line("test %s %s, deviation %s, macro F1 %s, deviation %s, over %lld seeds", measure(job),
+                    gnn_show(test, text[0]), gnn_show(deviation, text[1]), gnn_show(macro, text[2]),
+                    gnn_show(macro_deviation, text[3]), (long long)job->run_count);
+    else {
+        answer_line("epoch %lld of %lld: validation %s %s, test %s %s, macro F1 %s", (long long)run->best_epoch,
                     (long long)run->epochs[run->count - 1].epoch, measure(job),
-                    gnn_show(run->best.accuracy[GNN_VALIDATION], text[0]), measure(job), gnn_show(test, text[1]));
+                    gnn_show(run->best.accuracy[GNN_VALIDATION], text[0]), measure(job), gnn_show(test, text[1]),
+                    gnn_show(macro, text[2]));
+        gnn_show_figures(&job->figures, &job->input.classes);
+    }
 }
 
 /* The closing line, with the accuracy if standard output does not have it. */

@@ -112,8 +112,8 @@ ok 'and wrote' tells "read d, $holds, 12 training, 12 validation, 60 test nodes;
     train d $quick --save c.m --report c.json
 ok 'the accuracy, where standard output has a file' eval 'status 0 train d $quick --save - &&
     grep -q "^gnn: read d, $holds, .* 60 test nodes; wrote standard output (test accuracy [01].[0-9]*)$" run.err'
-ok 'else that is the answer' eval 'status 0 train d $quick && [ "$(wc -l <run.out)" -eq 2 ] &&
-    grep -q "^epoch [0-9]* of 40: validation accuracy [01].[0-9]*, test accuracy [01].[0-9]*$" run.out'
+ok 'else that is the answer' eval 'status 0 train d $quick && [ "$(wc -l <run.out)" -eq 6 ] &&
+    grep -q "^epoch [0-9]* of 40: validation accuracy [01].[0-9]*, test accuracy [01].[0-9]*, macro F1 [01].[0-9]*$" run.out'
 slow_blas=/usr/lib/$(uname -m)-linux-gnu/blas
 if [ -e "$slow_blas/libblas.so.3" ] && ldd "$tool" | grep -q 'libblas\.so\.3'; then
     slow() { # slow ARGUMENTS...: stopped while it would train for long by the reference BLAS
@@ -170,7 +170,7 @@ several() {
 ok 'nodes with several classes' several
 training_only() { # no other nodes: the last parameters count
     rm -rf bad && cp -r d bad && rm bad/val.txt bad/test.txt && status 0 train bad $quick --report r.json &&
-        grep -q '^epoch 40 of 40: validation accuracy none, test accuracy none$' run.out &&
+        grep -q '^epoch 40 of 40: validation accuracy none, test accuracy none, macro F1 none$' run.out &&
         grep -q '"test_accuracy": null' r.json && [ "$(wc -l <run.err)" -eq 2 ] &&
         grep -q '^gnn: bad: there are no test nodes, so that there is no test accuracy$' run.err &&
         fails 1 'bad: there are no validation nodes, whose loss --patience waits for; leave it out' train bad --patience 3
@@ -207,7 +207,7 @@ unknown_left_out() { # nodes of unknown class are in no drawn split, and count n
         grep -q "test accuracy $(awk 'NR == FNR { class[NR - 1] = NR % 4 ? $1 : -1; next }
             FNR == 1 { file++ } file == 1 { predicted[FNR - 1] = $1; next }
             class[$1] >= 0 { n++; right += predicted[$1] == class[$1] }
-            END { printf "%.4f", right / n }' d/labels.txt g.txt d/test.txt))" run.err
+            END { printf "%.4f", right / n }' d/labels.txt g.txt d/test.txt), macro F1 " run.err
 }
 ok 'nodes of unknown class' unknown_left_out
 weighted() {
@@ -289,10 +289,10 @@ ok 'nothing left to do' fails 1 'part was trained for 15 epochs already: give --
 ok 'another shape' fails 1 'part: the saved model has 12 hidden columns, not 20' train d --resume part --hidden 20 --epochs 50
 ok 'options that do not go with the model' fails 2 '--maxk 13 of 12 columns' train d --resume part --maxk 13
 predicts() {
-    tells "read d, $holds, and m1; wrote p.txt (test accuracy $(awk 'NR == FNR { class[NR - 1] = $1; next }
+    status 0 predict d --load m1 -o p.txt && grep -q "^gnn: read d, $holds, and m1; wrote p.txt (test accuracy $(awk 'NR == FNR { class[NR - 1] = $1; next }
         FNR == 1 { file++ } file == 1 { predicted[FNR - 1] = $1; next } { n++; right += predicted[$1] == class[$1] }
-        END { printf "%.4f", right / n }' d/labels.txt p.txt d/test.txt))" predict d --load m1 -o p.txt &&
-        [ ! -s run.out ] && [ "$(wc -l <p.txt)" -eq 120 ] &&
+        END { printf "%.4f", right / n }' d/labels.txt p.txt d/test.txt), macro F1 [01].[0-9]*)$" run.err && [ "$(wc -l <run.err)" -eq 1 ] &&
+        head -n 1 run.out | grep -q '^class .*precision' && [ "$(wc -l <p.txt)" -eq 120 ] &&
         paste p.txt d/labels.txt | awk '$1 == $2 { n++ } END { exit n < 100 }'
 }
 status 0 predict d --load m1 -o p.txt

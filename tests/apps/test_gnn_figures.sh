@@ -1,0 +1,117 @@
+#!/bin/bash
+# Figures of gnn: macro F1, precision, recall and confusion against scikit-learn's, embeddings.
+#   GNN  the tool [$BUILD/bin/gnn]
+cd "$(dirname "$0")/../.." || exit 1
+tool=$(realpath "${GNN:-${BUILD:-build}/bin/gnn}") || exit 1
+. tests/support/cli.sh
+
+# Three rings of 40 nodes with chords, whose features say which ring a node is in: each is told without a mistake.
+rings() { # rings FOLDER
+    mkdir -p "$1"
+    awk 'BEGIN { for (c = 0; c < 3; c++) for (i = 0; i < 40; i++) {
+        print c * 40 + i "," c * 40 + (i + 1) % 40; print c * 40 + i "," c * 40 + (i + 5) % 40 } }' >"$1/graph.csv"
+    awk 'BEGIN { for (i = 0; i < 120; i++) { r = int(i / 40); print (r == 0) "," (r == 1) "," (r == 2) } }' >"$1/features.csv"
+    awk 'BEGIN { for (i = 0; i < 120; i++) print int(i / 40) }' >"$1/labels.txt"
+    awk 'BEGIN { for (i = 0; i < 120; i++) print (i % 10 == 0 ? "train" : i % 10 == 3 ? "val" : i % 10 > 4 ? "test" : "unused") }' \
+        >"$1/split.txt"
+    printf 'a\nb\nc\nd\n' >"$1/classes.txt"
+}
+learn="--undirected --rate 0.05 --dropout 0 --epochs 60"
+rings d
+status 0 train d $learn --save m --report r.json
+ok 'every node is told' grep -q 'test accuracy 1.0000, macro F1 1.0000$' run.out
+ok 'a line a class' eval 'grep -qE "^b +1\.0000  1\.0000  1\.0000 +20$" run.out && grep -qE "^d +0\.0000  0\.0000  0\.0000 +0$" run.out'
+
+# Labels that differ from the predictions: scikit-learn 1.9.1 says of them, with y_pred = i // 40 and
+# y_true = 3 if i % 29 == 0 else (i // 40 + 1) % 3 if i * i % 7 == 4 else i // 40:
+#   accuracy_score, f1_score(average="macro"), precision_recall_fscore_support(labels=[0, 1, 2, 3], zero_division=0)
+rings other
+awk 'BEGIN { for (i = 0; i < 120; i++) { r = int(i / 40); print i % 29 == 0 ? 3 : i * i % 7 == 4 ? (r + 1) % 3 : r } }' >other/labels.txt
+class_lines() { # class_lines LINE...: what the table says of the classes
+    printf '%s\n' "$@" | cmp - <(awk 'NR > 1 { print $1, $2, $3, $4, $5 }' run.out)
+}
+ok 'of test nodes' eval 'status 0 predict other --undirected --load m -o p.txt && grep -q "(test accuracy 0.6667, macro F1 0.5171)$" run.err &&
+    class_lines "a 0.6500 0.7222 0.6842 18" "b 0.7000 0.7000 0.7000 20" "c 0.6500 0.7222 0.6842 18" "d 0.0000 0.0000 0.0000 4"'
+rm other/split.txt
+ok 'of all without a split' eval 'status 0 predict other --undirected --load m -o p.txt &&
+    grep -q "(accuracy 0.6833, macro F1 0.5234 of 120 labelled nodes)$" run.err &&
+    class_lines "a 0.6750 0.7105 0.6923 38" "b 0.7000 0.7179 0.7089 39" "c 0.6750 0.7105 0.6923 38" "d 0.0000 0.0000 0.0000 5"'
+ok 'nothing with --quiet' eval 'status 0 predict other --undirected --load m -o p.txt --quiet && [ ! -s run.out ]'
+ok 'nor where there are no labels' eval 'rm other/labels.txt other/classes.txt && status 0 predict other --undirected --load m -o p.txt &&
+    [ ! -s run.out ] && grep -q "wrote p.txt$" run.err'
+
+# Several classes: node i has the classes i // 40 and (i // 40 + 1) % 3, and in truth each class c the other way where
+# i % (7 + c) == 0. scikit-learn: f1_score(average="micro"), "macro", precision_recall_fscore_support.
+rings several
+rm several/labels.txt several/classes.txt
+targets() { # targets FLIP: the matrix of classes
+    awk -v flip="$1" 'BEGIN { print "%%MatrixMarket matrix array integer general"; print "120 3"
+        for (c = 0; c < 3; c++) for (i = 0; i < 120; i++) { r = int(i / 40); t = c == r || c == (r + 1) % 3
+            print (flip && i % (7 + c) == 0 ? !t : t) } }' >several/labels.mtx
+}
+targets 0
+status 0 train several $learn --epochs 200 --save ms
+ok 'several classes are told' grep -q 'test micro F1 1.0000, macro F1 1.0000$' run.out
+targets 1
+ok 'several classes a node' eval 'status 0 predict several --undirected --load ms -o p.txt &&
+    grep -q "(test micro F1 0.9021, macro F1 0.9021)$" run.err &&
+    class_lines "0 0.8500 0.9189 0.8831 37" "1 0.9000 0.9474 0.9231 38" "2 0.9000 0.9000 0.9000 40"'
+
+# ---- the report -----------------------------------------------------------------------------------------
+
+if command -v python3 >/dev/null; then
+    judged() { # the figures of the report hang together
+        python3 - <<'PYTHON'
+import json
+r = json.load(open("r.json"))
+t = r["test"]
+assert t["nodes"] == 60 and t["accuracy"] == r["test_accuracy"] == 1 and t["macro_f1"] == r["test_macro_f1"] == 1
+assert t["confusion"] == [[20, 0, 0, 0], [0, 20, 0, 0], [0, 0, 20, 0], [0, 0, 0, 0]]
+assert [c["name"] for c in t["classes"]] == ["a", "b", "c", "d"] and t["classes"][0]["support"] == 20
+assert len(t["confidence"]) == 10 and sum(b["nodes"] for b in t["confidence"]) == 60
+assert all(b["nodes"] == 0 or k / 10 <= b["mean"] <= (k + 1) / 10 for k, b in enumerate(t["confidence"]))
+assert r["runs"][0]["test_macro_f1"] == 1
+PYTHON
+    }
+    ok 'figures of the report' judged
+    seeds() { # means and deviations
+        status 0 train d --undirected --epochs 3 --seeds 4 --report s.json && python3 - <<'PYTHON'
+import json, statistics
+r = json.load(open("s.json"))
+f = [run["test_macro_f1"] for run in r["runs"]]
+assert len(f) == 4 and abs(r["test_macro_f1"] - statistics.mean(f)) < 1e-12
+assert abs(r["test_macro_f1_deviation"] - statistics.stdev(f)) < 1e-12
+PYTHON
+    }
+    ok 'over several seeds' seeds
+else
+    skip 'figures of the report: no python3'
+fi
+
+# ---- embeddings -----------------------------------------------------------------------------------------
+
+embeddings() {
+    status 0 predict d --undirected --load m --embeddings e.tsv && [ "$(wc -l <e.tsv)" -eq 120 ] &&
+        [ "$(awk '{ print NF }' e.tsv | sort -u)" = 16 ] && awk '{ for (k = 1; k <= NF; k++) { if ($k < 0) exit 1; if ($k > 0) n++ } }
+            END { exit !(n > 120) }' e.tsv && [ "$(sort -u e.tsv | wc -l)" -eq 3 ]
+}
+ok 'embeddings of equal nodes are equal, above 0 behind ReLU' embeddings
+named() {
+    awk 'BEGIN { print "id,x,y,z" } { print "n" NR "," $0 }' d/features.csv >t && rm -rf named && cp -r d named && mv t named/features.csv &&
+        awk -F , -v OFS=, '{ print "n" $1 + 1, "n" $2 + 1 }' d/graph.csv >named/graph.csv &&
+        status 0 predict named --undirected --load m -o p.csv --embeddings e.csv --scores && head -n 1 e.csv | grep -q '^node,e1,e2,.*,e16$' &&
+        sed 1d e.csv | cut -d , -f 2- | tr , '\t' | cmp - e.tsv && sed -n 2p e.csv | grep -q '^n1,'
+}
+ok 'by names' named
+ok 'as an array' eval 'status 0 predict d --undirected --load m --embeddings e.npy && head -c 128 e.npy | grep -aq "(120, 16)" &&
+    [ "$(wc -c <e.npy)" -eq $((128 + 120 * 16 * 4)) ]'
+ok 'of attention, heads beside each other' eval 'status 0 train d --undirected --model gat --heads 3 --hidden 5 --epochs 2 --save mg &&
+    status 0 predict d --undirected --load mg --embeddings e.tsv && [ "$(awk "{ print NF }" e.tsv | sort -u)" = 15 ]'
+ok 'none of one layer' eval 'status 0 train d --layers 1 --epochs 1 --save m1 && status 1 predict d --load m1 --embeddings X && [ ! -e X ] &&
+    grep -q "^gnn: m1: a model of one layer, which has no embeddings; leave --embeddings out$" run.err'
+ok 'no other format' eval 'status 2 predict d --load m --embeddings e.npz && grep -q "embeddings writes text, or an array of NumPy" run.err'
+ok 'no output at all' eval 'status 2 predict d --load m && grep -q "no output: give -o FILE, or --embeddings FILE" run.err'
+ok 'both in one file' eval 'status 2 predict d --load m -o X --embeddings ./X && [ ! -e X ]'
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
