@@ -93,6 +93,11 @@ sp_status gnn_predict(gnn_job *job);
 sp_status gnn_make_clusters(gnn_job *job);
 /* class_weights.c: those of the loss, as --class-weights says. */
 sp_status gnn_take_class_weights(gnn_job *job);
+/* hints.c: notices where the defaults will not do for the data (before they are normalised), once the trainer knows whether
+ * the graph is directed, and after the training. */
+void gnn_hint_before(gnn_job *job, const gnn_data *data);
+void gnn_hint_directed(gnn_job *job);
+void gnn_hint_after(gnn_job *job);
 /* report.c and plot.c */
 typedef char gnn_text[16];
 const char *gnn_show(double accuracy, gnn_text text); /* "none" if nothing was judged */

@@ -88,6 +88,7 @@ static sp_status prepare_data(gnn_job *job)
         snprintf(why, sizeof why, "%s", sp_last_error(job->host));
         return sp_fail(job->host, status, "%s: %s", s->folder, why);
     }
+    gnn_hint_before(job, data);
     if (!s->no_normalise) TRY(gnn_data_normalise(job->host, data));
     job->data = *data;
     for (int64_t i = 0; i < data->graph.rows; i++) job->nodes[data->split[i]]++;
@@ -267,6 +268,7 @@ static sp_status train_once(gnn_job *job, gnn_engine *engine, gnn_trainer **made
     TRY(restore(job, trainer));
     job->parameters = gnn_model_size(gnn_trainer_model(trainer));
     job->directed = !gnn_trainer_symmetric(trainer);
+    if (run == job->runs) gnn_hint_directed(job);
     job->seconds.prepare += wall_seconds() - began;
     TRY(run_epochs(job, trainer, run));
     if (job->settings->save) TRY(gnn_trainer_save(trainer, false, &job->made, &job->made_size));
@@ -375,6 +377,7 @@ sp_status gnn_train(gnn_job *job)
     job->seconds.total = wall_seconds() - began;
     TRY(gnn_write_files(job, files, count));
     quiet_line(&job->line);
+    gnn_hint_after(job);
     if (!job->settings->quiet && !gnn_takes_stdout(files, count)) answer(job);
     if (!job->stopped) end_line(job, job->checkpointed ? all : files, job->checkpointed ? count + 1 : count);
 done:

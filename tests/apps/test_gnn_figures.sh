@@ -88,6 +88,32 @@ else
     skip 'figures of the report: no python3'
 fi
 
+# ---- hints ----------------------------------------------------------------------------------------------
+
+rings plain
+hints() { # hints PATTERN OPTIONS...: a training of plain says so, in a line beside the closing one; not with --quiet
+    local pattern=$1
+    shift
+    status 0 train plain "$@" && [ "$(wc -l <run.err)" -eq 2 ] && grep -qE "^gnn: plain: $pattern" run.err &&
+        status 0 train plain "$@" --quiet && [ ! -s run.err ]
+}
+none() { status 0 train plain "$@" && [ "$(wc -l <run.err)" -eq 1 ]; }
+ok 'nothing to hint at' none $learn
+ok 'edges in one direction' hints 'edges have directions, .* --undirected is mostly better$' --rate 0.05 --dropout 0 --epochs 60
+ok 'once for several seeds' hints 'edges have directions' --epochs 3 --seeds 3
+ok 'a loss that stays' hints 'even the training nodes are not told well \(loss 1\.[0-9]*; a guess has 1\.39\): try --hidden 64, --no-norm.*, more --epochs' \
+    --undirected --rate 0.0001 --epochs 60
+ok 'what is in use is no advice' hints '.*: try more --epochs or a larger' --undirected --rate 0.0001 --epochs 60 --hidden 64 --no-normalise
+ok 'nor after few epochs' none --undirected --rate 0.0001 --epochs 40
+ok 'fewer columns than classes' hints '4 classes from 3 hidden columns; .*, such as --hidden 64$' $learn --hidden 3 --epochs 40
+ok 'of all heads' none $learn --model gat --hidden 1 --heads 4 --epochs 40
+sed -i 's/^1,/2,/; s/,1$/,-1/' plain/features.csv
+ok 'negative features' hints 'some features are negative, .*; --no-normalise leaves them' $learn
+ok 'sparse ones' eval 'awk -F , "BEGIN { print \"%%MatrixMarket matrix coordinate real general\"; print \"120 3 120\" }
+    { for (k = 1; k <= 3; k++) if (\$k) print NR, k, \$k }" plain/features.csv >plain/features.mtx && rm plain/features.csv &&
+    hints "some features are negative" $learn'
+ok 'left as they are' none $learn --no-normalise
+
 # ---- embeddings -----------------------------------------------------------------------------------------
 
 embeddings() {
