@@ -197,7 +197,7 @@ sp_status io_is_node_table(sp_context *context, const char *path, const volatile
     const char separator = io_find_separator(line, end);
     for (at = line; at && !io_take_field(&at, end, separator, &f); fields++) {
         word = word || io_is_id_heading(f.text, f.end);
-        node = node || (fields == 0 && index.slot_count > 0 && io_find_node(graph, &index, 0, f.text, f.end) >= 0);
+        node = node || (fields == 0 && index.slot_count > 0 && io_find_node(graph, &index, f.text, f.end) >= 0);
     }
     *is = fields > 1 && (word || node || (graph->names.count > 0 && separator != ' '));
 done:
@@ -225,7 +225,7 @@ static sp_status list_nodes(sp_context *context, io_source *source, const io_gra
         if (wrong || at)
             return io_fail_line(context, io_source_name(source), lines, wrong ? wrong : "more than a name", line, end,
                                 "write the name of a node a line, and nothing else");
-        const int64_t node = io_find_node(graph, index, 0, f.text, f.end);
+        const int64_t node = io_find_node(graph, index, f.text, f.end);
         if (node < 0 && first && io_is_id_heading(f.text, f.end)) continue;
         if (node < 0 && !unknown)
             return io_fail_line(context, io_source_name(source), lines, "this is not a node of the graph", f.text, f.end,

@@ -117,7 +117,7 @@ done:
 static bool lacks_heading(const table_reader *r, const io_field *f)
 {
     return r->options->classes && r->fields == 0 && r->graph->names.count > 0 && !is_key(r, f) &&
-           io_find_node(r->graph, &r->nodes, r->options->base, f->text, f->end) >= 0;
+           io_find_node(r->graph, &r->nodes, f->text, f->end) >= 0;
 }
 
 static sp_status read_heading(table_reader *r, const char *line, const char *end)

@@ -245,11 +245,11 @@ done:
 }
 
 /* A piece's row offsets, counted from its place in C. */
-static sp_status read_offsets(sp_context *device, const piece *piece, int64_t *offsets)
+static sp_status read_offsets(sp_context *device, const piece *own, int64_t *offsets)
 {
-    const int64_t before = offsets[0], rows = piece->rows.rows;
-    const sp_status status = sp_array_copy(device, rows + 1, sizeof *offsets, offsets, SP_HOST, piece->rows.row_offsets,
-                                           piece->rows.space);
+    const int64_t before = offsets[0], rows = own->rows.rows;
+    const sp_status status = sp_array_copy(device, rows + 1, sizeof *offsets, offsets, SP_HOST, own->rows.row_offsets,
+                                           own->rows.space);
     for (int64_t r = 0; r <= rows && status == SP_OK; r++) offsets[r] += before;
     return status;
 }
