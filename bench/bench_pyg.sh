@@ -43,7 +43,7 @@ for graph in $graphs; do
     [ -e "$made/graph.npz" ] || "$build/bin/gnn" convert "generate:$graph" "$made" || exit 1
     folders+=("$made")
 done
-PYTHONPATH=$(tests/python/lay_out.sh) || exit 1
+PYTHONPATH=$(scripts/lay-out-python) || exit 1
 export PYTHONPATH
 mkdir -p bench/results
 "$python" -B bench/pyg_epochs.py "${folders[@]}" --model "$model" --hidden "$hidden" --device "$device" \

@@ -3,7 +3,7 @@
 # wheel: torch, torch_geometric and pytest must be there. PYTHON is the interpreter that has them [python3]. Arguments
 # go to pytest. test_python.sh runs the other tests of the package.
 cd "$(dirname "$0")/../.." || exit 1
-PYTHONPATH=$(tests/python/lay_out.sh) || exit 1
+PYTHONPATH=$(scripts/lay-out-python) || exit 1
 export PYTHONPATH PYTHONDONTWRITEBYTECODE=1 BUILD=${BUILD:-build}
 "${PYTHON:-python3}" -m pytest -p no:cacheprovider -q -rs "$@" \
     "$PWD"/tests/python/test_torch_cuda.py "$PWD"/tests/python/test_torch.py "$PWD"/tests/python/test_sampler.py
