@@ -134,7 +134,7 @@ MODULES := $(if $(GNN_OBJECTS),$(OBJ)/libgnn.a) $(if $(IO_OBJECTS),$(OBJ)/libio.
 PARTS   := $(if $(APP_OBJECTS),$(OBJ)/libapps.a) $(MODULES)
 
 .PHONY: all lib tools suites generators fuzzers test demo bench install uninstall setup help clean
-.PHONY: mpi test-mpi wheel test-python check-layers sweep fuzz sanitize dist notice FORCE
+.PHONY: mpi test-mpi wheel test-python docs-python check-layers sweep fuzz sanitize dist notice FORCE
 
 all: notice lib tools
 lib: $(LIB)/libsparse.a $(LIB)/libsparse.so
@@ -285,6 +285,10 @@ wheel: $(BUILD)/python/libspgraph.so tools
 test-python: $(BUILD)/python/libspgraph.so tools
 	@BUILD=$(BUILD) FRESH=1 bash tests/python/test_python.sh
 
+# $(BUILD)/python/site, from the docstrings and docs/python.md.
+docs-python:
+	@BUILD=$(BUILD) scripts/docs-python
+
 # Random cases of each tool and of the library against mcl, scipy and numpy.
 SWEEP_CASES ?= 2000
 sweep: all
@@ -364,6 +368,7 @@ help:
 	@echo 'make setup           only installs what is missing (apt-get)'
 	@echo 'make wheel           the Python package and the tools, build/dist/*.whl'
 	@echo 'make test-python     the tests of the wheel in a new virtual environment'
+	@echo 'make docs-python     the site of the Python package, build/python/site/ (Sphinx from PyPI)'
 	@echo 'make check-layers    includes between modules point one way'
 	@echo 'make sanitize        the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make fuzz            every reader under libFuzzer, FUZZ_SECONDS=60 each (clang)'
