@@ -132,13 +132,14 @@ def losses(setting, make_model, make_graph, epochs):
 def measure(setting, program, options):
     """Samples of an epoch, alone and as a CUDA graph, and the losses of the first epochs."""
     name, installed, hand, make_model, make_graph = program
+    found = {"name": name, "install_pyg": installed, "by_hand": hand}
+
+    def timed(step):
+        return run_time(step, options.repeat, options.limit, setting.device, least=5)
+
     if installed:
         st.install_pyg()
     try:
-        found = {"name": name, "install_pyg": installed, "by_hand": hand}
-        def timed(step):
-            return run_time(step, options.repeat, options.limit, setting.device, least=5)
-
         found["epoch"] = attempt(lambda: timed(training(setting, make_model, make_graph)))
         if setting.device.type == "cuda":
             found["epoch_cuda_graph"] = attempt(
@@ -203,6 +204,18 @@ def show(case):
         print(f"  {case['model']} {case['hidden']:4} with install_pyg, {key}: {', '.join(said)}", flush=True)
 
 
+def run_case(setting, kind, hidden, options):
+    case = {"model": kind, "hidden": hidden, "programs": []}
+    for program in programs(setting, kind, hidden, options.compile):
+        found = measure(setting, program, options)
+        if program[0] == "CSR" and found["epoch"].get("failed") == "failed" and "wide" not in setting.kept:
+            setting.kept["wide"] = True  # autograd of torch may want 64-bit indices
+            setting.kept.pop("csr " + kind, None)
+            found = measure(setting, program, options)
+        case["programs"].append(found)
+    return case
+
+
 def run(options, device, keep):
     """Whether every program with install_pyg ran and had PyG's losses."""
     right = True
@@ -210,18 +223,11 @@ def run(options, device, keep):
         data, cases = Data(folder), []
         print(f"{data.name}: {data.nodes} nodes, {data.graph.nnz} edges", flush=True)
         for kind, hidden in itertools.product(options.model, options.hidden):
-            setting = Setting(data, device)
-            case = {"model": kind, "hidden": hidden, "programs": []}
-            for program in programs(setting, kind, hidden, options.compile):
-                found = measure(setting, program, options)
-                if program[0] == "CSR" and found["epoch"].get("failed") == "failed" and "wide" not in setting.kept:
-                    setting.kept["wide"] = True  # autograd of torch may want 64-bit indices
-                    setting.kept.pop("csr " + kind, None)
-                    found = measure(setting, program, options)
-                case["programs"].append(found)
-            cases.append(compare(case))
-            show(case)
-            right = right and all(p.get("same_losses", False) for p in case["programs"] if p["install_pyg"])
+            if hidden == options.hidden[0]:
+                setting = Setting(data, device)  # without the matrices of the model before, which take gigabytes
+            cases.append(compare(run_case(setting, kind, hidden, options)))
+            show(cases[-1])
+            right = right and all(p.get("same_losses", False) for p in cases[-1]["programs"] if p["install_pyg"])
             keep({**describe(data), "training": cases})
     return right
 

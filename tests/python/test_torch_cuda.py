@@ -253,12 +253,13 @@ def test_the_current_device_stays():
 # ---- CUDA graphs and the compiler --------------------------------------------------------------------------
 
 
-def trainer(capturable):
+def trainer(capturable, kind):
     """A step of training two layers, and its loss, which it writes in place."""
     torch.manual_seed(1)
     e, x, label = forms("plain").to(GPU), torch.randn(20, 8, device=GPU), torch.randint(6, (20,), device=GPU)
     w = torch.rand(e.shape[1], device=GPU)
-    first, second = st.GCNConv(8, 8).to(GPU), st.SAGEConv(8, 6).to(GPU)
+    first = st.GCNConv(8, 8).to(GPU)
+    second = (st.SAGEConv(8, 6) if kind == "sage" else st.GATConv(8, 6, heads=2, concat=False)).to(GPU)
     optimizer = torch.optim.Adam([*first.parameters(), *second.parameters()], lr=0.05, capturable=capturable)
     loss = torch.zeros((), device=GPU)
 
@@ -272,13 +273,14 @@ def trainer(capturable):
     return step, loss
 
 
-def test_a_step_of_training_as_a_cuda_graph():
-    step, loss = trainer(True)
+@pytest.mark.parametrize("kind", ["sage", "gat"])
+def test_a_step_of_training_as_a_cuda_graph(kind):
+    step, loss = trainer(True, kind)
     expected = []
     for _ in range(20):
         step()
         expected.append(loss.item())
-    step, loss = trainer(True)
+    step, loss = trainer(True, kind)
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     found = []
@@ -420,6 +422,14 @@ def test_arrays_of_cupy():
     x = cupy.random.rand(400, 16, dtype=cupy.float32)
     y = cupy.from_dlpack((a @ torch.from_dlpack(x)).detach())
     np.testing.assert_allclose(cupy.asnumpy(y), d.numpy() @ cupy.asnumpy(x), rtol=1e-4, atol=1e-4)
+
+
+def test_samples_are_those_of_the_cpu():
+    e = torch.randint(300, (2, 9000))
+    for here, there in zip(*(st.NeighborSampler(e.to(device), [5, 3, 100], batch_size=64, seed=4)
+                             for device in ("cpu", GPU))):
+        assert torch.equal(here.n_id, there.n_id.cpu()) and torch.equal(here.e_id, there.e_id.cpu())
+        assert torch.equal(here.edge_index, there.edge_index.cpu()) and there.edge_index.is_cuda
 
 
 def test_mixed_precision():
