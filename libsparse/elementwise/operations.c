@@ -279,12 +279,13 @@ sp_status sp_csr_sample_rows(sp_context *context, const sp_csr *a, const int32_t
     TRY(sp_require_csr(context, __func__, "A", a));
     if (row_count < 0)
         return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld rows to draw from", __func__, (long long)row_count);
+    if (row_count > 0) {
+        TRY(sp_require(context, __func__, "rows", rows));
+        TRY(sp_require(context, __func__, "offsets", offsets));
+        TRY(sp_require(context, __func__, "places", places));
+    }
     if (a->space != context->backend->space)
         return sp_fail(context, SP_ERROR_ARGUMENT, "%s: A does not lie where the context computes", __func__);
-    if (row_count == 0) return SP_OK;
-    TRY(sp_require(context, __func__, "rows", rows));
-    TRY(sp_require(context, __func__, "offsets", offsets));
-    TRY(sp_require(context, __func__, "places", places));
     status = context->backend->sample_rows(context, a, rows, row_count, offsets, seed, places);
 done:
     return status;

@@ -181,8 +181,8 @@ TEST(calls_without_an_output_are_refused)
     REFUSED(t, sp_csr_reduce_rows(t, &o.a, SP_COMBINE_SUM, NULL, SP_HOST), "sp_csr_reduce_rows: result is NULL");
     REFUSED(t, sp_csr_degree_order(t, &o.a, NULL, SP_HOST), "sp_csr_degree_order: order is NULL");
     REFUSED(t, sp_csr_sample_rows(t, &o.a, NULL, 1, NULL, 0, NULL), "sp_csr_sample_rows: rows is NULL");
-    REFUSED(t, sp_csr_sample_rows(t, &o.a, list, 1, NULL, 0, NULL), "sp_csr_sample_rows: offsets is NULL");
-    REFUSED(t, sp_csr_sample_rows(t, &o.a, list, -1, NULL, 0, NULL), "sp_csr_sample_rows: -1 rows to draw from");
+    REFUSED(t, sp_csr_sample_rows(t, &o.a, labels, 1, NULL, 0, NULL), "sp_csr_sample_rows: offsets is NULL");
+    REFUSED(t, sp_csr_sample_rows(t, &o.a, labels, -1, NULL, 0, NULL), "sp_csr_sample_rows: -1 rows to draw from");
     close_operands(&o);
 }
 
