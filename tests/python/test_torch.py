@@ -399,6 +399,26 @@ def test_products_run_where_features_are_narrow(products, name, options, inputs,
     compare(here, there, torch.randn(20, inputs, requires_grad=True), e)
 
 
+@pytest.mark.parametrize("inputs, outputs", [(30, 4), (4, 30)])
+def test_modules_in_place_of_linear_layers_keep_their_place(installed, inputs, outputs):
+    import torch_geometric.nn as pyg
+
+    class Linear(torch.nn.Linear):  # such as adapters, which add to the product with the weight
+        def forward(self, x):
+            return super().forward(x).tanh()
+
+    e, x = forms("loops"), torch.randn(20, inputs)
+    gcn, sage = pyg.GCNConv(inputs, outputs), pyg.SAGEConv(inputs, outputs)
+    hooked, biased = pyg.SAGEConv(inputs, outputs), pyg.GCNConv(inputs, outputs)
+    gcn.lin, sage.lin_l = Linear(inputs, outputs), Linear(inputs, outputs)
+    biased.lin = torch.nn.Linear(inputs, outputs)
+    hooked.lin_l.register_forward_hook(lambda module, given, made: made.square())
+    made = [layer(x, e) for layer in (gcn, sage, hooked, biased)]
+    st.uninstall_pyg()
+    for found, layer in zip(made, (gcn, sage, hooked, biased)):
+        torch.testing.assert_close(found, layer(x, e))
+
+
 def test_changed_edges_are_noticed():
     e, x = edges(20, 20, 70), torch.randn(20, 8)
     layer = st.SAGEConv(8, 6)

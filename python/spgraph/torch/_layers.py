@@ -41,8 +41,10 @@ def _only(layer: str, options: dict[str, Any], **others: Any) -> None:
 
 
 def _is_plain(lin: Any) -> bool:
-    """Whether a linear layer only multiplies by its weight, so that it may change places with a sum."""
-    return type(lin).__name__ == "Linear" and not (
+    """Whether a module is torch's or PyG's linear layer and nothing else, so that it may change places with a sum."""
+    kind = type(lin)
+    ours = kind is Linear or (kind.__name__ == "Linear" and kind.__module__ == "torch_geometric.nn.dense.linear")
+    return ours and not (
         isinstance(lin.weight, torch.nn.parameter.UninitializedParameter) or lin._forward_hooks or
         lin._forward_pre_hooks or lin._backward_hooks or lin._backward_pre_hooks)
 
@@ -56,10 +58,11 @@ def _ends_narrow(lin: Any, x: Tensor) -> bool:
 
 def gcn(layer: Any, matrix: SparseMatrix, x: Tensor) -> Tensor:
     """The forward pass of GCNConv on a normalised matrix, for this module's and PyG's."""
-    if layer.aggr in SUMS and _is_plain(layer.lin) and not _ends_narrow(layer.lin, x):
-        y = layer.lin(aggregate(matrix, x, layer.aggr))
+    lin = layer.lin
+    if layer.aggr in SUMS and _is_plain(lin) and lin.bias is None and not _ends_narrow(lin, x):
+        y = lin(aggregate(matrix, x, layer.aggr))
     else:
-        y = aggregate(matrix, layer.lin(x), layer.aggr)
+        y = aggregate(matrix, lin(x), layer.aggr)
     return y if layer.bias is None else y + layer.bias
 
 
