@@ -75,11 +75,13 @@ IO_METIS = 8
 IO_CSR = 9
 IO_TSV = 10
 IO_CSV = 11
-IO_DIMACS = 12
+IO_NPZ = 12
+IO_DIMACS = 13
 IO_BLAST_BITS = 0
 IO_BLAST_EVALUE = 1
 IO_BLAST_IDENTITY = 2
 IO_NAME_GROUP = 4096
+IO_BASE_AUTO = -1
 
 
 class sp_allocator(Structure):
@@ -534,6 +536,7 @@ class io_graph(Structure):
         ("format", c_int),
         ("nodes", c_int64),
         ("arcs", c_int64),
+        ("first", c_int),
         ("packed", c_void_p),
         ("tails", c_void_p),
         ("heads", c_void_p),

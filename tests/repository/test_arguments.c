@@ -145,7 +145,6 @@ TEST(calls_without_a_matrix_are_refused)
 
 TEST(calls_without_an_output_are_refused)
 {
-    const int32_t list[NODES] = {0};
     operands o = open_operands(_i);
     sp_context *t = o.context;
     int32_t labels[NODES] = {0};
