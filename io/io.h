@@ -19,9 +19,9 @@
 #pragma GCC visibility push(default)
 
 typedef enum io_format {
-    IO_AUTO = 0,  /* by content: native matrix, binary matrices, npz, Matrix Market, STRING, DIMACS; METIS by the file's name
-                     (.graph, .metis), or if every line fits its header (unless the name is .abc, .tsv, .csv); a table by
-                     its heading, or by the name (.csv); anything else is label triples */
+    IO_AUTO = 0,  /* by content: native matrix, binary matrices, npz, GraphML, Matrix Market, STRING, DIMACS; METIS by the
+                     file's name (.graph, .metis), or if every line fits its header (unless the name is .abc, .tsv,
+                     .csv); a table by its heading, or by the name (.csv); anything else is label triples */
     IO_ABC,       /* LABEL LABEL [WEIGHT] a line (tab or blank separated), # comments */
     IO_SIF,       /* LABEL RELATION LABEL... (mcl --sif): arcs from the first label to each of the others */
     IO_ETC,       /* LABEL LABEL... (mcl --etc): arcs from the first label to each of the others */
@@ -36,6 +36,7 @@ typedef enum io_format {
     IO_CSV,       /* a table of edges: rows whose fields are separated by commas, semicolons, tabs or blanks, mostly
                    * below a heading; written with commas */
     IO_NPZ,       /* a sparse matrix of scipy: CSR, CSC or COO by scipy.sparse.save_npz; written as CSR */
+    IO_GRAPHML,   /* nodes and edges in XML, with attributes */
     IO_DIMACS     /* p sp NODES ARCS, then a FROM TO WEIGHT a line; or p edge NODES EDGES, then e NODE NODE */
 } io_format;
 
@@ -58,7 +59,10 @@ typedef struct io_read_options {
     bool expect_values;    /* SIF / ETC labels have :VALUE */
     io_blast_score blast;  /* IO_BLAST: source of a hit's weight; -log10 E is at most 200 */
     double minimum_score;  /* IO_STRING: pairs below this score are left out */
-    const char *score_column; /* IO_STRING: name of the column; NULL: combined_score, or else the last column */
+    const char *score_column; /* name of the weights; NULL: IO_STRING: combined_score, or else the last column;
+                                 IO_GRAPHML: weight; IO_CSV: see there */
+    const char *node_column;  /* IO_GRAPHML: the attribute that names nodes, or id; NULL: their ids or, if these are n0,
+                                 n1 ..., the attribute name, if there is one */
     /* Applied to each weight in f64 before it is stored, like -abc-tf and --abc-neg-log[10] of the tools, in formats of
      * labels (IO_STRING: after minimum_score). Native matrices ignore it; other matrices are refused. May be NULL. */
     double (*transform)(void *user, double weight);
@@ -90,8 +94,8 @@ typedef struct io_graph {
     io_format format;   /* the format that was read */
     int64_t nodes;
     int64_t arcs;
-    int first;          /* what nodes without names or ids are numbered from, 0 or 1: as the format says, until the caller
-                           says otherwise. -1: nodes have names, which may be numbers from either */
+    int first;          /* what nodes without names or ids are numbered from, 0 or 1: as the format says, until the
+                           caller says otherwise. -1: nodes have names, which may be numbers from either */
     io_packed *packed;  /* formats whose lines have many arcs: holds all arcs until they are spread; NULL: they are
                            spread */
     int32_t *tails, *heads; /* native matrix: tail = column (mclcols), head = row entry */
@@ -156,6 +160,8 @@ enum { IO_BASE_AUTO = -1 };
 typedef struct io_label_options {
     io_label_format format;
     int base;     /* 0 or 1: the label of the first group, if labels are numbers; IO_BASE_AUTO: 0 if a label is */
+    const char *column; /* the file is a table of nodes or GraphML, and labels are this column; NULL: it is no table */
+    const char *node_column; /* as in io_node_options */
     bool skip_unknown; /* labels of unknown nodes are skipped: nodes without edges may be listed */
     bool other_graph; /* clusters of another graph: with AUTO a native matrix, or else a cluster a line; nodes that this
                          graph does not have are skipped, and the groups that had them are marked */
@@ -179,8 +185,9 @@ typedef struct io_labelling {
 } io_labelling;
 
 /* Reads the labels of a graph's nodes from PATH ("-": standard input), compressed or not. Nodes are called by their
- * names, those of native matrices by their ids, others by their numbers from graph->first. Takes at most 6 times the uncompressed file + 14 bytes a node + 64 MB; 16 times if nodes are in
- * several groups. */
+ * names, those of native matrices by their ids, others by their numbers from graph->first. An array (.npy) has a label a
+ * node. Takes at most 6 times the uncompressed file + 14 bytes a node + 64 MB; 16 times if nodes are in several
+ * groups. */
 sp_status io_read_labels(sp_context *context, const char *path, const io_graph *graph,
                          const io_label_options *options, io_labelling *labelling);
 void io_labelling_free(sp_context *context, io_labelling *labelling);
@@ -203,6 +210,7 @@ typedef struct io_node_table {
 } io_node_table;
 
 typedef struct io_node_options {
+    const char *node_column; /* the column that names nodes, in GraphML the attribute, or id; NULL: found */
     bool skip_unknown; /* rows of unknown nodes are skipped, and counted */
     bool classes;      /* a column called label holds values; and if the
                           first field is a node's name, the first line is a row, whose columns are called (2), (3), ... */
@@ -210,8 +218,9 @@ typedef struct io_node_options {
 } io_node_options;
 
 /* Reads a table of a graph's nodes from PATH ("-": standard input), compressed or not: a heading, then a row a node in
- * any order, with fields as in tables of edges. The first column called node, name, id, label, vertex or node_id names
- * the node as in io_read_labels, else the first of all. Empty fields, NA, N/A, NaN and null are no values, as are those of nodes
+ * any order, with fields as in tables of edges; or the nodes of a GraphML file with their attributes. The first column
+ * called node, name, id, label, vertex or node_id names the node as in io_read_labels, else the first of all. Empty
+ * fields, NA, N/A, NaN and null are no values, as are those of nodes
  * that have no row. Takes at most 8 bytes a node and column + 8 times the uncompressed file + 64 MB. */
 sp_status io_read_node_table(sp_context *context, const char *path, const io_graph *graph,
                              const io_node_options *options, io_node_table *table);
@@ -380,8 +389,8 @@ const char *io_npz_path(const io_npz *npz);
 void io_npz_close(io_npz *npz);
 
 /* Converts the elements to f32 (f64 is rounded), to f64 or to whole numbers; arrays of that type stay as they are.
- * Numbers that are not finite stay so. Whole numbers beyond 2^53 have no f64: SP_ERROR_ARGUMENT. Elements that are not (whole) numbers, or too large, are SP_ERROR_ARGUMENT with `name` in the
- * sentence. */
+ * Numbers that are not finite stay so. Whole numbers beyond 2^53, which have no f64, and elements that are not (whole)
+ * numbers, or too large, are SP_ERROR_ARGUMENT with `name` in the sentence. */
 sp_status io_array_to_f32(sp_context *context, const char *name, io_array *array);
 sp_status io_array_to_f64(sp_context *context, const char *name, io_array *array);
 sp_status io_array_to_i32(sp_context *context, const char *name, io_array *array);

@@ -155,7 +155,7 @@ static void notice_gaps(contract_job *job)
 sp_status contract_read_attributes(contract_job *job)
 {
     const contract_options *o = job->options;
-    const io_node_options reading = {.skip_unknown = o->unknown == UNKNOWN_DROP,
+    const io_node_options reading = {.node_column = o->node_column, .skip_unknown = o->unknown == UNKNOWN_DROP,
                                      .interrupt = &interrupt_signal};
     sp_status status;
     show_line(&job->line, "reading %s", o->attributes);

@@ -234,6 +234,20 @@ static sp_status build_graph(contract_job *job)
     return status;
 }
 
+/* Refuses names of columns that the files do not have. */
+static sp_status check_columns(const contract_job *job)
+{
+    const contract_options *o = job->options;
+    const io_format format = job->input.format;
+    if (o->edge_column && format != IO_CSV && format != IO_STRING && format != IO_GRAPHML)
+        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: %s, and --edge-column is for tables, STRING and GraphML",
+                       o->graph, io_format_name(format));
+    if (o->node_column && !o->attributes && !o->label_column && format != IO_GRAPHML)
+        return sp_fail(job->host, SP_ERROR_ARGUMENT,
+                       "%s: --node-column is for tables of nodes (--attributes, --label-column) and GraphML", o->graph);
+    return SP_OK;
+}
+
 /* Gives nodes and groups their first numbers; labels may give groups another one. */
 static sp_status set_bases(contract_job *job)
 {
@@ -255,6 +269,8 @@ sp_status contract_read_graph(contract_job *job)
                                      .any_sign = true,
                                      .matrix = !o->undirected,
                                      .values = o->values,
+                                     .score_column = o->edge_column,
+                                     .node_column = o->node_column,
                                      .interrupt = &interrupt_signal};
     double began = wall_seconds();
     show_line(&job->line, "reading %s", o->graph);
@@ -264,6 +280,7 @@ sp_status contract_read_graph(contract_job *job)
     if (status == SP_OK && job->input.blast_hits)
         notice_line(&job->line, "%s: a BLAST table, read as label pairs weighs its hits by their identity, column 3; "
                     "--from blast by their bit scores", o->graph);
+    if (status == SP_OK) status = check_columns(job);
     if (status == SP_OK) status = set_bases(job);
     if (status == SP_OK) status = io_graph_spread(job->host, &job->input);
     if (status != SP_OK) return status;
@@ -391,6 +408,8 @@ sp_status contract_read_labels(contract_job *job)
     const io_label_options reading = {
         .format = o->label_format,
         .base = o->base >= 0 ? (int)o->base : IO_BASE_AUTO,
+        .column = o->label_column,
+        .node_column = o->node_column,
         .skip_unknown = o->unknown == UNKNOWN_DROP,
         .compact = o->compact,
         .interrupt = &interrupt_signal,

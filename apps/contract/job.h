@@ -35,7 +35,8 @@ typedef struct contract_options {
     double inflation, max_weight; /* max_weight: 0 by to_nodes, or none */
     int64_t to_nodes;             /* 0: not given */
     const char *device;
-    const char *attributes, *attribute_rules, *node_weight; /* a table of nodes; how they are combined; a column */
+    const char *attributes, *attribute_rules; /* a table of nodes; how they are combined */
+    const char *node_weight, *node_column, *label_column, *edge_column;
 } contract_options;
 
 /* Reads the command line; a mistake is one line on stderr. */

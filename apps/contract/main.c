@@ -26,7 +26,7 @@ static void summarize(contract_job *job)
         [IO_AUTO] = "label pairs", [IO_ABC] = "label pairs",   [IO_SIF] = "SIF",       [IO_ETC] = "ETC",
         [IO_NATIVE] = "an mcl matrix", [IO_MTX] = "Matrix Market", [IO_STRING] = "STRING", [IO_BLAST] = "BLAST",
         [IO_METIS] = "METIS",      [IO_CSR] = "binary",        [IO_TSV] = "label pairs",
-        [IO_CSV] = "a table of edges", [IO_NPZ] = "a scipy matrix",
+        [IO_CSV] = "a table of edges", [IO_NPZ] = "a scipy matrix", [IO_GRAPHML] = "GraphML",
         [IO_DIMACS] = "DIMACS"};
     const contract_options *o = job->options;
     const io_graph *in = &job->input;

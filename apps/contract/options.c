@@ -6,7 +6,7 @@
 /* ---- words ---------------------------------------------------------------------------------------------- */
 
 static const char *const formats[] = {"auto",  "abc", "sif", "etc", "mcl", "mtx",    "string", "blast",
-                                      "metis", "bin", "tsv", "csv", "npz", "dimacs", NULL};
+                                      "metis", "bin", "tsv", "csv", "npz", "graphml", "dimacs", NULL};
 static const char *const label_formats[] = {"auto", "list", "pairs", "clusters", "mcl", NULL};
 static const char *const combines[] = {"sum", "max", "min", "first", "mean", "count", NULL};
 static const char *const all_loops[] = {"keep", "drop", "only", NULL};
@@ -37,13 +37,15 @@ bool has_names(io_format format)
 static bool parse_from(void *settings, const char *value)
 {
     static const char *const known[] = {"abc",    "csv",   "sif",   "etc",    "mcl", "mtx",
-                                        "string", "blast", "metis", "dimacs", "npz", "bin", NULL};
+                                        "string", "blast", "metis", "dimacs", "npz", "graphml",
+                                        "bin",    NULL};
     static const io_format format[] = {IO_ABC,    IO_CSV,   IO_SIF,   IO_ETC,    IO_NATIVE, IO_MTX,
-                                       IO_STRING, IO_BLAST, IO_METIS, IO_DIMACS, IO_NPZ,    IO_CSR};
+                                       IO_STRING, IO_BLAST, IO_METIS, IO_DIMACS, IO_NPZ,    IO_GRAPHML,
+                                       IO_CSR};
     contract_options *o = settings;
     const int place = strcmp(value, "tsv") == 0 ? 0 : find_word(value, known);
     if (place < 0)
-        return mistake("--from is one of abc, csv, sif, etc, mcl, mtx, string, blast, metis, dimacs, npz, bin "
+        return mistake("--from is one of abc, csv, sif, etc, mcl, mtx, string, blast, metis, dimacs, npz, graphml, bin "
                        "(got \"%.40s\")", value);
     o->from = format[place];
     return true;
@@ -72,11 +74,12 @@ static bool take_file(void *settings, const char *text)
 #define AT(place) .field = offsetof(contract_options, place)
 
 static const option_row rows[] = {
-    {"GRAPH", .help = "Matrix Market, label pairs, CSV, mcl matrix, STRING, METIS, npz ...; .gz .zst; - is stdin",
+    {"GRAPH", .help = "Matrix Market, label pairs, CSV, mcl matrix, STRING, METIS, npz, GraphML; .gz .zst; - is stdin",
      .kind = OPTION_OPERAND},
-    {"LABELS", .help = "LABEL a line, NODE LABEL a line, clusters as mcl writes them, or an array (.npy)", .kind = OPTION_OPERAND},
+    {"LABELS", .help = "LABEL a line, NODE LABEL a line, clusters as mcl writes them, or an array (.npy)",
+     .kind = OPTION_OPERAND},
     {"-o", "FILE", "where to write, compressed if the name ends in .gz; - is stdout", OPTION_TEXT, AT(out)},
-    {"--from", "FORMAT", "abc csv sif etc mcl mtx string blast metis dimacs npz bin [by content or ending, else abc]",
+    {"--from", "FORMAT", "abc csv sif etc mcl mtx string blast metis dimacs npz graphml bin [by content, else abc]",
      OPTION_OWN, .then = parse_from},
     {"--to", "FORMAT", "mtx abc tsv csv mcl metis npz bin [by the ending of OUT]", OPTION_OWN, .then = parse_to},
     {"--labels", "KIND", "list pairs clusters mcl [by content]", OPTION_WORD, AT(label_format),
@@ -113,12 +116,15 @@ static const option_row rows[] = {
     {"--seed", "N", "of choices [1]", OPTION_COUNT, AT(seed), OPTION_FROM(0), .beside = true},
     {"", .kind = OPTION_HEADING},
     {"--node-output", "FILE", "size, internal weight, cut and conductance of each group", OPTION_TEXT, AT(node_output)},
+    {"--label-column", "NAME", "of LABELS, a table or GraphML", OPTION_TEXT, AT(label_column)},
+    {"--edge-column", "NAME", "of weights", OPTION_TEXT, AT(edge_column), .beside = true},
+    {"--node-column", "NAME", "of nodes there", OPTION_TEXT, AT(node_column), .beside = true},
     {"--attributes", "FILE", "a table of nodes, combined in --node-output", OPTION_TEXT, AT(attributes)},
     {"--node-weight", "COLUMN", "that weighs them", OPTION_TEXT, AT(node_weight), .beside = true},
     {"--combine-attributes", "RULES", "sum mean min max first mode, or COLUMN=RULE,... [mean, of texts mode]",
      OPTION_TEXT, AT(attribute_rules)},
-    {"--judge", "FORM", "edge cut, modularity, conductance ... of the labels on stdout: line tsv json; without -o\n"
-     "nothing else is done", OPTION_WORD, AT(judge), .words = judge_words, .low = JUDGE_LINE},
+    {"--judge", "FORM", "edge cut, modularity ... of the labels on stdout: line tsv json; without -o nothing else",
+     OPTION_WORD, AT(judge), .words = judge_words, .low = JUDGE_LINE},
     {"--report", "FILE", "what was done and how long it took, as JSON", OPTION_TEXT, AT(report)},
     {"--values", "f32|f64", "weights and sums in single or double precision [f64]", OPTION_WORD, AT(values),
      .words = value_words},
@@ -216,9 +222,17 @@ static bool check_attributes(const contract_options *o)
     return !o->attribute_rules || contract_check_rules(o->attribute_rules);
 }
 
+static bool check_columns(const contract_options *o)
+{
+    if (o->label_column && o->label_format != IO_LABELS_AUTO)
+        return mistake("--label-column takes LABELS from a table: leave --labels out");
+    return !o->label_column || o->labels || mistake("--label-column goes with LABELS, a table of nodes or GraphML");
+}
+
 static bool check_together(contract_options *o)
 {
     if (!o->graph) return mistake("no graph");
+    if (!check_columns(o)) return false;
     if (!check_attributes(o)) return false;
     if (o->directed && o->undirected) return mistake("--directed and --undirected exclude each other");
     if (!o->out && !o->judge) return mistake("no output: give -o FILE, or --judge");

@@ -100,8 +100,8 @@ static sp_status note_directed(job *j)
 {
     const io_format format = j->input.format;
     sp_csr opposite = {0};
-    if ((format != IO_MTX && format != IO_CSR && format != IO_NPZ) || j->input.undirected || j->input.symmetric || j->log.quiet)
-        return SP_OK;
+    const bool may_be = format == IO_MTX || format == IO_CSR || format == IO_NPZ || format == IO_GRAPHML;
+    if (!may_be || j->input.undirected || j->input.symmetric || j->log.quiet) return SP_OK;
     const sp_csr *g = &j->graph;
     sp_status status = sp_csr_transpose(j->host, g, &opposite);
     if (status != SP_OK) return status;

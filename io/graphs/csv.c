@@ -161,6 +161,22 @@ bool io_line_csv(io_slice *slice, char *line, char *line_end)
     return io_slice_pair(slice, source.text, source.end, target.text, target.end, weight, keep);
 }
 
+/* The column of weights that the options name, in the heading. */
+static sp_status find_wanted(sp_context *context, const char *name, const char *bytes, const char *wanted, io_csv *csv)
+{
+    const char *at = bytes, *end = bytes + csv->heading_bytes, *line = NULL, *line_end;
+    int64_t lines = 0;
+    io_field f;
+    if (csv->heading_lines > 0 && next_line(&at, end, &line, &line_end, &lines))
+        for (int i = 0; line && !io_take_field(&line, line_end, csv->separator, &f); i++)
+            if ((size_t)(f.end - f.text) == strlen(wanted) && memcmp(f.text, wanted, strlen(wanted)) == 0) {
+                csv->weight = i;
+                return SP_OK;
+            }
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: no column \"%.40s\"%s", name, wanted,
+                   csv->heading_lines > 0 ? "" : ", as there is no heading");
+}
+
 sp_status io_read_csv(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
                       io_graph *graph)
 {
@@ -171,6 +187,7 @@ sp_status io_read_csv(sp_context *context, io_source *source, const io_read_opti
     sp_status status = io_source_peek(source, &bytes, &count);
     if (status != SP_OK && count == 0) return status; /* otherwise reading reports the error at its place */
     io_csv_find(bytes, count, &csv);
+    if (options->score_column) TRY(find_wanted(context, io_source_name(source), bytes, options->score_column, &csv));
     const io_table heading = {.heading_bytes = csv.heading_bytes, .heading_lines = csv.heading_lines};
     TRY(io_skip_heading(source, &heading));
     graph->bytes = csv.heading_bytes;

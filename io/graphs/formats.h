@@ -28,6 +28,7 @@ extern const unsigned char io_binary_cookie[4]; /* what mcl's binary matrices be
 sp_status io_read_native(sp_context *context, io_source *source, const io_read_options *options, int64_t *columns,
                          io_graph *graph);
 sp_status io_read_npz_graph(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph);
+sp_status io_read_graphml(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph);
 sp_status io_read_mtx(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
                       io_graph *graph);
 /* A matrix of any shape and signs: entries (row: head, column: tail); in the array form all numbers, column by column

@@ -6,6 +6,7 @@
 #include "graphs/formats.h"
 #include "graphs/metis.h"
 #include "text/words.h"
+#include "xml/graphml.h"
 
 const char *io_format_name(io_format format)
 {
@@ -22,6 +23,7 @@ const char *io_format_name(io_format format)
                                         [IO_TSV] = "label pairs",
                                         [IO_CSV] = "a table of edges",
                                         [IO_NPZ] = "a scipy matrix",
+                                        [IO_GRAPHML] = "GraphML",
                                         [IO_DIMACS] = "DIMACS"};
     return names[format];
 }
@@ -127,6 +129,8 @@ sp_status io_detect_format(io_source *source, io_format *format)
         *format = IO_CSR;
     else if (is_npz(bytes, count))
         *format = IO_NPZ;
+    else if (io_looks_like_xml(bytes, count))
+        *format = IO_GRAPHML;
     else if (begins(bytes, end, "%%MatrixMarket"))
         *format = IO_MTX;
     else if (begins(text, end, "(mcl"))
@@ -199,6 +203,7 @@ static sp_status read_format(sp_context *context, io_source *source, const io_re
     case IO_METIS: return io_read_metis(context, source, options, reader_block, graph);
     case IO_CSR: return io_read_csr(context, source, options, graph);
     case IO_NPZ: return io_read_npz_graph(context, source, options, graph);
+    case IO_GRAPHML: return io_read_graphml(context, source, options, graph);
     }
     return sp_fail(context, SP_ERROR_ARGUMENT, "there is no input format %d", (int)graph->format);
 }

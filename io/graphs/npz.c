@@ -1,5 +1,5 @@
-/* Reading scipy's sparse matrices, as scipy.sparse.save_npz writes them, as graphs: CSR, CSC and COO. Entry (i, j) is an
- * arc with head i and tail j, as in Matrix Market; nodes are numbered from 0. Repeated entries stay repeated arcs.
+/* Reading scipy's sparse matrices, as scipy.sparse.save_npz writes them, as graphs: CSR, CSC and COO. Entry (i, j) is
+ * an arc with head i and tail j, as in Matrix Market; nodes are numbered from 0. Repeated entries stay repeated arcs.
  */
 #include <math.h>
 #include <string.h>
@@ -17,7 +17,7 @@ typedef struct npz_reader {
     const char *name;
     const io_read_options *options;
     io_graph *graph;
-    io_array shape, rows, cols, data; /* i64, i32, i32, f64; of CSR and CSC the offsets stand for rows or columns first */
+    io_array shape, rows, cols, data; /* i64, i32, i32, f64; at first offsets stand for rows or columns */
 } npz_reader;
 
 static sp_status refuse(const npz_reader *r, const char *what)
@@ -125,8 +125,11 @@ static sp_status read_coords(npz_reader *r)
     r->rows = r->cols = (io_array){.type = IO_I32, .dimensions = 1, .count = all.shape[1], .item_size = sizeof(int32_t)};
     TRY(sp_alloc(r->context, all.shape[1], sizeof(int32_t), &r->rows.values));
     TRY(sp_alloc(r->context, all.shape[1], sizeof(int32_t), &r->cols.values));
-    if (all.count > 0) memcpy(r->rows.values, all.values, (size_t)all.count / 2 * sizeof(int32_t));
-    if (all.count > 0) memcpy(r->cols.values, (int32_t *)all.values + all.shape[1], (size_t)all.count / 2 * sizeof(int32_t));
+    if (all.count > 0) {
+        const size_t half = (size_t)all.shape[1] * sizeof(int32_t);
+        memcpy(r->rows.values, all.values, half);
+        memcpy(r->cols.values, (char *)all.values + half, half);
+    }
     TRY(check_indices(r, &r->rows));
     status = check_indices(r, &r->cols);
 done:

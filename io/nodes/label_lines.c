@@ -20,6 +20,7 @@
 #include "bytes/memory.h"
 #include "bytes/message.h"
 #include "nodes/labelling.h"
+#include "text/field.h"
 #include "text/number.h"
 #include "text/words.h"
 
@@ -117,7 +118,8 @@ const char *io_node_remedy(const io_graph *graph, const char *word, const char *
     int64_t id;
     if (graph->names.count > 0) return "write its names (--unknown drop passes over others)";
     if (!graph->ids && graph->format != IO_NATIVE && io_parse_index(word, end, INT32_MAX, &id)) {
-        if (id == 0 && graph->first == 1) return "its nodes are numbered from 1; give --node-base 0 if this file counts from 0";
+        if (id == 0 && graph->first == 1)
+            return "its nodes are numbered from 1; give --node-base 0 if this file counts from 0";
         if (id == graph->nodes && graph->first == 0)
             return "its nodes are numbered from 0; give --node-base 1 if this file counts from 1";
     }
@@ -245,7 +247,7 @@ bool io_have_order(const io_graph *graph)
 {
     int64_t number;
     if (graph->names.count == 0 || graph->format == IO_NATIVE || io_numbers_from_one(graph->format)) return true;
-    if (graph->format != IO_CSR) return graph->format == IO_NPZ;
+    if (graph->format != IO_CSR) return graph->format == IO_NPZ || graph->format == IO_GRAPHML;
     for (int64_t i = 0; i < graph->nodes; i++)
         if (!is_numbered(&graph->names, i, &number)) return true;
     return false;
@@ -460,6 +462,29 @@ static bool are_partition(labeller *l)
     }
     memset(l->labels, 0xff, (size_t)l->graph->nodes * sizeof *l->labels);
     return partition;
+}
+
+/* Whether the line is a row of a table: its first field, before a comma or semicolon, is a node, and it is not. */
+static bool is_row(const labeller *l, field line)
+{
+    const char separator = io_find_separator(line.begin, line.end), *at = line.begin;
+    io_field first;
+    if (separator != ',' && separator != ';') return false;
+    if (io_take_field(&at, line.end, separator, &first) || !at) return false;
+    return find_node(l, (field){first.text, first.end}) >= 0 && find_node(l, line) < 0;
+}
+
+sp_status io_refuse_commas(labeller *l)
+{
+    const char *at = l->bytes;
+    field line;
+    l->line = 0;
+    for (int i = 0; i < 2 && next_line(l, &at, &line); i++)
+        if (is_row(l, line))
+            return fail(l, "commas between the fields", line,
+                        "of a table with a heading give --label-column NAME, else separate them by tabs (--labels list "
+                        "if the commas belong to labels)");
+    return SP_OK;
 }
 
 io_label_format io_find_label_kind(labeller *l)

@@ -1,5 +1,5 @@
-/* Labellings: which group each node of a graph belongs to. label_lines.c reads lines, label_array.c arrays; this file detects the form of a
- * file, reads clusterings in native matrices, and drops or refuses empty groups.
+/* Labellings: which group each node of a graph belongs to. label_lines.c reads lines, label_array.c arrays, label_column.c
+ * columns of tables; this file detects the form of a file, reads clusterings in native matrices, and drops or refuses empty groups.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +11,7 @@
 #include "nodes/nodes.h"
 #include "text/check.h"
 #include "text/words.h"
+#include "xml/graphml.h"
 
 enum { DETECT_BYTES = 1 << 16, FREE_GROUPS = 1 << 20, GROUPS_PER_BYTE = 8 };
 
@@ -62,7 +63,10 @@ static sp_status read_text(labeller *l, io_source *source, io_labelling *labelli
     TRY(io_read_text(l->context, source, &l->bytes, &l->size));
     if (l->graph->names.count > 0) TRY(io_labels_index(l->context, &l->graph->names, &l->nodes));
     l->blanks = have_blanks(&l->graph->names);
-    if (l->format == IO_LABELS_AUTO) l->format = io_find_label_kind(l);
+    if (l->format == IO_LABELS_AUTO) {
+        TRY(io_refuse_commas(l));
+        l->format = io_find_label_kind(l);
+    }
     if (l->format == IO_LABELS_LIST && !io_have_order(l->graph) && l->graph->nodes > 0) TRY(io_order_list(l));
     TRY(io_read_label_lines(l));
     l->collect = l->general;
@@ -195,6 +199,16 @@ static sp_status find_native(labeller *l, io_source *source)
     return SP_OK;
 }
 
+/* What needs the name of a column. */
+static sp_status refuse_table(labeller *l, io_source *source)
+{
+    const char *bytes;
+    size_t count = DETECT_BYTES;
+    if (io_source_peek(source, &bytes, &count) != SP_OK || !io_looks_like_xml(bytes, count)) return SP_OK;
+    return sp_fail(l->context, SP_ERROR_ARGUMENT, "%s: XML; if it is GraphML, give --label-column NAME with the attribute "
+                   "that is the label", l->name);
+}
+
 sp_status io_read_labels_source(sp_context *context, io_source *source, const io_graph *graph,
                                 const io_label_options *options, io_labelling *labelling)
 {
@@ -213,8 +227,10 @@ sp_status io_read_labels_source(sp_context *context, io_source *source, const io
     TRY(io_source_refuse_zip(source));
     TRY(io_detect_content(source, &content));
     if (l.format == IO_LABELS_AUTO) TRY(find_native(&l, source));
+    if (l.format != IO_LABELS_NATIVE && !options->column) TRY(refuse_table(&l, source));
     if (l.format == IO_LABELS_AUTO && options->other_graph) l.format = IO_LABELS_CLUSTERS;
-    if (content == IO_CONTENT_NPY) TRY(io_read_label_array(&l, source, labelling));
+    if (options->column) TRY(io_read_label_column(&l, source, labelling));
+    else if (content == IO_CONTENT_NPY) TRY(io_read_label_array(&l, source, labelling));
     else if (l.format == IO_LABELS_NATIVE) TRY(read_native(&l, source, labelling));
     else TRY(read_text(&l, source, labelling));
     TRY(finish(&l, labelling));

@@ -41,14 +41,18 @@ const char *io_node_remedy(const io_graph *graph, const char *word, const char *
 int64_t io_node_of_id(const io_graph *graph, int64_t id);
 /* Whether a list goes by the order of the nodes. */
 bool io_have_order(const io_graph *graph);
-/* Sets l->node_of_line for nodes that are named by numbers; of an array l->list_lines says how many labels there are. */
+/* Sets l->node_of_line for nodes that are named by numbers. For an array l->list_lines is the number of labels. */
 sp_status io_order_list(labeller *l);
 io_label_format io_find_label_kind(labeller *l);
+/* Refuses a table whose fields are separated by commas or semicolons, by its first two lines. */
+sp_status io_refuse_commas(labeller *l);
 /* The group of the label `number`, 0 or above; of a label as text, -1 for none. */
 sp_status io_take_number(labeller *l, int64_t number, const char *label, const char *end, int32_t *group);
 sp_status io_find_group(labeller *l, const char *label, const char *end, int32_t *group);
 /* label_array.c: all labels of an array, elements counted as lines. */
 sp_status io_read_label_array(labeller *l, io_source *source, io_labelling *labelling);
+/* label_column.c: a column of a table. */
+sp_status io_read_label_column(labeller *l, io_source *source, io_labelling *labelling);
 /* Notes that a group of another graph has a node that this one does not have. */
 sp_status io_note_unknown(labeller *l, int64_t group);
 sp_status io_add_member(labeller *l, int64_t node, int32_t group, double weight);

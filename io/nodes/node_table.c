@@ -1,4 +1,4 @@
-/* Tables of nodes: a row a node, a column an attribute, below a heading.
+/* Tables of nodes: a row a node, a column an attribute, below a heading; or the nodes of GraphML with theirs.
  *
  * All values are kept as texts, each once, until the file has been read. Then columns whose texts are all numbers become
  * columns of numbers.
@@ -15,8 +15,9 @@
 #include "text/field.h"
 #include "text/number.h"
 #include "text/words.h"
+#include "xml/graphml.h"
 
-enum { MOST_COLUMNS = 1 << 12, MOST_TEXT = 1 << 16 };
+enum { PEEKED = 1 << 12, MOST_COLUMNS = 1 << 12, MOST_TEXT = 1 << 16 };
 
 typedef struct table_reader {
     sp_context *context;
@@ -52,6 +53,9 @@ static const char NO_NAME[] = "\t";
 static bool is_key(const table_reader *r, const io_field *f)
 {
     static const char *const label[] = {"label", NULL};
+    const char *wanted = r->options->node_column;
+    const size_t length = (size_t)(f->end - f->text);
+    if (wanted) return length == strlen(wanted) && memcmp(f->text, wanted, length) == 0;
     return io_is_id_heading(f->text, f->end) ||
            (!r->options->classes && io_word_among(f->text, f->end, label) >= 0);
 }
@@ -139,6 +143,9 @@ static sp_status read_heading(table_reader *r, const char *line, const char *end
         }
         TRY(add_heading(r, &f));
     }
+    if (r->key < 0 && r->options->node_column)
+        TRY(sp_fail(r->context, SP_ERROR_ARGUMENT, "%s:%lld: no column \"%.40s\"", r->name, (long long)r->line,
+                    r->options->node_column));
     if (r->key < 0) r->key = 0;
     TRY(keep_headings(r));
     TRY(make_columns(r));
@@ -164,7 +171,11 @@ static sp_status find_row(table_reader *r, const io_field *f, int64_t *node)
         return SP_OK;
     }
     if (*node < 0)
-        return fail(r, "this is not a node of the graph", f->text, f->end, io_node_remedy(r->graph, f->text, f->end));
+        return fail(r, "this is not a node of the graph", f->text, f->end,
+                    r->graph->names.count > 0 && !r->options->node_column
+                        ? "write its names, or give --node-column NAME if another column has them (--unknown drop passes "
+                          "over others)"
+                        : io_node_remedy(r->graph, f->text, f->end));
     if (r->seen[*node]) return fail(r, "a second row for this node", f->text, f->end, "keep one row a node");
     r->seen[*node] = 1;
     r->table->rows++;
@@ -253,6 +264,73 @@ done:
     return status;
 }
 
+/* ---- GraphML -------------------------------------------------------------------------------------------- */
+
+/* Keys become columns, but for the one that names nodes. In r->field stand the columns, behind the name. */
+static sp_status take_keys(table_reader *r, const io_graphml *g, int64_t naming)
+{
+    sp_status status;
+    TRY(sp_alloc(r->context, g->count + 1, sizeof *r->field, (void **)&r->field));
+    TRY(add_heading(r, &(io_field){NO_NAME, NO_NAME, false}));
+    for (int64_t k = 0; k < g->count; k++) {
+        const io_xml_span name = io_graphml_name(g, k);
+        if (g->keys[k].nodes && k != naming)
+            TRY(add_heading(r, &(io_field){name.text, name.text + name.length, false}));
+    }
+    r->key = 0;
+    TRY(keep_headings(r));
+    status = make_columns(r);
+done:
+    return status;
+}
+
+static sp_status take_node(table_reader *r, const io_graphml *g, int64_t naming)
+{
+    io_xml_span name;
+    int64_t node, column = 0;
+    sp_status status;
+    r->line = g->xml.line;
+    TRY(io_graphml_node_name(g, naming, &name));
+    TRY(find_row(r, &(io_field){name.text, name.text + name.length, false}, &node));
+    for (int64_t k = 0; k < g->count && node >= 0; k++) {
+        if (!g->keys[k].nodes || k == naming) continue;
+        const io_xml_span value = io_graphml_value(g, k);
+        const char *begin = value.text ? value.text : "", *end = begin + value.length;
+        io_trim_line(&begin, &end);
+        if (memchr(begin, '\n', (size_t)(end - begin)))
+            TRY(fail(r, "a value that holds a line feed", begin, end, "use blanks"));
+        TRY(add_value(r, node, column++, &(io_field){begin, end, false}));
+    }
+done:
+    return status;
+}
+
+static sp_status read_graphml(table_reader *r, io_source *source)
+{
+    io_graphml *g;
+    int64_t naming = -1;
+    sp_status status = sp_calloc(r->context, 1, sizeof *g, (void **)&g); /* too large for a stack */
+    if (status != SP_OK) return status;
+    TRY(io_graphml_open(r->context, source, g));
+    for (;;) {
+        TRY(io_graphml_next(g));
+        if (g->item == IO_GRAPHML_END) break;
+        if (g->item != IO_GRAPHML_NODE) continue;
+        if (r->fields == 0) {
+            TRY(io_graphml_naming(g, r->options->node_column, &naming));
+            TRY(take_keys(r, g, naming));
+        }
+        TRY(take_node(r, g, naming));
+    }
+    if (r->fields == 0) TRY(take_keys(r, g, -1));
+    r->table->lines = g->xml.line;
+    r->table->bytes = g->xml.bytes;
+done:
+    io_graphml_close(g);
+    sp_free(r->context, g);
+    return status;
+}
+
 /* ---- the whole ------------------------------------------------------------------------------------------ */
 
 static sp_status refuse_comma(const table_reader *r, int64_t column, int64_t text)
@@ -315,11 +393,14 @@ done:
 
 static sp_status read_table(table_reader *r, io_source *source)
 {
+    const char *bytes;
+    size_t count = PEEKED;
     sp_status status;
     TRY(io_source_refuse_zip(source));
     if (r->graph->names.count > 0) TRY(io_labels_index(r->context, &r->graph->names, &r->nodes));
     TRY(sp_calloc(r->context, r->graph->nodes, 1, (void **)&r->seen));
-    TRY(read_lines(r, source));
+    TRY(io_source_peek(source, &bytes, &count));
+    TRY(io_looks_like_xml(bytes, count) ? read_graphml(r, source) : read_lines(r, source));
     r->table->texts = r->texts.list.names;
     memset(&r->texts.list.names, 0, sizeof r->texts.list.names);
     status = find_numbers(r);

@@ -1,6 +1,6 @@
 #!/bin/bash
 # What contract reads from other programs and writes for them: numbers of nodes, compressed outputs, tables of edges,
-# DIMACS, arrays and matrices of numpy and scipy.
+# DIMACS, arrays and matrices of numpy and scipy, GraphML, columns of tables.
 #   CONTRACT  the tool [$BUILD/bin/contract]
 cd "$(dirname "$0")/../.." || exit 1
 build=$(realpath "${BUILD:-build}") root=$PWD
@@ -166,6 +166,76 @@ ok 'a file that is cut is refused' fails 1 'cut.gr:4: 2 lines with arcs, but lin
 if find_scipy >venv.out; then
     ok 'arrays and sparse matrices are those of scipy' "$python" -B "$root/tests/apps/contract_arrays.py" "$tool"
 else skip "no scipy, and none from PyPI ($(tail -n 1 venv.out))"; fi
+
+# ---- GraphML and columns of tables ----------------------------------------------------------------------
+
+# As igraph writes Graph([(0, 1), (1, 2), (2, 3), (3, 0)]) with a name and a part of each vertex and weights, byte for byte
+# but for its schema.
+{
+    printf '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
+    printf '<!-- Created by igraph -->\n  <key id="v_name" for="node" attr.name="name" attr.type="string"/>\n'
+    printf '  <key id="v_part" for="node" attr.name="part" attr.type="string"/>\n'
+    printf '  <key id="e_weight" for="edge" attr.name="weight" attr.type="double"/>\n'
+    printf '  <graph id="G" edgedefault="undirected">\n'
+    i=0
+    for node in 'a x' 'b y' 'c y' 'd z'; do
+        printf '    <node id="n%d">\n      <data key="v_name">%s</data>\n      <data key="v_part">%s</data>\n' $i $node
+        printf '    </node>\n'
+        i=$((i + 1))
+    done
+    for edge in '0 1 1' '1 2 2' '2 3 4' '3 0 8'; do
+        printf '    <edge source="n%d" target="n%d">\n      <data key="e_weight">%s</data>\n    </edge>\n' $edge
+    done
+    printf '  </graph>\n</graphml>\n'
+} >igraph.graphml
+ok 'GraphML with labels of its own' makes "$square" igraph.graphml igraph.graphml --label-column part --to abc
+ok 'its nodes are called by their names' makes "$square" igraph.graphml pairs --to abc
+ok 'and the format is named' grep -q 'read igraph.graphml as GraphML, 4 nodes, 4 edges' run.err
+ok 'a list follows its nodes' makes '1 2 1|1 3 8|2 2 4|2 3 4|' igraph.graphml <(printf '1\n2\n2\n3\n') --to abc
+ok 'or by their ids' makes "$square" igraph.graphml <(printf 'n0 x\nn1 y\nn2 y\nn3 z\n') --to abc --node-column id
+ok 'its attributes label the nodes of another graph' makes "$square" g.abc igraph.graphml --label-column part --to abc
+ok 'a column of weights that is not there' fails 1 'edges have no attribute "cost"' igraph.graphml pairs -o X --to abc \
+    --edge-column cost
+ok 'GraphML as labels needs the attribute' fails 1 'give --label-column NAME' g.abc igraph.graphml -o X --to abc
+clusters_back() { # what mcl-gpu writes for Cytoscape
+    "$(dirname "$tool")/mcl-gpu" g.abc --abc -o clusters --graphml clusters.graphml 2>/dev/null &&
+        makes '1 1 30|' clusters.graphml clusters.graphml --label-column cluster --to abc
+}
+ok 'GraphML of mcl-gpu' clusters_back
+printf 'part;node;extra\nx;a;1\ny;b;2\ny;c;\nz;d;4\n' >parts.csv
+printf 'who,part\na,x\nb,y\nc,y\nd,z\n' >who.csv
+printf 'part,who\nx,a\ny,b\ny,c\nz,d\n' >last.csv
+ok 'a column of a table as labels' makes "$square" g.abc parts.csv --to abc --label-column part
+ok 'the first column names the nodes' makes "$square" g.abc who.csv --to abc --label-column part
+ok 'or that of --node-column' makes "$square" g.abc last.csv --to abc --label-column part --node-column who
+ok 'which the message names' fails 1 'last.csv:2: this is not a node of the graph .got "x".*give --node-column NAME if' \
+    g.abc last.csv -o X --to abc --label-column who
+ok 'a column that is not there' fails 1 'parts.csv: no column "size"' g.abc parts.csv -o X --to abc --label-column size
+ok 'no such column of nodes' fails 1 'who.csv:1: no column "id"' g.abc who.csv -o X --to abc --label-column part \
+    --node-column id
+ok 'numbers with fractions are no labels' fails 1 'the label of node b is 2.5' g.abc <(printf 'node,k\na,1\nb,2.5\n') \
+    -o X --to abc --label-column k
+ok 'numbers are labels as in lists' makes '0 0 2|0 7 10|7 7 8|' g.abc <(printf 'node,k\na,0\nb,0\nc,7\nd,7\n') --to abc \
+    --label-column k --loops keep --compact
+ok 'a table without the name of a column' fails 1 'who.csv:2: commas between the fields.*give --label-column NAME' g.abc \
+    who.csv -o X --to abc
+printf 'source,target,km,cost\na,b,5,1\nb,c,5,2\nc,d,5,4\nd,a,5,8\n' >costs.csv
+ok 'a column of weights' makes "$square" costs.csv pairs --to abc --edge-column cost
+ok 'that is not there' fails 1 'costs.csv: no column "weight"' costs.csv pairs -o X --to abc --edge-column weight
+ok 'weights of a format without columns' fails 1 'g.abc: label pairs, and --edge-column is for' g.abc pairs -o X --to abc \
+    --edge-column cost
+ok 'a column of nodes without a table' fails 1 '--node-column is for tables' g.abc pairs -o X --to abc --node-column id
+ok 'labels of a column are no list' fails 2 'leave --labels out' g.abc who.csv -o X --to abc --label-column part \
+    --labels list
+with_networkx() { # sets python
+    for python in "${python-python3}" python3 "$build/python/env/bin/python3"; do
+        "$python" -c 'import networkx' 2>/dev/null && return
+    done
+    return 1
+}
+if with_networkx; then
+    ok 'GraphML of networkx' "$python" -B "$root/tests/apps/contract_graphml.py" "$tool"
+else skip 'no networkx: GraphML'; fi
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -44,7 +44,8 @@ static const char four_names[] = "a b\nc d\n";
 static const char four_numbers[] = "%%MatrixMarket matrix coordinate pattern general\n4 4 0\n";
 
 /* The tables of the parts. */
-extern const test_entry native_tests[], mtx_tests[], csv_tests[], dimacs_tests[], compressed_tests[], ahead_tests[], parallel_tests[],
+extern const test_entry native_tests[], mtx_tests[], csv_tests[], dimacs_tests[], graphml_tests[], compressed_tests[],
+    ahead_tests[], parallel_tests[],
     memory_tests[], writing_tests[], labels_tests[], output_tests[], failing_tests[];
 
 #endif

@@ -36,14 +36,15 @@ for room in libsparse/*/; do
     esac
     only "libsparse/$room" "sparse\.h|($room|$floor)(/.*)?"
 done
-# io in layers: bytes below text, text below lines and arrays, these below the formats of graphs.
+# io in layers: bytes below text, text below lines, arrays and XML, these below the formats of graphs.
 layers='sparse\.h|base/.*|io\.h'
 only io/bytes "$layers|bytes/.*"
 only io/text "$layers|(bytes|text)/.*"
 only io/lines "$layers|(bytes|text|lines)/.*"
-only io/graphs "$layers|(bytes|text|lines|arrays|graphs)/.*"
+only io/graphs "$layers|(bytes|text|lines|arrays|xml|graphs)/.*"
 only io/arrays "$layers|(bytes|text|arrays)/.*"
-only io/nodes "$layers|(bytes|text|lines|graphs|arrays|nodes)/.*"
+only io/xml "$layers|(bytes|xml)/.*"
+only io/nodes "$layers|(bytes|text|lines|graphs|arrays|xml|nodes)/.*"
 only mcl 'sparse\.h|base/.*'
 only mpi 'sparse\.h|mcl\.h'
 # The headers of device that the CUDA code of modules stands on use public calls alone: the shared library hides all

@@ -1,0 +1,171 @@
+/* Reading the graph of a GraphML file: names of nodes, arcs, and weights by the attribute weight of edges. */
+#include <math.h>
+#include <string.h>
+
+#include "base/try.h"
+#include "bytes/memory.h"
+#include "graphs/formats.h"
+#include "text/words.h"
+#include "xml/graphml.h"
+
+typedef struct graphml_reader {
+    sp_context *context;
+    const io_read_options *options;
+    io_graphml file;
+    io_graph *graph;
+    io_labels ids;          /* of the nodes, in their order */
+    io_name_list names;     /* if these are not their ids */
+    int64_t naming, weight; /* keys, -1: none; known at the first node, and at the first edge */
+    bool named, weighed, directed;
+    io_arcs arcs;
+} graphml_reader;
+
+static sp_status fail(const graphml_reader *r, const char *what, io_xml_span got, const char *remedy)
+{
+    return io_xml_fail(&r->file.xml, what, got, remedy);
+}
+
+/* ---- nodes ---------------------------------------------------------------------------------------------- */
+
+static sp_status add_node(graphml_reader *r)
+{
+    const io_xml_span id = io_graphml_span(&r->file, r->file.id);
+    io_xml_span name;
+    int32_t node;
+    sp_status status = SP_OK;
+    if (!r->named) TRY(io_graphml_naming(&r->file, r->options->node_column, &r->naming));
+    r->named = true;
+    TRY(io_graphml_node_name(&r->file, r->naming, &name));
+    TRY(io_labels_add(r->context, &r->ids, id.text, id.length, io_label_hash(id.text, id.length), &node));
+    if (node < r->graph->nodes) return fail(r, "two nodes have one id", id, "rename one of them");
+    r->graph->nodes = (int64_t)node + 1;
+    if (r->naming >= 0) status = io_names_append(r->context, &r->names, name.text, name.length);
+done:
+    return status;
+}
+
+/* Names that are not ids must differ as well. */
+static sp_status take_names(graphml_reader *r)
+{
+    io_names *from = r->naming >= 0 ? &r->names.names : &r->ids.list.names;
+    int64_t twin = -1;
+    sp_status status = SP_OK;
+    if (r->naming >= 0) TRY(io_names_repeated(r->context, from, &twin));
+    if (twin >= 0)
+        TRY(sp_fail(r->context, SP_ERROR_ARGUMENT,
+                    "%s: two nodes are called \"%.*s\"; give --node-column id to call nodes by their ids",
+                    io_source_name(r->file.xml.source),
+                    (int)(io_name_length(from, twin) < 40 ? io_name_length(from, twin) : 40), io_name(from, twin)));
+    r->graph->names = *from;
+    memset(from, 0, sizeof *from);
+done:
+    return status;
+}
+
+/* ---- edges ---------------------------------------------------------------------------------------------- */
+
+static sp_status find_weight(graphml_reader *r)
+{
+    const char *wanted = r->options->score_column;
+    r->weight = io_graphml_find(&r->file, true, wanted ? wanted : "weight", !wanted);
+    r->weighed = true;
+    r->directed = r->file.is_directed;
+    if (!wanted || r->weight >= 0) return SP_OK;
+    return sp_fail(r->context, SP_ERROR_ARGUMENT, "%s: edges have no attribute \"%.40s\"",
+                   io_source_name(r->file.xml.source), wanted);
+}
+
+static sp_status read_weight(graphml_reader *r, double *weight)
+{
+    const io_read_options *o = r->options;
+    const io_xml_span text = r->weight < 0 ? (io_xml_span){NULL, 0} : io_graphml_value(&r->file, r->weight);
+    const char *begin = text.text, *end = begin ? begin + text.length : NULL;
+    *weight = 1;
+    if (begin) io_trim_line(&begin, &end);
+    if (begin == end) begin = NULL; /* an empty value is none, as in tables */
+    if (begin && io_parse_decimal(begin, end, weight) != end)
+        return fail(r, "the weight is not a number", text,
+                    "write a number, or choose another attribute by --edge-column");
+    if (begin && io_is_vast(o->values, *weight, begin, end) && r->graph->vast_line == 0)
+        r->graph->vast_line = r->file.xml.line;
+    if (o->transform) *weight = o->transform(o->transform_user, *weight);
+    if (!(fabs(*weight) <= io_most(o->values)))
+        return fail(r, "the weight is too large", text, io_most_remedy(o->values));
+    if (*weight < 0 && !o->any_sign) return fail(r, "the weight is negative", text, io_sign_remedy(o));
+    *weight = io_round(o->values, *weight);
+    r->graph->negative += *weight < 0;
+    return SP_OK;
+}
+
+static sp_status find_end(graphml_reader *r, io_graphml_text text, int32_t *node)
+{
+    const io_xml_span id = io_graphml_span(&r->file, text);
+    *node = io_labels_find(&r->ids, id.text, id.length, io_label_hash(id.text, id.length));
+    return *node >= 0 ? SP_OK : fail(r, "an end of an edge that is not a node above", id, "list nodes before edges");
+}
+
+static sp_status add_edge(graphml_reader *r)
+{
+    io_arcs *arcs = &r->arcs;
+    int32_t tail, head;
+    double weight;
+    sp_status status;
+    if (!r->weighed) TRY(find_weight(r));
+    if (r->file.is_directed != r->directed)
+        TRY(fail(r, "directed edges among undirected ones", io_graphml_span(&r->file, r->file.source),
+                 "make all the same"));
+    TRY(find_end(r, r->file.source, &tail));
+    TRY(find_end(r, r->file.target, &head));
+    TRY(read_weight(r, &weight));
+    if (weight == 0) return SP_OK;
+    if (arcs->count > 0 && weight != arcs->weight) TRY(io_arcs_spread_weight(r->context, arcs));
+    TRY(io_arcs_reserve(r->context, arcs, arcs->count + 1));
+    if (arcs->count == 0) arcs->weight = weight;
+    arcs->tails[arcs->count] = tail;
+    arcs->heads[arcs->count] = head;
+    if (!arcs->uniform) io_store_value(arcs->weights, arcs->values, arcs->count, weight);
+    arcs->count++;
+done:
+    return status;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------ */
+
+static sp_status read_items(graphml_reader *r)
+{
+    sp_status status = SP_OK;
+    while (status == SP_OK) {
+        TRY(io_graphml_next(&r->file));
+        if (r->file.item == IO_GRAPHML_END) break;
+        status = r->file.item == IO_GRAPHML_NODE ? add_node(r) : add_edge(r);
+    }
+done:
+    return status;
+}
+
+sp_status io_read_graphml(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph)
+{
+    graphml_reader *r;
+    sp_status status = sp_calloc(context, 1, sizeof *r, (void **)&r); /* too large for a stack */
+    if (status != SP_OK) return status;
+    r->context = context;
+    r->options = options;
+    r->graph = graph;
+    r->naming = r->weight = -1;
+    r->ids.file = io_source_name(source);
+    r->arcs = (io_arcs){.uniform = true, .weight = 1, .values = options->values};
+    TRY(io_graphml_open(context, source, &r->file));
+    TRY(read_items(r));
+    graph->symmetric = r->weighed ? !r->directed : !r->file.directed;
+    graph->lines = r->file.xml.line;
+    graph->bytes = r->file.xml.bytes;
+    TRY(take_names(r));
+    status = io_arcs_hand_over(context, &r->arcs, graph);
+done:
+    io_graphml_close(&r->file);
+    io_labels_free(context, &r->ids);
+    io_names_free(context, &r->names.names);
+    io_arcs_free(context, &r->arcs);
+    sp_free(context, r);
+    return status;
+}
