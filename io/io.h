@@ -220,8 +220,8 @@ typedef struct io_node_options {
 /* Reads a table of a graph's nodes from PATH ("-": standard input), compressed or not: a heading, then a row a node in
  * any order, with fields as in tables of edges; or the nodes of a GraphML file with their attributes. The first column
  * called node, name, id, label, vertex or node_id names the node as in io_read_labels, else the first of all. Empty
- * fields, NA, N/A, NaN and null are no values, as are those of nodes
- * that have no row. Takes at most 8 bytes a node and column + 8 times the uncompressed file + 64 MB. */
+ * fields, NA, N/A, #N/A, <NA>, NaN, null and - are no values, as are those of nodes that have no row. Takes at most 8
+ * bytes a node and column + 8 times the uncompressed file + 64 MB. */
 sp_status io_read_node_table(sp_context *context, const char *path, const io_graph *graph,
                              const io_node_options *options, io_node_table *table);
 /* The column whose heading is one of the words (in lower case; ends with NULL), or the only column; -1 if there is none. */

@@ -5,14 +5,14 @@
 
 #include "job.h"
 
-static const char *const words[] = {"sum", "mean", "min", "max", "first", "mode", NULL};
+static const char *const words[] = {"sum", "mean", "min", "max", "median", "first", "mode", "count", NULL};
 static const double MOST_WHOLE = 9007199254740992.0; /* 2^53: whole sums are exact up to here */
 
 #define mistake(...) usage_mistake("contract", __VA_ARGS__)
 
 /* ---- rules ---------------------------------------------------------------------------------------------- */
 
-/* A part of the text between commas: a rule, of a column if it names one. */
+/* A part of the text between commas: a rule, of a column if it names one. A name in double quotes may hold commas. */
 typedef struct rule_part {
     const char *column; /* NULL: of all that it fits */
     int column_length;
@@ -24,14 +24,15 @@ typedef struct rule_part {
 /* Takes the part at *at, which becomes NULL behind the last. */
 static rule_part take_part(const char **at)
 {
-    const char *end = strchr(*at, ','), *text = *at;
+    const char *text = *at, *quote = *text == '"' ? strchr(text + 1, '"') : NULL;
+    const bool quoted = quote && quote[1] == '=';
+    const char *end = strchr(quoted ? quote : text, ',');
     rule_part part = {.text = text, .length = (int)(end ? end - text : (int64_t)strlen(text)), .rule = -1};
-    const char *stop = text + part.length, *equals = stop;
-    while (equals > text && *equals != '=') equals--;
-    const char *word = text;
+    const char *stop = text + part.length, *equals = quoted ? quote + 1 : stop, *word = text;
+    while (!quoted && equals > text && *equals != '=') equals--;
     if (equals > text) {
-        part.column = text;
-        part.column_length = (int)(equals - text);
+        part.column = text + quoted;
+        part.column_length = (int)(equals - text) - 2 * quoted;
         word = equals + 1;
     }
     for (int i = 0; words[i]; i++)
@@ -41,13 +42,32 @@ static rule_part take_part(const char **at)
     return part;
 }
 
+/* Whether texts can have it, too. */
+static bool is_for_texts(int rule) { return rule >= ATTRIBUTE_FIRST; }
+
+/* Whether both are rules of one column, or of all numbers, or of all texts. */
+static bool contradict(const rule_part *a, const rule_part *b)
+{
+    if (!a->column != !b->column) return false;
+    if (!a->column) return is_for_texts(a->rule) == is_for_texts(b->rule);
+    return a->column_length == b->column_length && memcmp(a->column, b->column, (size_t)a->column_length) == 0;
+}
+
 bool contract_check_rules(const char *text)
 {
     for (const char *at = text; at;) {
         const rule_part part = take_part(&at);
         if (part.rule < 0)
-            return mistake("--combine-attributes takes sum, mean, min, max, first, mode, and COLUMN=RULE (got "
-                           "\"%.*s\")", part.length < 40 ? part.length : 40, part.text);
+            return mistake("--combine-attributes takes sum, mean, min, max, median, first, mode, count, and COLUMN=RULE, "
+                           "with \"COLUMN\" if it holds a comma (got \"%.*s\")", part.length < 40 ? part.length : 40,
+                           part.text);
+        for (const char *before = text; before < part.text;) {
+            const rule_part other = take_part(&before);
+            if (contradict(&other, &part))
+                return mistake("--combine-attributes has two rules for the same: \"%.*s\" and \"%.*s\"",
+                               other.length < 40 ? other.length : 40, other.text, part.length < 40 ? part.length : 40,
+                               part.text);
+        }
     }
     return true;
 }
@@ -63,7 +83,7 @@ static sp_status find_column(const contract_job *job, const char *name, int leng
                    job->options->attributes, length < 40 ? length : 40, name);
 }
 
-static bool fits(const io_attribute *column, int rule) { return !column->is_text || rule >= ATTRIBUTE_FIRST; }
+static bool fits(const io_attribute *column, int rule) { return !column->is_text || is_for_texts(rule); }
 
 /* Sets the rule of the column that a part names, or of all columns that it fits. */
 static sp_status apply_part(contract_job *job, const rule_part *part)
@@ -78,7 +98,7 @@ static sp_status apply_part(contract_job *job, const rule_part *part)
     if (status != SP_OK) return status;
     if (!fits(&table->column[c], part->rule))
         return sp_fail(job->host, SP_ERROR_ARGUMENT,
-                       "%s: some values of the column \"%.*s\" are not numbers, and have no %s: give first or mode",
+                       "%s: some values of the column \"%.*s\" are not numbers, and have no %s: give first, mode or count",
                        file, part->column_length < 40 ? part->column_length : 40, part->column, words[part->rule]);
     job->rules[c] = (contract_attribute_rule)part->rule;
     return SP_OK;
@@ -91,10 +111,10 @@ static sp_status find_rules(contract_job *job)
     TRY(sp_alloc(job->host, table->columns, sizeof *job->rules, (void **)&job->rules));
     for (int64_t c = 0; c < table->columns; c++)
         job->rules[c] = table->column[c].is_text ? ATTRIBUTE_MODE : ATTRIBUTE_MEAN;
-    for (int named = 0; named < 2; named++) /* rules of columns are the stronger ones */
+    for (int strength = 0; strength < 3; strength++) /* rules of columns are the strongest, then those of numbers */
         for (const char *at = job->options->attribute_rules; at;) {
             const rule_part part = take_part(&at);
-            if ((part.column != NULL) == named) TRY(apply_part(job, &part));
+            if ((part.column ? 2 : !is_for_texts(part.rule)) == strength) TRY(apply_part(job, &part));
         }
 done:
     return status;
@@ -184,17 +204,44 @@ static int by_group_and_value(const void *a, const void *b)
     return x->node < y->node ? -1 : x->node > y->node;
 }
 
+/* The nodes that have a group and a value, sorted by these. */
+static sp_status sort_members(const contract_job *job, const double *values, member **members, int64_t *count)
+{
+    const int32_t *labels = job->labelling.labels;
+    member *list;
+    const sp_status status = sp_alloc(job->host, job->g.rows, sizeof *list, (void **)&list);
+    if (status != SP_OK) return status;
+    *count = 0;
+    for (int64_t i = 0; i < job->g.rows; i++)
+        if (labels[i] >= 0 && !isnan(values[i])) list[(*count)++] = (member){labels[i], values[i], i};
+    qsort(list, (size_t)*count, sizeof *list, by_group_and_value);
+    *members = list;
+    return SP_OK;
+}
+
+/* The value in the middle of each group, or the mean of the two there. */
+static sp_status find_medians(const contract_job *job, const double *values, double *result)
+{
+    member *list;
+    int64_t count;
+    const sp_status status = sort_members(job, values, &list, &count);
+    if (status != SP_OK) return status;
+    for (int64_t i = 0, end; i < count; i = end) {
+        for (end = i; end < count && list[end].group == list[i].group;) end++;
+        const double low = list[i + (end - i - 1) / 2].value, high = list[i + (end - i) / 2].value;
+        result[list[i].group] = low == high ? low : low / 2 + high / 2;
+    }
+    sp_free(job->host, list);
+    return SP_OK;
+}
+
 /* The most frequent value of each group; of several that which comes first. */
 static sp_status find_modes(const contract_job *job, const double *values, double *result)
 {
-    const int32_t *labels = job->labelling.labels;
-    member *list = NULL;
-    int64_t count = 0;
-    sp_status status;
-    TRY(sp_alloc(job->host, job->g.rows, sizeof *list, (void **)&list));
-    for (int64_t i = 0; i < job->g.rows; i++)
-        if (labels[i] >= 0 && !isnan(values[i])) list[count++] = (member){labels[i], values[i], i};
-    qsort(list, (size_t)count, sizeof *list, by_group_and_value);
+    member *list;
+    int64_t count;
+    const sp_status status = sort_members(job, values, &list, &count);
+    if (status != SP_OK) return status;
     for (int64_t i = 0, end, most = 0, first = 0; i < count; i = end) {
         for (end = i; end < count && list[end].group == list[i].group && list[end].value == list[i].value;) end++;
         if (i == 0 || list[i].group != list[i - 1].group) most = 0;
@@ -203,9 +250,8 @@ static sp_status find_modes(const contract_job *job, const double *values, doubl
         first = list[i].node;
         result[list[i].group] = list[i].value;
     }
-done:
     sp_free(job->host, list);
-    return status;
+    return SP_OK;
 }
 
 static double join(contract_attribute_rule rule, double kept, double value)
@@ -230,6 +276,7 @@ static sp_status combine_column(const contract_job *job, int64_t c, double *resu
     sp_status status;
     for (int64_t p = 0; p < job->groups; p++) result[p] = NAN;
     if (rule == ATTRIBUTE_MODE) return find_modes(job, values, result);
+    if (rule == ATTRIBUTE_MEDIAN) return find_medians(job, values, result);
     TRY(sp_calloc(job->host, job->groups, sizeof *counts, (void **)&counts));
     for (int64_t i = 0; i < job->g.rows; i++) {
         if (labels[i] < 0 || isnan(values[i])) continue;
@@ -246,6 +293,7 @@ static sp_status combine_column(const contract_job *job, int64_t c, double *resu
                     job->options->attributes, (int)io_name_length(&job->attributes.headings, c),
                     io_name(&job->attributes.headings, c)));
     for (int64_t p = 0; rule == ATTRIBUTE_MEAN && p < job->groups; p++) result[p] /= (double)counts[p];
+    for (int64_t p = 0; rule == ATTRIBUTE_COUNT && p < job->groups; p++) result[p] = (double)counts[p];
 done:
     sp_free(job->host, counts);
     return status;
@@ -291,7 +339,7 @@ void contract_put_attributes(const contract_job *job, io_output *out, double *co
         io_output_string(out, "\t");
         if (isnan(value)) {
             io_output_string(out, "NA");
-        } else if (job->attributes.column[c].is_text) {
+        } else if (job->attributes.column[c].is_text && job->rules[c] != ATTRIBUTE_COUNT) {
             const int64_t text = (int64_t)value;
             io_output_bytes(out, io_name(texts, text), io_name_length(texts, text));
         } else {

@@ -45,8 +45,8 @@ void contract_usage(FILE *stream);
 /* Whether an output format holds names of nodes. */
 bool has_names(io_format format);
 /* How the values that the nodes of a group have in a column become one. */
-typedef enum contract_attribute_rule { ATTRIBUTE_SUM, ATTRIBUTE_MEAN, ATTRIBUTE_MIN, ATTRIBUTE_MAX, ATTRIBUTE_FIRST,
-               ATTRIBUTE_MODE, ATTRIBUTE_RULES } contract_attribute_rule;
+typedef enum contract_attribute_rule { ATTRIBUTE_SUM, ATTRIBUTE_MEAN, ATTRIBUTE_MIN, ATTRIBUTE_MAX, ATTRIBUTE_MEDIAN,
+               ATTRIBUTE_FIRST, ATTRIBUTE_MODE, ATTRIBUTE_COUNT } contract_attribute_rule;
 
 /* Words of the command line, for the report. */
 const char *format_word(io_format format);

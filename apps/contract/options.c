@@ -121,7 +121,7 @@ static const option_row rows[] = {
     {"--node-column", "NAME", "of nodes there", OPTION_TEXT, AT(node_column), .beside = true},
     {"--attributes", "FILE", "a table of nodes, combined in --node-output", OPTION_TEXT, AT(attributes)},
     {"--node-weight", "COLUMN", "that weighs them", OPTION_TEXT, AT(node_weight), .beside = true},
-    {"--combine-attributes", "RULES", "sum mean min max first mode, or COLUMN=RULE,... [mean, of texts mode]",
+    {"--combine-attributes", "RULES", "sum mean min max median first mode count, or COLUMN=RULE,... [mean, of texts mode]",
      OPTION_TEXT, AT(attribute_rules)},
     {"--judge", "FORM", "edge cut, modularity ... of the labels on stdout: line tsv json; without -o nothing else",
      OPTION_WORD, AT(judge), .words = judge_words, .low = JUDGE_LINE},

@@ -158,7 +158,7 @@ done:
 
 static bool is_missing(const io_field *f)
 {
-    static const char *const words[] = {"na", "n/a", "nan", "null", NULL};
+    static const char *const words[] = {"na", "n/a", "#n/a", "<na>", "nan", "null", "-", NULL};
     return f->text == f->end || io_word_among(f->text, f->end, words) >= 0;
 }
 

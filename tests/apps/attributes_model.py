@@ -6,10 +6,12 @@ LABELS has NODE GROUP a line in the order of the nodes. TABLE is a CSV file whos
 that of all columns that it fits, else the mode."""
 import csv
 import math
+import statistics
 import sys
 
 RULES = {"sum": sum, "mean": lambda v: sum(v) / len(v), "min": min, "max": max, "first": lambda v: v[0],
-         "mode": lambda v: max(v, key=v.count)}  # max gives the first of equals
+         "mode": lambda v: max(v, key=v.count),  # max gives the first of equals
+         "median": statistics.median, "count": len}
 
 
 def main(labels, table, rule, output):
@@ -32,11 +34,11 @@ def main(labels, table, rule, output):
             own_rule = rule
         except ValueError:
             values = texts
-            own_rule = rule if rule in ("first", "mode") else "mode"
+            own_rule = rule if rule in ("first", "mode", "count") else "mode"
         place = names.index(f"{heading[column]}_{own_rule}")
         for line in found:
             own, got = values[line[0]], line[place]
-            wanted = RULES[own_rule](own) if own else None
+            wanted = RULES[own_rule](own) if own or own_rule == "count" else None
             if wanted is None or isinstance(wanted, str):
                 same = got == (wanted or "NA")
             else:

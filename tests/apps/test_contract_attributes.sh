@@ -43,6 +43,18 @@ ok 'numbers are averaged, texts by the most frequent' shows 6- \
 ok 'one rule is for all columns that it fits, others are of columns' shows 6- \
     'group age_sum kind, of it_mode score_max|x 7 red 1.5|y 9 blue 2.5|z NA NA NA|' \
     --attributes nodes.csv --combine-attributes sum,score=max
+ok 'a name with a comma is quoted' shows 6- \
+    'group age_mean kind, of it_first score_max|x 3.5 red 1.5|y 3 blue 2.5|z NA NA NA|' \
+    --attributes nodes.csv --combine-attributes '"kind, of it"=first,score=max'
+ok 'a rule of numbers beside one of texts' shows 6- \
+    'group age_min kind, of it_first score_min|x 3 red 1.5|y 1 blue -1|z NA NA NA|' \
+    --attributes nodes.csv --combine-attributes first,min
+ok 'values are counted' shows 6- 'group age_count kind, of it_count score_count|x 2 2 1|y 3 3 2|z 0 0 0|' \
+    --attributes nodes.csv --combine-attributes count
+ok 'medians' shows 6- 'group age_median kind, of it_mode score_median|x 3.5 red 1.5|y 2 blue 0.75|z NA NA NA|' \
+    --attributes nodes.csv --combine-attributes median
+printf 'id,x\na,-\nb,4\nc,#N/A\nd,<NA>\ne,2\n' >missing
+ok 'words for missing values' shows 6 'group x_mean|x 4|y 2|z NA|' --attributes missing
 ok 'the first value is that of the first node that has one' shows 6- \
     'group age_first kind, of it_first score_first|x 3 red 1.5|y 2 blue 2.5|z NA NA NA|' \
     --attributes nodes.csv --combine-attributes first
@@ -73,11 +85,11 @@ printf 'id;places\na;1,2\nb;3,4\nf;none\n' >lists
 ok 'lists of numbers beside other texts are texts' shows 6 'group places_first|x 1,2|y NA|z none|' --attributes lists \
     --combine-attributes first
 
-printf 'id;x\na;1\nb;-\nc;2\n' >odd
+printf 'id;x\na;1\nb;?\nc;2\n' >odd
 told() {
     status 0 g.abc labels -o q.abc --node-output groups --attributes odd &&
         grep -q '^contract: odd: no row for 3 of 6 nodes$' run.err &&
-        grep -q '^contract: odd: the column "x" is one of texts, because node b has "-"$' run.err &&
+        grep -q '^contract: odd: the column "x" is one of texts, because node b has "?"$' run.err &&
         status 0 g.abc labels -o q.abc --node-output groups --attributes odd --quiet && [ ! -s run.err ]
 }
 ok 'nodes without a row, and a word among numbers, are told of' told
@@ -110,8 +122,18 @@ ok 'a column that is not there is named' fails 1 'no column "mass"' -o X --to ab
 
 { cat nodes.csv; echo "f,9007199254740991,red,1"; } | sed "s/^e,6/e,9007199254740991/" >heavier.csv
 
-ok 'an unknown rule is a mistake' fails 2 'COLUMN=RULE \(got "median"\)' -o X --to abc --node-output Y \
-    --attributes nodes.csv --combine-attributes mean,median
+ok 'an unknown rule is a mistake' fails 2 'COLUMN=RULE, with .* \(got "middle"\)' -o X --to abc --node-output Y \
+    --attributes nodes.csv --combine-attributes mean,middle
+contradict() { # contradict RULES FIRST SECOND
+    fails 2 "two rules for the same: \"$2\" and \"$3\"" -o X --to abc --node-output Y --attributes nodes.csv \
+        --combine-attributes "$1"
+}
+ok 'two rules of all numbers contradict each other' contradict sum,first,max sum max
+ok 'and two of all texts' contradict first,sum,mode first mode
+ok 'and two of one column' contradict 'age=sum,score=max,age=max' age=sum age=max
+ok 'in quotes, too' contradict '"kind, of it"=first,"kind, of it"=mode' '"kind, of it"=first' '"kind, of it"=mode'
+ok 'a quote that is left open' fails 2 'with "COLUMN" if it holds a comma .got ""kind"' -o X --to abc --node-output Y \
+    --attributes nodes.csv --combine-attributes '"kind, of it=first'
 ok 'a table without a use is a mistake' fails 2 'goes with --node-output' -o X --to abc --attributes nodes.csv
 ok 'rules without a table are a mistake' fails 2 'goes with --attributes' -o X --to abc --combine-attributes sum
 ok 'a table cannot be an output, too' fails 2 'is an input, too' -o X --to abc --attributes nodes.csv --node-output nodes.csv
@@ -145,7 +167,7 @@ if command -v python3 >/dev/null; then
         status 0 random.abc random.labels -o q.abc --node-output groups --attributes random.csv \
             --combine-attributes "$1" --unknown drop && python3 -B "$model" random.labels random.csv "$1" groups
     }
-    for rule in sum mean min max first mode; do ok "$rule agrees with its definition" agrees $rule; done
+    for rule in sum mean min max median first mode count; do ok "$rule agrees with its definition" agrees $rule; done
 else
     skip 'rules beside their definitions: python3 is missing'
 fi
