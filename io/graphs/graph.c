@@ -165,12 +165,25 @@ static bool looks_like_pairs(const char *path, const char *bytes, const char *en
                                        io_parse_decimal(word[1], word_end[1], &number) != word_end[1]);
 }
 
+/* Archives and arrays that hold no graph. */
+static sp_status refuse_arrays(sp_context *context, io_source *source)
+{
+    const char *bytes;
+    size_t count = 6;
+    sp_status status = io_source_refuse_zip(source);
+    if (status == SP_OK) status = io_source_peek(source, &bytes, &count);
+    if (status != SP_OK || count < 6 || memcmp(bytes, "\x93NUMPY", 6) != 0) return status;
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: an array of numpy, which is no graph; save the adjacency matrix by "
+                   "scipy.sparse.save_npz", io_source_name(source));
+}
+
 /* The format that the options leave open. */
 static sp_status find_format(sp_context *context, io_source *source, bool refuse_others, io_format *format)
 {
     const char *name = io_source_name(source), *bytes;
     size_t count = DETECT_BYTES;
     sp_status status = io_detect_format(source, format);
+    if (status == SP_OK && *format != IO_NPZ) status = refuse_arrays(context, source);
     if (status != SP_OK || *format != IO_ABC || !refuse_others) return status;
     status = io_source_peek(source, &bytes, &count);
     if (count > 0 && looks_like_pairs(name, bytes, bytes + count)) return SP_OK;
@@ -218,17 +231,6 @@ static sp_status refuse_transform(sp_context *context, const char *name, io_form
                    name, io_format_name(format));
 }
 
-static sp_status refuse_arrays(sp_context *context, io_source *source)
-{
-    const char *bytes;
-    size_t count = 6;
-    sp_status status = io_source_refuse_zip(source);
-    if (status == SP_OK) status = io_source_peek(source, &bytes, &count);
-    if (status != SP_OK || count < 6 || memcmp(bytes, "\x93NUMPY", 6) != 0) return status;
-    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: an array of numpy, which is no graph; save the adjacency matrix by "
-                   "scipy.sparse.save_npz", io_source_name(source));
-}
-
 static sp_status look_for_hits(io_source *source, io_graph *graph)
 {
     const char *bytes;
@@ -256,7 +258,7 @@ sp_status io_read_source(sp_context *context, io_source *source, const io_read_o
     if (options->lenient) io_source_keep_mark(source);
     sp_status status = SP_OK;
     if (graph->format == IO_AUTO) status = find_format(context, source, options->refuse_others, &graph->format);
-    if (status == SP_OK && graph->format != IO_NPZ) status = refuse_arrays(context, source);
+    else if (graph->format != IO_NPZ) status = refuse_arrays(context, source);
     if (status == SP_OK && options->transform)
         status = refuse_transform(context, io_source_name(source), graph->format);
     if (status == SP_OK && graph->format == IO_ABC) status = look_for_hits(source, graph);
