@@ -76,7 +76,8 @@ IO_CSR = 9
 IO_TSV = 10
 IO_CSV = 11
 IO_NPZ = 12
-IO_DIMACS = 13
+IO_GRAPHML = 13
+IO_DIMACS = 14
 IO_BLAST_BITS = 0
 IO_BLAST_EVALUE = 1
 IO_BLAST_IDENTITY = 2
@@ -513,6 +514,7 @@ class io_read_options(Structure):
         ("blast", c_int),
         ("minimum_score", c_double),
         ("score_column", c_char_p),
+        ("node_column", c_char_p),
         ("transform", CFUNCTYPE(c_double, c_void_p, c_double)),
         ("transform_user", c_void_p),
         ("tab", c_char_p),
