@@ -191,9 +191,10 @@ const gnn_parameter *gnn_model_parameters(const gnn_model *model, int *count);
 /* Computes the logits of the rows of the last block. block[0] is for the first layer; `x` has a row for each of its
  * columns, has the model's type (GNN_SAGE_MAX: dense) and lies in the engine's space. The logits belong to the model
  * until its next call; their stride may exceed their columns. Given matrices may also have a stride, which must hold
- * for the last row too; strides of whole 16 bytes are best. `training` turns on dropout and the batch's own means. As long as the last block is
- * the same, the features must be the same too: plans for sparse features, and the data of keep_aggregated and
- * half_gather, are kept until another block comes. */
+ * for the last row too; strides of whole 16 bytes are best. `training` turns on dropout, and norms by the batch's own
+ * means and variances, which move the running ones. As long as the last block is the same, the features must be the
+ * same too: plans for sparse features, and the data of keep_aggregated and half_gather, are kept until another block
+ * comes. */
 sp_status gnn_model_forward(gnn_model *model, gnn_block *const *block, const gnn_features *x, bool training,
                             const sp_dense **logits);
 /* Computes the gradients of all parameters from that of the logits, after a forward pass with the same blocks and
@@ -243,6 +244,8 @@ typedef struct gnn_sampler_options {
     int64_t fanout[GNN_MAX_LAYERS]; /* fanout[0] is for the nodes of the batch (the last layer), fanout[1] for the layer
                                        below, and so on */
     int64_t batch;                  /* nodes a minibatch; clusters a minibatch for GNN_SAMPLE_CLUSTER */
+    bool by_value;                  /* GNN_SAMPLE_NODE of a matrix with values: neighbours are drawn one after another
+                                       in proportion to their values' magnitudes; else all alike */
     int64_t bulk;                   /* minibatches drawn together; 0: 64 on a device, two a thread on the CPU */
     const int32_t *clusters;        /* GNN_SAMPLE_CLUSTER: each node's (host, copied) */
 } gnn_sampler_options;
@@ -300,15 +303,16 @@ typedef struct gnn_trainer_options {
     gnn_schedule schedule;
     int64_t rate_step;
     double rate_factor;
-    bool balance_classes;             /* the loss of a node counts in inverse proportion to its class's training nodes */
+    bool balance_classes;             /* the loss of a node counts in inverse proportion to its class's number of
+                                         training nodes, */
     const double *class_weights;      /* or in proportion to its class's weight (host; as long as the trainer); NULL:
                                          alike. Scaled so that training nodes weigh 1 in the mean, and so do not change
                                          the size of steps. One class a node only */
     int64_t warmup;                   /* in epoch e of the first `warmup`, e / warmup of the rate; 0: none */
 } gnn_trainer_options;
 
-/* The figures of an epoch. Losses are means over nodes, by the weights of their classes. Accuracies are fractions of nodes (micro F1 if nodes can have
- * several classes). NaN stands for splits that were not evaluated or are empty. */
+/* The figures of an epoch. Losses are means over nodes, by the weights of their classes. Accuracies are fractions of
+ * nodes (micro F1 if nodes can have several classes). NaN stands for splits that were not evaluated or are empty. */
 typedef struct gnn_epoch {
     int64_t epoch; /* from 1 */
     double loss;   /* of training, with dropout; NaN if it was not read */

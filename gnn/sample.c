@@ -7,8 +7,8 @@
  * and its columns are the rows of the layer below.
  *
  * Node-wise, Q has one entry a row, so P consists of rows of A; it is never formed. s of a node's neighbours are
- * drawn, each set of s with the same probability, and their values are multiplied by neighbours / s. The diagonal
- * entry is kept as it is.
+ * drawn, each set of s with the same probability, and their values are multiplied by neighbours / s; or by value, as
+ * the nodes of a layer below. The diagonal entry is kept as it is.
  *
  * Layer-wise, Q has a row a minibatch and P = Q·(A ∘ A), a product of libsparse. FastGCN's weights do not depend on
  * the batch; there P is only a pattern, as in the authors' code, which leaves out nodes without a neighbour in the
@@ -63,6 +63,7 @@ static void free_bulk(const gnn_sampler *s, bulk *b)
         sp_free(s->engine->context, b->drawn[l].first);
         gnn_sample_array_free(s, b->drawn[l].cols);
         gnn_sample_array_free(s, b->drawn[l].at);
+        gnn_sample_array_free(s, b->drawn[l].thresholds);
         gnn_sample_array_free(s, b->drawn[l].scale);
     }
     sp_free(s->engine->context, b->targets);
@@ -137,6 +138,8 @@ static sp_status draw_entries(gnn_sampler *s, const gnn_lists *rows, int layer, 
     }
     TRY(gnn_sample_array(s, entries, sizeof *drawn->cols, &drawn->cols));
     if (s->a.values) TRY(gnn_sample_array(s, entries, sizeof *drawn->at, &drawn->at));
+    if (s->a.values && s->options.kind == GNN_SAMPLE_NODE && s->options.by_value)
+        TRY(gnn_sample_array(s, count, sizeof *drawn->thresholds, &drawn->thresholds));
     TRY(s->backend->draw(s, rows, s->next, layer, fanout, drawn));
 done:
     return status;

@@ -77,6 +77,20 @@ INLINE double gnn_chance(double x)
     return 1 - half - half * (t * series);
 }
 
+/* The key of a candidate: by ascending key, candidates are successive draws with probabilities proportional to the
+ * remaining weights (Efraimidis and Spirakis 2006). One without weight comes last. */
+INLINE double gnn_key(uint64_t random, double weight)
+{
+    return weight > 0 ? gnn_exponential(random) / weight : gnn_double(0x7ff0000000000000u);
+}
+
+/* What a drawn value is multiplied by, so that sums have no bias: 1 over the probability that its key is below the
+ * smallest that was not drawn, given all other keys (Cohen and Kaplan 2007). */
+INLINE double gnn_drawn_factor(double weight, double threshold)
+{
+    return weight > 0 ? 1 / gnn_chance(weight * threshold) : 1;
+}
+
 /* ---- a bulk -------------------------------------------------------------------------------- */
 
 /* A list of nodes for each minibatch. Arrays lie in the engine's space unless said otherwise. */
@@ -93,6 +107,7 @@ typedef struct gnn_drawn {
     int64_t *first;   /* lists + 1, host: where the entries of each minibatch begin */
     int32_t *cols;    /* nodes of the graph, ascending within a row but for GNN_SAMPLE_NODE */
     int32_t *at;      /* where the entry stands in the row of the matrix; NULL for patterns */
+    double *thresholds; /* by_value: the smallest key of each row that was not drawn, or infinite; or NULL */
     double *scale;    /* of each node of the lists that the columns are: a factor of the entries; or NULL */
 } gnn_drawn;
 
@@ -163,8 +178,8 @@ typedef struct gnn_sample_backend {
     sp_status (*count)(const gnn_sampler *sampler, const gnn_lists *rows, int64_t fanout, gnn_drawn *drawn);
     sp_status (*sizes)(const gnn_sampler *sampler, const gnn_lists *rows, gnn_drawn *drawn);
     /* Node-wise: draws `fanout` of a row's entries (all if there are no more), each set of that size with the same
-     * probability, keeps the row's own entry, and marks their columns as drawn. Otherwise: takes the entries of known
-     * columns. */
+     * probability or by value, keeps the row's own entry, and marks their columns as drawn. Otherwise: takes the
+     * entries of known columns. */
     sp_status (*draw)(const gnn_sampler *sampler, const gnn_lists *rows, int64_t number, int layer, int64_t fanout,
                       gnn_drawn *drawn);
     /* Lists the known nodes, or those that are drawn and not known, ascending. Writes `first` on both sides and
@@ -185,8 +200,8 @@ typedef struct gnn_sample_backend {
     sp_status (*weigh)(const gnn_sampler *sampler, const sp_csr *p, const double *thresholds, const gnn_lists *lists,
                        const gnn_lists *grown, double *scale);
     /* Writes the blocks. Columns are places, ascending. Node-wise, a drawn value is multiplied by the number of
-     * entries to draw from over the number of draws. Otherwise it is multiplied by its column's scale, and then each
-     * row is scaled to its Σ |value| in the matrix. */
+     * entries to draw from over the number of draws, or by value as gnn_drawn_factor has it. Otherwise it is multiplied
+     * by its column's scale, and then each row is scaled to its Σ |value| in the matrix. */
     sp_status (*finish)(const gnn_sampler *sampler, const gnn_lists *rows, const gnn_lists *columns,
                         const gnn_drawn *drawn, int64_t fanout, const gnn_target *targets);
 } gnn_sample_backend;

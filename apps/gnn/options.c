@@ -121,6 +121,7 @@ static const option_row train_rows[] = {
      .words = samplers},
     {"--fanout", "A,B,...", "neighbours of a node, or nodes of a layer, from the last layer on [25,10; 512,512]",
      OPTION_COUNTS, AT(fanout), OPTION_RANGE(1, INT32_MAX), .most = GNN_MAX_LAYERS},
+    {"--by-weight", NULL, "draw neighbours in proportion to their weights (gcn, by node)", OPTION_FLAG, AT(by_weight)},
     {"--batch", "N", "nodes, or clusters, of a minibatch [1024]", OPTION_COUNT, AT(batch),
      OPTION_RANGE(1, INT32_MAX)},
     {"--bulk", "N", "minibatches drawn at once", OPTION_COUNT, AT(bulk), OPTION_RANGE(1, 1 << 16), .beside = true},
@@ -249,7 +250,7 @@ gnn_trainer_options gnn_trainer_settings(const gnn_settings *s)
         .optimizer = {.method = (gnn_method)s->optimizer, .rate = s->rate, .decay = s->decay,
                       .decay_first_layer = !s->decay_all},
         .sampled = s->sampler != SAMPLER_FULL,
-        .sampler = {.layers = (int)s->layers, .batch = s->batch ? s->batch : BATCH, .bulk = s->bulk},
+        .sampler = {.layers = (int)s->layers, .by_value = s->by_weight, .batch = s->batch ? s->batch : BATCH, .bulk = s->bulk},
         .epochs = s->epochs, .patience = s->patience, .evaluate_every = s->evaluate_every,
         .schedule = (gnn_schedule)s->schedule, .rate_step = s->rate_step, .rate_factor = s->rate_factor,
         .warmup = s->warmup};
@@ -283,7 +284,8 @@ static bool check_together(const gnn_saved *saved, const gnn_settings *s)
     if (s->resume && !saved) return true; /* the saved model says what the rest has to go with */
     if (s->layers == 1 && s->jump == GNN_JUMP_NONE && (s->norm != GNN_NORM_NONE || s->residual))
         return mistake("--norm and --residual are for what goes between layers: they need two of them");
-    if (s->maxk > 0 && s->layers == 1 && s->jump == GNN_JUMP_NONE) return mistake("--maxk is for what goes between layers: it needs two of them");
+    if (s->maxk > 0 && s->layers == 1 && s->jump == GNN_JUMP_NONE)
+        return mistake("--maxk is for what goes between layers: it needs two of them");
     if (s->maxk > s->hidden)
         return mistake("--maxk %lld of %lld columns: it is at most --hidden", (long long)s->maxk,
                        (long long)s->hidden);
@@ -306,6 +308,8 @@ static bool check_together(const gnn_saved *saved, const gnn_settings *s)
                        s->fanout.count);
     if (s->sampler == SAMPLER_FULL && (s->batch > 0 || s->bulk > 0))
         return mistake("--batch and --bulk go with --sampler");
+    if (s->by_weight && (s->sampler != SAMPLER_NODE || s->model != GNN_GCN))
+        return mistake("--by-weight goes with --sampler node and gcn, whose sums have weights");
     if (s->clusters && s->sampler != SAMPLER_CLUSTER) return mistake("--clusters goes with --sampler cluster");
     if (s->seeds > 1 && (s->save || s->resume || s->checkpoint))
         return mistake("--save, --checkpoint and --resume are for one run: leave --seeds out");

@@ -13,7 +13,8 @@ typedef enum gnn_command { COMMAND_TRAIN, COMMAND_PREDICT } gnn_command;
 typedef struct gnn_settings {
     gnn_command command;
     const char *folder, *save, *resume, *load, *out, *embeddings, *report, *plot, *checkpoint;
-    int model, norm, jump, optimizer, schedule, sampler, order; /* enums of gnn.h; sampler: 0 full, else gnn_sampler_kind + 1 */
+    int model, norm, jump, optimizer, schedule, order; /* enums of gnn.h */
+    int sampler; /* 0: full, else gnn_sampler_kind + 1 */
     int64_t layers, hidden, heads, maxk, epochs, patience, evaluate_every, rate_step, warmup;
     int64_t checkpoint_every; /* 0: there is no checkpoint */
     int64_t batch, bulk;      /* batch 0: by the sampler */
@@ -25,7 +26,7 @@ typedef struct gnn_settings {
     double train_share, validation_share;
     int64_t seed, seeds, threads, memory;
     double rate, rate_factor, decay, dropout, input_dropout, attention_dropout; /* input_dropout < 0: as dropout */
-    bool residual, decay_all, no_normalise, keep_aggregated, half_gather, undirected, scores, quiet;
+    bool residual, by_weight, decay_all, no_normalise, keep_aggregated, half_gather, undirected, scores, quiet;
     const char *device;
     int unknown; /* the place of gnn_unknown_words */
     int features; /* a gnn_made_features */

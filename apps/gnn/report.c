@@ -91,6 +91,7 @@ static void put_training(const gnn_job *job, json *j)
     json_text(j, "sampler", sampler_word(s->sampler));
     if (how->sampled) {
         json_counts(j, "fanout", s->fanout.number, s->fanout.count);
+        json_flag(j, "by_weight", s->by_weight);
         json_count(j, "batch", how->sampler.batch);
         json_count(j, "bulk", how->sampler.bulk);
     }

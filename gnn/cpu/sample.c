@@ -168,12 +168,10 @@ static void draw_places(const row_view *row, uint64_t state, int64_t fanout, int
     places[fanout] = (int32_t)row->own;
 }
 
-static void draw_row(const gnn_sampler *sampler, const row_view *row, uint32_t *drawn, uint64_t state,
-                     int64_t fanout, int32_t *cols, int32_t *at)
+/* Marks the columns of the row's entries at the places in `cols`, and puts them in their stead. */
+static void take_places(const gnn_sampler *sampler, const row_view *row, uint32_t *drawn, int64_t count, int32_t *cols,
+                        int32_t *at)
 {
-    const int64_t count = row->others <= fanout ? row->length : fanout + (row->own >= 0);
-    if (row->others > fanout) draw_places(row, state, fanout, cols);
-    else for (int64_t t = 0; t < count; t++) cols[t] = (int32_t)t;
     for (int64_t t = 0; t < count; t++) {
         if (at) at[t] = cols[t];
         const int32_t col = sampler->a.col_indices[row->begin + cols[t]];
@@ -182,6 +180,28 @@ static void draw_row(const gnn_sampler *sampler, const row_view *row, uint32_t *
         if (!(__atomic_load_n(drawn + col / 32, __ATOMIC_RELAXED) & bit))
             __atomic_fetch_or(drawn + col / 32, bit, __ATOMIC_RELAXED);
     }
+}
+
+/* Draws `fanout` places in the row by value: those of the smallest keys, which are kept sorted while the row is gone
+ * through. `keys` has room for one more. Returns the smallest key that was not drawn. */
+static double draw_by_value(const gnn_sampler *sampler, const row_view *row, uint64_t state, int64_t fanout,
+                            int32_t *places, double *keys)
+{
+    int64_t kept = 0;
+    for (int64_t t = 0; t < row->length; t++) {
+        if (t == row->own) continue;
+        const double key = gnn_key(gnn_follow(state, t), fabs(entry_value(&sampler->a, row->begin + t)));
+        if (kept > fanout && key >= keys[fanout]) continue;
+        int64_t at = kept > fanout ? fanout : kept++;
+        for (; at > 0 && keys[at - 1] > key; at--) {
+            keys[at] = keys[at - 1];
+            if (at < fanout) places[at] = places[at - 1];
+        }
+        keys[at] = key;
+        if (at < fanout) places[at] = (int32_t)t;
+    }
+    if (row->own >= 0) places[fanout] = (int32_t)row->own;
+    return keys[fanout];
 }
 
 static void extract_row(const gnn_sampler *sampler, int64_t list, int32_t node, int32_t *cols, int32_t *at)
@@ -211,7 +231,13 @@ static sp_status draw(const gnn_sampler *sampler, const gnn_lists *rows, int64_t
     const int64_t count = rows->first[rows->count];
     const uint64_t site = GNN_SITE_SAMPLE + (uint64_t)layer;
     const int threads = cpu_threads(sampler->engine, ENTRY_COST * drawn->offsets[count]);
+    double *keys = NULL; /* of each row one more than entries */
     int64_t list = 0;
+    if (drawn->thresholds) {
+        const int64_t room = drawn->offsets[count] + count;
+        const sp_status status = sp_alloc(sampler->engine->context, room, sizeof *keys, (void **)&keys);
+        if (status != SP_OK) return status;
+    }
 #pragma omp parallel for schedule(dynamic, 256) num_threads(threads) firstprivate(list)
     for (int64_t r = 0; r < count; r++) {
         const int32_t node = rows->nodes[r];
@@ -220,14 +246,21 @@ static sp_status draw(const gnn_sampler *sampler, const gnn_lists *rows, int64_t
         fetch_ahead(sampler, rows->nodes + r, count - r);
         if (sampler->options.kind == GNN_SAMPLE_NODE) {
             const row_view row = row_of(sampler, node);
+            const bool part = row.others > fanout;
             const int64_t index = (number + list) * sampler->a.rows + node;
-            const uint64_t state =
-                row.others > fanout ? gnn_random(sampler->engine->seed, sampler->pass, site, index) : 0;
-            draw_row(sampler, &row, sampler->drawn + list * sampler->words, state, fanout, cols, at);
+            const int64_t entries = drawn->offsets[r + 1] - drawn->offsets[r];
+            const uint64_t state = part ? gnn_random(sampler->engine->seed, sampler->pass, site, index) : 0;
+            if (keys) drawn->thresholds[r] = INFINITY;
+            if (part && keys)
+                drawn->thresholds[r] = draw_by_value(sampler, &row, state, fanout, cols, keys + drawn->offsets[r] + r);
+            else if (part) draw_places(&row, state, fanout, cols);
+            else for (int64_t t = 0; t < entries; t++) cols[t] = (int32_t)t;
+            take_places(sampler, &row, sampler->drawn + list * sampler->words, entries, cols, at);
         } else {
             extract_row(sampler, list, node, cols, at);
         }
     }
+    sp_free(sampler->engine->context, keys);
     return SP_OK;
 }
 
@@ -317,7 +350,7 @@ static int64_t make_keys(const gnn_sampler *sampler, const sp_csr *p, int64_t li
         if (sampler->place[list * sampler->a.rows + node] >= 0 || !(weight > 0)) continue;
         const uint64_t random = gnn_random(sampler->engine->seed, sampler->pass, GNN_SITE_SAMPLE + (uint64_t)layer,
                                            (number + list) * sampler->a.rows + node);
-        *keys = gnn_bits(gnn_exponential(random) / weight);
+        *keys = gnn_bits(gnn_key(random, weight));
         finite[count++] = *keys;
     }
     return count;
@@ -363,8 +396,8 @@ static sp_status weigh(const gnn_sampler *sampler, const sp_csr *p, const double
         const int64_t fresh = grown->first[m] + lists->first[m + 1] - lists->first[m];
         for (int64_t j = grown->first[m]; j < grown->first[m + 1]; j++)
             scale[j] = j < fresh ? 1
-                                 : 1 / gnn_chance(thresholds[m] *
-                                                  weight_of(sampler, p, find_column(p, m, grown->nodes[j])));
+                                 : gnn_drawn_factor(weight_of(sampler, p, find_column(p, m, grown->nodes[j])),
+                                                    thresholds[m]);
     }
     return SP_OK;
 }
@@ -392,19 +425,26 @@ static void sort_keys(uint64_t *keys, int64_t count)
     }
 }
 
-/* Writes the values of one row; keys are place << 32 | entry, ascending. Sums have 32 partial sums, as the lanes of a
- * warp. */
-static void write_values(const gnn_sampler *sampler, int32_t node, const gnn_drawn *drawn, int64_t begin,
-                         int64_t count, const double *scale, int64_t fanout, const uint64_t *keys, void *values,
-                         int64_t to)
+/* What the drawn entry `at` of a row is multiplied by, of stacked row r. */
+static double factor_of(const gnn_sampler *sampler, const row_view *row, const gnn_drawn *drawn, int64_t r,
+                        int64_t fanout, int64_t at)
 {
+    if (sampler->options.kind != GNN_SAMPLE_NODE || row->others <= fanout || at == row->own) return 1;
+    if (!drawn->thresholds) return (double)row->others / (double)fanout;
+    return gnn_drawn_factor(fabs(entry_value(&sampler->a, row->begin + at)), drawn->thresholds[r]);
+}
+
+/* Writes the values of stacked row r; keys are place << 32 | entry, ascending. Sums have 32 partial sums, as the lanes
+ * of a warp. */
+static void write_values(const gnn_sampler *sampler, int32_t node, const gnn_drawn *drawn, int64_t r,
+                         const double *scale, int64_t fanout, const uint64_t *keys, void *values, int64_t to)
+{
+    const int64_t begin = drawn->offsets[r], count = drawn->offsets[r + 1] - begin;
     const row_view row = row_of(sampler, node);
-    const bool part = sampler->options.kind == GNN_SAMPLE_NODE && row.others > fanout;
-    const double factor = part ? (double)row.others / (double)fanout : 1;
     double sums[32] = {0};
     for (int64_t t = 0; t < count; t++) {
         const int64_t at = drawn->at[begin + (int64_t)(keys[t] & UINT32_MAX)];
-        double value = entry_value(&sampler->a, row.begin + at) * (at == row.own ? 1 : factor);
+        double value = entry_value(&sampler->a, row.begin + at) * factor_of(sampler, &row, drawn, r, fanout, at);
         if (scale) value *= scale[keys[t] >> 32];
         sums[t % 32] += fabs(value);
         if (!sampler->sums) store_value(values, sampler->a.value_type, to + t, value);
@@ -442,8 +482,8 @@ static sp_status finish(const gnn_sampler *sampler, const gnn_lists *rows, const
         for (int64_t t = 0; t < length; t++) targets[m].cols[to + t] = (int32_t)(keys[t] >> 32);
         targets[m].offsets[r - rows->first[m] + 1] = to + length;
         if (sampler->a.values)
-            write_values(sampler, rows->nodes[r], drawn, begin, length,
-                         drawn->scale ? drawn->scale + columns->first[m] : NULL, fanout, keys, targets[m].values, to);
+            write_values(sampler, rows->nodes[r], drawn, r, drawn->scale ? drawn->scale + columns->first[m] : NULL,
+                         fanout, keys, targets[m].values, to);
     }
     sp_free(sampler->engine->context, all);
     return SP_OK;

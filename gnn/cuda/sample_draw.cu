@@ -148,6 +148,52 @@ static __global__ void __launch_bounds__(THREADS) draw_long(draw_job job)
     if (row.own >= 0 && lane == 0) job.put(row, row.own, to + fanout);
 }
 
+/* By value, a warp a row: each draw is the smallest key after the last one, of equal keys that of the earlier place.
+ * Keys are made anew each time, which takes no memory however long the row is. */
+template <typename V>
+static __global__ void __launch_bounds__(THREADS) draw_by_value(draw_job job, const V *values, double *thresholds)
+{
+    const node_list list = list_at(job.first, job.nodes);
+    const int64_t r = thread_number() / 32;
+    const int lane = threadIdx.x % 32;
+    if (r >= list.count) return;
+    const int32_t node = list.nodes[r];
+    const row_view row(job.g, node);
+    const int64_t to = job.offsets[list.first + r];
+    if (row.others <= job.fanout) {
+        for (int32_t t = lane; t < row.length; t += 32) job.put(row, t, to + t);
+        if (lane == 0) thresholds[list.first + r] = gnn_double(INFINITE_KEY);
+        return;
+    }
+    const uint64_t state = job.state(node);
+    uint64_t last = 0;
+    int32_t last_place = -1;
+    for (int64_t draw = 0; draw <= job.fanout; draw++) {
+        uint64_t least = ~(uint64_t)0;
+        int32_t place = INT32_MAX;
+        for (int32_t t = lane; t < row.length; t += 32) {
+            if (t == row.own) continue;
+            const uint64_t key = gnn_bits(gnn_key(gnn_follow(state, t), fabs((double)__ldg(values + row.begin + t))));
+            if (key < last || (key == last && t <= last_place) || key >= least) continue;
+            least = key;
+            place = t;
+        }
+        for (int step = 16; step > 0; step /= 2) {
+            const uint64_t key = __shfl_xor_sync(FULL_WARP, least, step);
+            const int32_t other = __shfl_xor_sync(FULL_WARP, place, step);
+            if (key > least || (key == least && other > place)) continue;
+            least = key;
+            place = other;
+        }
+        if (lane == 0 && draw < job.fanout) job.put(row, place, to + draw);
+        last = least;
+        last_place = place;
+    }
+    if (lane > 0) return;
+    if (row.own >= 0) job.put(row, row.own, to + job.fanout);
+    thresholds[list.first + r] = gnn_double(last);
+}
+
 /* Lists the entries of known columns, a warp a row. */
 static __global__ void __launch_bounds__(THREADS) extract_known(draw_job job)
 {
@@ -179,6 +225,10 @@ sp_status gnn_cuda_sample_draw(const gnn_sampler *s, const gnn_lists *rows, int6
     const int64_t widest = widest_row(s, fanout);
     const int lanes = lanes_for(widest);
     if (s->options.kind != GNN_SAMPLE_NODE) return launch_lists(s, extract_known, rows, 32, job);
+    if (drawn->thresholds && s->a.value_type == SP_F32)
+        return launch_lists(s, draw_by_value<float>, rows, 32, job, (const float *)s->a.values, drawn->thresholds);
+    if (drawn->thresholds)
+        return launch_lists(s, draw_by_value<double>, rows, 32, job, (const double *)s->a.values, drawn->thresholds);
     if (widest > 32) return launch_lists(s, draw_long, rows, 32, job);
     return launch_lists(s, lanes == 8 ? draw_short<8> : lanes == 16 ? draw_short<16> : draw_short<32>, rows, lanes,
                         job);
@@ -227,7 +277,7 @@ static __global__ void __launch_bounds__(THREADS)
     const double weight = c.weight(entry);
     uint64_t key = INFINITE_KEY;
     if (weight > 0 && g.place[list * g.nodes + node] < 0)
-        key = gnn_bits(gnn_exponential(gnn_random(seed, pass, site, (number + list) * g.nodes + node)) / weight);
+        key = gnn_bits(gnn_key(gnn_random(seed, pass, site, (number + list) * g.nodes + node), weight));
     keys[entry] = key;
 }
 
@@ -315,7 +365,7 @@ static __global__ void __launch_bounds__(THREADS)
     double own = 1;
     if (j >= old) { /* a candidate of P */
         const int64_t entry = lower_bound_i32(c.cols, c.offsets[blockIdx.y], c.offsets[blockIdx.y + 1], list.nodes[j]);
-        own = 1 / gnn_chance(thresholds[blockIdx.y] * c.weight(entry));
+        own = gnn_drawn_factor(c.weight(entry), thresholds[blockIdx.y]);
     }
     scale[list.first + j] = own;
 }

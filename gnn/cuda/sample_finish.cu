@@ -16,7 +16,7 @@ template <typename V> struct finish_job {
     const int32_t *cols, *at;
     const V *values;                  /* of the matrix; NULL: a pattern */
     const int64_t *column_first;
-    const double *scale, *sums;
+    const double *scale, *sums, *thresholds;
     int64_t fanout;
     bool node_wise;
     const gnn_target *targets;
@@ -24,13 +24,17 @@ template <typename V> struct finish_job {
     unsigned long long *long_count;
     uint64_t *keys;                   /* for rows of more than SORTED_IN_SHARED entries */
 
-    /* The value of drawn entry `entry`, times the factors of its column and of its row's sample. */
-    __device__ __forceinline__ double value(int64_t list, const row_view &row, int64_t entry, int32_t place) const
+    /* The value of drawn entry `entry` of a stacked row, times the factors of its column and of its row's sample. */
+    __device__ __forceinline__ double value(int64_t list, int64_t stacked, const row_view &row, int64_t entry,
+                                            int32_t place) const
     {
         const int32_t where = at[entry];
+        const double own = (double)__ldg(values + row.begin + where);
         const bool part = node_wise && row.others > fanout && where != row.own;
-        const double factor = part ? (double)row.others / (double)fanout : 1;
-        double result = (double)__ldg(values + row.begin + where) * factor;
+        const double factor = !part        ? 1
+                              : thresholds ? gnn_drawn_factor(fabs(own), thresholds[stacked])
+                                           : (double)row.others / (double)fanout;
+        double result = own * factor;
         if (scale) result *= scale[column_first[list] + place];
         return result;
     }
@@ -89,7 +93,8 @@ template <int WIDTH, typename V> static __global__ void __launch_bounds__(THREAD
     if (!job.values) return;
     double value = 0;
     const int32_t node = r < list.count ? list.nodes[r] : 0;
-    if (lane < length) value = job.value(m, row_view(job.g, node), begin + (uint32_t)key, (int32_t)(key >> 32));
+    if (lane < length)
+        value = job.value(m, list.first + r, row_view(job.g, node), begin + (uint32_t)key, (int32_t)(key >> 32));
     if (job.sums) {
         const double sum = sum_lanes<WIDTH>(fabs(value));
         value *= sum > 0 ? job.sums[node] / sum : 1;
@@ -143,14 +148,14 @@ template <typename V> static __global__ void __launch_bounds__(THREADS) finish_l
         if (threadIdx.x < 32) {
             double sum = 0;
             for (int64_t t = threadIdx.x; t < length && job.sums; t += 32)
-                sum += fabs(job.value(m, row, begin + (uint32_t)keys[t], (int32_t)(keys[t] >> 32)));
+                sum += fabs(job.value(m, stacked, row, begin + (uint32_t)keys[t], (int32_t)(keys[t] >> 32)));
             sum = sum_lanes<32>(sum);
             if (threadIdx.x == 0) ratio = sum > 0 ? job.sums[node] / sum : 1;
         }
         __syncthreads();
         for (int64_t t = threadIdx.x; t < length; t += THREADS)
             ((V *)target.values)[to + t] =
-                (V)(job.value(m, row, begin + (uint32_t)keys[t], (int32_t)(keys[t] >> 32)) * ratio);
+                (V)(job.value(m, stacked, row, begin + (uint32_t)keys[t], (int32_t)(keys[t] >> 32)) * ratio);
     }
 }
 
@@ -177,7 +182,7 @@ static sp_status finish_blocks(const gnn_sampler *s, const gnn_lists *rows, cons
     const finish_job<V> job = {graph_of(s),    rows->first_there,    rows->nodes,
                                drawn->offsets, drawn->cols,          drawn->at,
                                (const V *)s->a.values,
-                               columns->first_there, drawn->scale,   s->sums,
+                               columns->first_there, drawn->scale,   s->sums,       drawn->thresholds,
                                fanout,         node_wise,            there.data,
                                long_rows.data, long_count.data,      keys.data};
     const auto kernel = lanes == 8 ? finish_short<8, V> : lanes == 16 ? finish_short<16, V> : finish_short<32, V>;

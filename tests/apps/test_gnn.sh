@@ -58,6 +58,9 @@ for model in gcn sage gin gat; do ok "$model learns" learns 0.9 --model $model; 
 ok 'sage-max learns' learns 0.75 --model sage-max
 for sampler in node layer fastgcn; do ok "sampler $sampler" learns 0.85 --sampler $sampler --batch 6; done
 ok 'fan-outs' learns 0.85 --sampler node --fanout 4,3 --bulk 2 --layers 2
+ok 'neighbours by weight' learns 0.85 --sampler node --fanout 3,3 --by-weight --batch 6
+ok 'by weight without weights' fails 2 'by-weight goes with --sampler node and gcn' train d --sampler node --model sage --by-weight
+ok 'by weight without draws' fails 2 'by-weight goes with --sampler node and gcn' train d --by-weight
 ok 'clusters by matchings' learns 0.85 --sampler cluster
 ok 'clusters by mcl' learns 0.85 --sampler cluster --clusters mcl --batch 4
 awk '{ print $1 }' d/labels.txt >clusters.txt

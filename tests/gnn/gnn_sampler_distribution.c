@@ -106,6 +106,23 @@ HOST_TEST(all_sets_of_neighbours_are_equally_likely, 1)
 }
 
 /* Batches of one and of three rows, which hear the same: squares of weights count, as often for all. */
+HOST_TEST(neighbours_by_value_are_successive_draws, 1)
+{
+    const double weights[HUBS] = {1, 1.5, 0.75, 2, 1.25, 0.5};
+    for (int own = 0; own < 2; own++)
+        for (int s = 1; s < HUBS; s++) {
+            int64_t counts[1 << HUBS];
+            double chances[1 << HUBS] = {0};
+            sp_csr a = star(host, weights, own);
+            const gnn_sampler_options options = {.kind = GNN_SAMPLE_NODE, .layers = 1, .batch = 64, .fanout = {s},
+                                                 .by_value = true};
+            count_sets(_i, &a, &options, 12, counts);
+            enumerate(weights, 0, s, 1, chances);
+            expect_frequencies("by value", 1 << HUBS, counts, chances);
+            sp_csr_free(host, &a);
+        }
+}
+
 HOST_TEST(nodes_of_a_layer_are_successive_draws_by_squared_weights, 1)
 {
     const double weights[HUBS] = {1, 1.5, 0.75, 2, 1.25, 0.5};
@@ -149,7 +166,7 @@ static void expect_mean(const estimate *e, double should, const char *what, int6
                 should);
 }
 
-HOST_TEST(node_wise_sums_are_estimated_without_bias, 1)
+static void check_sums(sp_context *host, int device, bool by_value)
 {
     enum { NODES = 30, PASSES = 1500 };
     test_random random = test_seed(11);
@@ -157,10 +174,11 @@ HOST_TEST(node_wise_sums_are_estimated_without_bias, 1)
     double x[NODES];
     estimate sums[NODES] = {0};
     for (int j = 0; j < NODES; j++) x[j] = test_unit(&random);
-    place p = place_open(_i, 1, 3);
+    place p = place_open(device, 1, 3);
     gnn_sampler *sampler;
     int32_t *nodes = numbers(NODES);
-    const gnn_sampler_options options = {.kind = GNN_SAMPLE_NODE, .layers = 1, .batch = 7, .fanout = {4}};
+    const gnn_sampler_options options = {.kind = GNN_SAMPLE_NODE, .layers = 1, .batch = 7, .fanout = {4},
+                                         .by_value = by_value};
     ck_ok(p.context, gnn_sampler_create(p.engine, &a, &options, &sampler));
     for (int pass = 0; pass < PASSES; pass++) {
         sample all = draw_pass(&p, sampler, nodes, NODES, pass);
@@ -185,6 +203,12 @@ HOST_TEST(node_wise_sums_are_estimated_without_bias, 1)
     place_close(&p);
     free(nodes);
     sp_csr_free(host, &a);
+}
+
+HOST_TEST(node_wise_sums_are_estimated_without_bias, 1)
+{
+    check_sums(host, _i, false);
+    check_sums(host, _i, true);
 }
 
 /* Before rows are scaled an entry is divided by the chance of its column, whose mean over all samples is then the
@@ -375,7 +399,7 @@ HOST_TEST(every_failed_allocation_is_survived, 1)
         subject s = {.nodes = numbers(40), .count = 40, .clusters = numbers(40), .name = "failures"};
         s.a = test_matrix(host, &random, 40, 40, 0.2, SP_F32, TEST_POSITIVE);
         s.options = (gnn_sampler_options){.kind = (gnn_sampler_kind)kind, .layers = 2, .batch = 6, .bulk = 4,
-                                          .fanout = {3, 3}, .clusters = s.clusters};
+                                          .fanout = {3, 3}, .clusters = s.clusters, .by_value = true};
         place whole = place_open(0, 1, 1);
         sample reference = draw_subject(&whole, &s, 4, 0);
         int64_t succeeded = 0, failed = 0;
@@ -415,6 +439,7 @@ const test_entry distribution_tests[] = {
     ON_DEVICES(clusters_give_the_graph_between_their_nodes),
     CASE("distribution", 120),
     ON_DEVICES(all_sets_of_neighbours_are_equally_likely),
+    ON_DEVICES(neighbours_by_value_are_successive_draws),
     ON_DEVICES(nodes_of_a_layer_are_successive_draws_by_squared_weights),
     ON_DEVICES(node_wise_sums_are_estimated_without_bias),
     ON_DEVICES(layer_wise_weights_are_without_bias),

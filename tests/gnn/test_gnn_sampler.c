@@ -50,6 +50,7 @@ static subject random_subject(sp_context *host, uint64_t seed)
     const int64_t groups = 1 + test_below(&random, nodes);
     for (int64_t i = 0; i < nodes; i++) s.clusters[i] = (int32_t)test_below(&random, groups);
     if (s.options.kind == GNN_SAMPLE_CLUSTER) s.options.clusters = s.clusters;
+    s.options.by_value = test_below(&random, 2);
     snprintf(s.name, sizeof s.name,
              "seed %llu: %s, %lld of %lld nodes, %lld entries%s, %d layers, fan-outs from %lld, batches of %lld",
              (unsigned long long)seed, kind_names[s.options.kind], (long long)s.count, (long long)nodes,
@@ -67,6 +68,20 @@ static double magnitude(const sp_csr *a, int64_t i)
     return sum;
 }
 
+/* By value, drawn values are divided by the chance 1 - exp(-value · threshold), with the same threshold in all of a
+ * row, which `seen` begins as 0. */
+static void check_chance(const subject *s, double is, double was, double *seen)
+{
+    const double chance = was / is, tolerance = s->a.value_type == SP_F32 ? 1e-2 : 1e-6;
+    if (was == 0 && is == 0) return;
+    test_expect(is >= was * (1 - 1e-6) && isfinite(is), "%s: %g became %g", s->name, was, is);
+    if (chance > 0.999 || chance < 1e-3) return; /* the threshold does not show well */
+    const double threshold = -log1p(-chance) / was;
+    test_expect(*seen == 0 || fabs(threshold / *seen - 1) < tolerance, "%s: thresholds of %g and %g", s->name, *seen,
+                threshold);
+    *seen = threshold;
+}
+
 static void check_row(const subject *s, const gnn_minibatch *m, int l, int64_t i)
 {
     const sp_csr *block = &m->block[l], *a = &s->a;
@@ -74,11 +89,16 @@ static void check_row(const subject *s, const gnn_minibatch *m, int l, int64_t i
     const double tolerance = a->value_type == SP_F32 ? 1e-5 : 1e-12;
     int64_t own = test_find(a, node, node) >= 0, entries = 0;
     const int64_t others = test_row_length(a, node) - own;
+    double threshold = 0;
     for (int64_t k = block->row_offsets[i]; k < block->row_offsets[i + 1]; k++) {
         const int32_t col = m->node[l][block->col_indices[k]];
         const int64_t entry = test_find(a, node, col);
         test_expect(entry >= 0, "%s: layer %d holds (%lld, %d), which is no edge", s->name, l, (long long)node, col);
         if (s->options.kind != GNN_SAMPLE_NODE || !a->values) continue;
+        if (s->options.by_value && others > fanout && col != node) {
+            check_chance(s, test_value(block, k), test_value(a, entry), &threshold);
+            continue;
+        }
         const double factor = others > fanout && col != node ? (double)others / (double)fanout : 1;
         const double should = test_value(a, entry) * factor;
         test_expect(fabs(test_value(block, k) - should) <= tolerance * should, "%s: layer %d has %g at (%lld, %d)",
@@ -92,8 +112,8 @@ static void check_row(const subject *s, const gnn_minibatch *m, int l, int64_t i
         test_expect(!a->values || fabs(sum - should) <= tolerance * should, "%s: row of %lld sums to %g, not %g",
                     s->name, (long long)node, sum, should);
     }
-    test_expect(test_row_length(block, i) == entries, "%s: layer %d has %lld entries of node %lld, not %lld", s->name, l,
-                (long long)test_row_length(block, i), (long long)node, (long long)entries);
+    test_expect(test_row_length(block, i) == entries, "%s: layer %d has %lld entries of node %lld, not %lld", s->name,
+                l, (long long)test_row_length(block, i), (long long)node, (long long)entries);
 }
 
 /* How many nodes could be drawn for all rows of the block together. */
@@ -245,11 +265,10 @@ HOST_TEST(bulks_threads_and_back_ends_give_the_same_minibatches, 1)
     place_close(&others[1]);
 }
 
-/* Rows longer than what is sorted in registers, and than what fits shared memory; more draws than a warp has
- * lanes. */
-HOST_TEST(long_rows_give_the_same_on_both_back_ends, 1)
+/* Row 4000 has all columns but one, row 5 two thirds of them, others two. */
+static subject long_rows(sp_context *host)
 {
-    const int64_t n = 9000, fanouts[] = {40, 3000, 8990, 20000};
+    const int64_t n = 9000;
     int32_t *row = malloc((size_t)n * 4 * sizeof *row), *col = malloc((size_t)n * 4 * sizeof *col);
     ck_assert(row && col);
     int64_t count = 0;
@@ -264,25 +283,55 @@ HOST_TEST(long_rows_give_the_same_on_both_back_ends, 1)
     subject s = {.nodes = numbers(n), .count = 12, .name = "long rows"};
     ck_ok(host, sp_csr_from_coo(host, n, n, count, row, col, NULL, SP_F32, SP_COMBINE_FIRST, false, &s.a));
     s.nodes[9] = 4000;
+    free_all(row, col);
+    return s;
+}
+
+static void check_long_rows(sp_context *host, int device, const subject *s, const char *what)
+{
+    place p = place_open(0, 1, 5), other = place_open(device, 2, 5);
+    sample reference = draw_subject(&p, s, 1, 0), all = draw_subject(&other, s, 2, 0);
+    same_samples(s, &reference, &all, what);
+    for (int64_t b = 0; b < all.count; b++) {
+        ck_ok(host, sp_csr_check(host, &all.minibatch[b].block[0]));
+        check_row(s, &all.minibatch[b], 1, 0);
+    }
+    free_sample(&p, &reference);
+    free_sample(&other, &all);
+    place_close(&p);
+    place_close(&other);
+}
+
+/* Rows longer than what is sorted in registers, and than what fits shared memory; more draws than a warp has
+ * lanes. */
+HOST_TEST(long_rows_give_the_same_on_both_back_ends, 1)
+{
+    const int64_t fanouts[] = {40, 3000, 8990, 20000};
+    subject s = long_rows(host);
     for (int kind = GNN_SAMPLE_NODE; kind <= GNN_SAMPLE_FASTGCN; kind++)
         for (int f = 0; f < 4; f++) {
             s.options = (gnn_sampler_options){.kind = (gnn_sampler_kind)kind, .layers = 2, .batch = 6,
                                               .fanout = {fanouts[f], fanouts[(f + 1) % 4]}};
-            place p = place_open(0, 1, 5), other = place_open(_i, 2, 5);
-            sample reference = draw_subject(&p, &s, 1, 0), all = draw_subject(&other, &s, 2, 0);
-            same_samples(&s, &reference, &all, kind_names[kind]);
-            if (f == 0)
-                for (int64_t b = 0; b < all.count; b++) {
-                    ck_ok(host, sp_csr_check(host, &all.minibatch[b].block[0]));
-                    check_row(&s, &all.minibatch[b], 1, 0);
-                }
-            free_sample(&p, &reference);
-            free_sample(&other, &all);
-            place_close(&p);
-            place_close(&other);
+            check_long_rows(host, _i, &s, kind_names[kind]);
         }
     free_subject(host, &s);
-    free_all(row, col);
+}
+
+/* With many equal values, and with fewer above 0 than are to be drawn. */
+HOST_TEST(long_rows_by_value_give_the_same_on_both_back_ends, 1)
+{
+    const int64_t fanouts[] = {3, 40, 700, 8990};
+    test_random random = test_seed(9);
+    subject s = long_rows(host);
+    ck_ok(host, sp_alloc(host, s.a.nnz, sizeof(float), &s.a.values));
+    for (int f = 0; f < 4; f++) {
+        for (int64_t k = 0; k < s.a.nnz; k++)
+            ((float *)s.a.values)[k] = f == 2 ? (float)(k % 16 == 0) : (float)test_unit(&random) + 0.01f;
+        s.options = (gnn_sampler_options){.kind = GNN_SAMPLE_NODE, .layers = 2, .batch = 6, .by_value = true,
+                                          .fanout = {fanouts[f], fanouts[(f + 1) % 3]}};
+        check_long_rows(host, _i, &s, "by value");
+    }
+    free_subject(host, &s);
 }
 
 HOST_TEST(passes_and_seeds_differ_and_repeat, 1)
@@ -323,6 +372,7 @@ static const test_entry tests[] = {
     ON_DEVICES(minibatches_are_neighbourhoods_in_the_graph),
     ON_DEVICES(bulks_threads_and_back_ends_give_the_same_minibatches),
     ON_DEVICES(long_rows_give_the_same_on_both_back_ends),
+    ON_DEVICES(long_rows_by_value_give_the_same_on_both_back_ends),
     ON_DEVICES(passes_and_seeds_differ_and_repeat),
     {0},
 };
