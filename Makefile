@@ -192,10 +192,14 @@ $(OBJ)/libsparse/spmm/cpu/tile.c.o: private COMPILE_C += $(if $(findstring -fsan
 $(foreach room,$(wildcard libsparse/*/cpu),$(OBJ)/$(room)/%.o): private COMPILE_C += $(if $(findstring -fsanitize=fuzzer,$(CFLAGS)),-fno-sanitize=all)
 $(OBJ)/io/%.o: private C_FLAGS += -Wsign-conversion $(ISAL_FLAG)
 $(OBJ)/apps/%.o: private INCLUDES += -Iapps -Impi -I$(OBJ)/apps $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
-# The page of a report, as the numbers of a C array.
-$(OBJ)/apps/mcl-gpu/page.html.h: apps/mcl-gpu/page.html
+# The page of a report and its scripts, as the numbers of a C array.
+$(OBJ)/apps/%.html.h: apps/%.html
 	@mkdir -p $(@D); od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g' > $@
-$(OBJ)/apps/mcl-gpu/report.c.o: $(OBJ)/apps/mcl-gpu/page.html.h
+$(OBJ)/apps/%.js.h: apps/%.js
+	@mkdir -p $(@D); od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g' > $@
+$(OBJ)/apps/common/page.c.o: $(OBJ)/apps/common/page.html.h
+$(OBJ)/apps/mcl-gpu/report.c.o: $(OBJ)/apps/mcl-gpu/page.js.h
+$(OBJ)/apps/gnn/report.c.o: $(OBJ)/apps/gnn/page.js.h
 $(OBJ)/tests/%.o: private INCLUDES += -Itests/support $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
 
 $(LIB)/libsparse.a: $(LIB_OBJECTS)

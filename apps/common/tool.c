@@ -263,6 +263,14 @@ const char *show_count(int64_t number, char text[COUNT_TEXT])
     return text;
 }
 
+const char *show_duration(double seconds, char text[DURATION_TEXT])
+{
+    if (seconds < 99.5) snprintf(text, DURATION_TEXT, "%.0f s", seconds);
+    else if (seconds < 99.5 * 60) snprintf(text, DURATION_TEXT, "%.0f minutes", seconds / 60);
+    else snprintf(text, DURATION_TEXT, "%.0f hours", seconds / 3600);
+    return text;
+}
+
 const char *counted(int64_t number, const char *word, char text[COUNTED_TEXT])
 {
     char digits[COUNT_TEXT];

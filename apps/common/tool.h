@@ -77,6 +77,10 @@ const char *show_count(int64_t number, char text[COUNT_TEXT]);
 enum { COUNTED_TEXT = COUNT_TEXT + 8 };
 const char *counted(int64_t number, const char *word, char text[COUNTED_TEXT]);
 
+/* "3 s", "20 minutes", "4 hours". Returns `text`. */
+enum { DURATION_TEXT = 32 };
+const char *show_duration(double seconds, char text[DURATION_TEXT]);
+
 /* A file's name as the closing line has it: "-" is standard input or output. */
 const char *input_name(const char *path);
 const char *output_name(const char *path);

@@ -140,7 +140,7 @@ static const option_row train_rows[] = {
      AT(checkpoint)},
     {"--checkpoint-every", "N", "epochs [100]", OPTION_COUNT, AT(checkpoint_every), OPTION_RANGE(1, MOST),
      .beside = true},
-    {"--report", "FILE", "write what was done as JSON", OPTION_TEXT, AT(report)},
+    {"--report", "FILE", "write what was done as JSON, or for a browser (.html)", OPTION_TEXT, AT(report)},
     {"--plot", "FILE", "write the curves as SVG", OPTION_TEXT, AT(plot), .beside = true},
 };
 

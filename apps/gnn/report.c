@@ -1,8 +1,9 @@
-/* The JSON report of gnn train: data, options, every epoch of every run, results. Times are wall seconds. Values that
+/* The report of gnn train, as JSON or as a page that draws it: data, options, every epoch of every run, results. Times are wall seconds. Values that
  * were not evaluated are null. */
 #include <math.h>
 
 #include "common/json.h"
+#include "common/page.h"
 #include "job.h"
 
 const char *gnn_show(double accuracy, gnn_text text)
@@ -184,13 +185,16 @@ static void put_result(const gnn_job *job, json *j)
     json_end(j, '}');
 }
 
-sp_status gnn_put_report(gnn_job *job, io_output *out)
+static void put_report(const gnn_job *job, io_output *out)
 {
     json file = {.out = out}, *j = &file;
     json_begin(j, NULL, '{');
     json_text(j, "tool", "gnn");
     json_text(j, "version", SP_VERSION);
     json_text(j, "command", "train");
+    json_begin(j, "arguments", '[');
+    for (int i = 0; i < job->argc; i++) json_text(j, NULL, job->argv[i]);
+    json_end(j, ']');
     put_data(job, j);
     put_options(job, j);
     put_result(job, j);
@@ -199,5 +203,17 @@ sp_status gnn_put_report(gnn_job *job, io_output *out)
     for (int64_t i = 0; i < job->run_count; i++) put_run(&job->runs[i], j);
     json_end(j, ']');
     json_end(j, '}');
+}
+
+static const unsigned char page[] = {
+#include "gnn/page.js.h"
+    '\0'
+};
+
+sp_status gnn_put_report(gnn_job *job, io_output *out)
+{
+    if (is_page(job->settings->report)) page_begin(out);
+    put_report(job, out);
+    if (is_page(job->settings->report)) page_end(out, (const char *)page);
     return SP_OK;
 }

@@ -132,12 +132,23 @@ static sp_status add_epoch(gnn_job *job, gnn_run *run, const gnn_epoch *epoch)
     return SP_OK;
 }
 
+/* The first epochs also record and plan, so they say little about those that follow. */
+enum { FORESEEN = 3 };
+
+/* Of this run and those behind it, by the seconds of an epoch with its evaluation. */
+static double seconds_left(const gnn_job *job, const gnn_run *run, double epoch)
+{
+    const int64_t runs = job->run_count - (run - job->runs) - 1;
+    const int64_t epochs = job->how.epochs - run->epochs[run->count - 1].epoch + runs * job->how.epochs;
+    return (double)epochs * epoch;
+}
+
 /* At most ten times a second. */
-static void show_epoch(gnn_job *job, const gnn_run *run, double *shown)
+static void show_epoch(gnn_job *job, const gnn_run *run, double began, double *shown)
 {
     const gnn_epoch *now = &run->epochs[run->count - 1], *judged = now;
     const double time = wall_seconds();
-    char which[48] = "", accuracies[96] = "";
+    char which[48] = "", accuracies[96] = "", left[64] = "", duration[DURATION_TEXT];
     gnn_text text[3];
     if (!job->line.terminal || time - *shown < 0.1) return;
     *shown = time;
@@ -149,8 +160,11 @@ static void show_epoch(gnn_job *job, const gnn_run *run, double *shown)
         snprintf(accuracies, sizeof accuracies, "  accuracy %s  validation %s  test %s",
                  gnn_show(judged->accuracy[GNN_TRAIN], text[0]), gnn_show(judged->accuracy[GNN_VALIDATION], text[1]),
                  gnn_show(judged->accuracy[GNN_TEST], text[2]));
-    show_line(&job->line, "%sepoch %lld of %lld  loss %.4f%s  %.2f ms", which, (long long)now->epoch,
-                 (long long)job->how.epochs, now->loss, accuracies, 1e3 * now->seconds);
+    if (run->count >= FORESEEN)
+        snprintf(left, sizeof left, job->how.patience > 0 ? "  at most %s left" : "  about %s left",
+                 show_duration(seconds_left(job, run, (time - began) / (double)run->count), duration));
+    show_line(&job->line, "%sepoch %lld of %lld  loss %.4f%s  %.2f ms%s", which, (long long)now->epoch,
+                 (long long)job->how.epochs, now->loss, accuracies, 1e3 * now->seconds, left);
 }
 
 static int by_size(const void *a, const void *b)
@@ -202,6 +216,7 @@ static sp_status run_epochs(gnn_job *job, gnn_trainer *trainer, gnn_run *run)
 {
     const gnn_settings *s = job->settings;
     bool last = false;
+    const double began = wall_seconds();
     double shown = 0;
     sp_status status;
     while (!last && !interrupt_signal) {
@@ -211,7 +226,7 @@ static sp_status run_epochs(gnn_job *job, gnn_trainer *trainer, gnn_run *run)
             TRY(sp_fail(job->compute, SP_ERROR_ARGUMENT,
                         "%s was trained for %lld epochs already: give --epochs a larger number", s->resume, (long long)gnn_trainer_epochs(trainer)));
         TRY(add_epoch(job, run, &epoch));
-        show_epoch(job, run, &shown);
+        show_epoch(job, run, began, &shown);
         if (s->checkpoint && epoch.epoch % s->checkpoint_every == 0) TRY(write_checkpoint(job, trainer));
     }
     job->stopped = !last;

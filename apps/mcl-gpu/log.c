@@ -131,13 +131,6 @@ int64_t log_iterations_left(const run_log *log)
     return now < limit ? 0 : (int64_t)ceil(log10(limit / now) / log10(factor));
 }
 
-static void duration(double seconds, char text[32])
-{
-    if (seconds < 99.5) snprintf(text, 32, "%.0f s", seconds);
-    else if (seconds < 99.5 * 60) snprintf(text, 32, "%.0f minutes", seconds / 60);
-    else snprintf(text, 32, "%.0f hours", seconds / 3600);
-}
-
 /* "; next about 3 s; about 5 more, at most about 15 s", as far as is known. Iterations are taken to become cheaper as
  * they do now; in fact most become so faster. */
 static void foresee(const run_log *log, double last, double next, char text[128])
@@ -145,8 +138,8 @@ static void foresee(const run_log *log, double last, double next, char text[128]
     const double cheaper = fmin(next / fmax(last, 1e-9), 0.999);
     const int64_t left = log_iterations_left(log);
     char one[32], all[32];
-    duration(next, one);
-    duration(next * (1 - pow(cheaper, (double)left)) / (1 - cheaper), all);
+    show_duration(next, one);
+    show_duration(next * (1 - pow(cheaper, (double)left)) / (1 - cheaper), all);
     if (left < 0) snprintf(text, 128, "; next about %s; no estimate of the end while chaos does not fall", one);
     else snprintf(text, 128, "; next about %s; about %lld more, at most about %s", one, (long long)left, all);
 }
@@ -182,7 +175,7 @@ void log_progress(run_log *log, const mcl_iteration *i, const expansion *ahead_o
         fprintf(stderr, "\r\033[K%s", line);
         log->progress = true;
     } else if (!i->converged && next >= LONG_SECONDS && !log->long_said) {
-        duration(next, one);
+        show_duration(next, one);
         log_line(log, "mcl-gpu: the next expansion makes %.2g multiplications, about %s; --progress plain shows more",
                  ahead_of->products, one);
         log->long_said = true;

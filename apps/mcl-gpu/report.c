@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/page.h"
 #include "common/tool.h"
 #include "log.h"
 
@@ -194,23 +195,19 @@ done:
 
 /* ---- the page ------------------------------------------------------------------------------------------- */
 
-/* page.html, which shows the report that stands in it in place of @REPORT@. */
 static const unsigned char page[] = {
-#include "mcl-gpu/page.html.h"
+#include "mcl-gpu/page.js.h"
     '\0'
 };
 
-static bool is_page(const char *path) { return ends_with(path, ".html") || ends_with(path, ".htm"); }
-
 sp_status report_put(job *j, io_output **output)
 {
-    static const char place[] = "@REPORT@";
-    const char *path = j->settings->report, *head = (const char *)page, *at = strstr(head, place);
+    const char *path = j->settings->report;
     sp_status status = io_output_open(j->host, path, output);
     if (status != SP_OK) return status;
-    if (is_page(path)) io_output_bytes(*output, head, (size_t)(at - head));
+    if (is_page(path)) page_begin(*output);
     status = put_report(j, *output);
-    if (is_page(path)) io_output_string(*output, at + strlen(place));
+    if (is_page(path)) page_end(*output, (const char *)page);
     if (status != SP_OK) {
         io_output_discard(*output);
         *output = NULL;

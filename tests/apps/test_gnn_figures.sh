@@ -88,6 +88,39 @@ else
     skip 'figures of the report: no python3'
 fi
 
+# ---- the page -------------------------------------------------------------------------------------------
+
+browser=${CHROMIUM:-chromium}
+page() { # the JSON report stands in it, and it loads nothing
+    status 0 train d $learn --report r.html && python3 - <<'PYTHON'
+import json, re
+page = open("r.html").read()
+inside = json.loads(re.search(r'id="report">(.*?)</script>', page, re.S).group(1))
+report = json.load(open("r.json"))
+assert inside["test"] == report["test"] and inside["data"] == report["data"]
+assert inside["arguments"][:2] == ["train", "d"] and inside["arguments"][-1] == "r.html"
+assert "@REPORT@" not in page and "@PAGE@" not in page and page.endswith("</html>\n")
+assert not re.search(r"(src|href)\s*=|@import|url\(", page), "the page loads something"
+PYTHON
+}
+drawn() { # drawn PAGE FIGURES PATTERN...: a browser draws it without a message
+    timeout 120 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$work/profile" --enable-logging=stderr \
+        --virtual-time-budget=5000 --dump-dom "file://$work/$1" 2>console | sed '/<script/,$d' >dom
+    [ "$(grep -o '<svg' dom | wc -l)" -eq "$2" ] && ! grep -q 'NaN\|undefined' dom && ! grep CONSOLE console || return 1
+    for pattern in "${@:3}"; do grep -q "$pattern" dom || return 1; done
+}
+command -v python3 >/dev/null && ok 'a page with the report' page
+if command -v "$browser" >/dev/null; then
+    ok 'a browser draws it' drawn r.html 3 'right about 100 % of 60 nodes' 'Each class' 'mistaken for which' 'be trusted' 'Kipf and M. Welling'
+    odd() { # several classes a node, several seeds, no test nodes, a folder and classes that are markup
+        status 0 train several $learn --seeds 2 --report s.html && drawn s.html 2 'Curves of' 'Micro F1' 'means of 2 runs' &&
+            rm -rf '<b>&' && cp -r d '<b>&' && sed -i 's/test/unused/' '<b>&/split.txt' && printf '<i>\n"&\nc\nd\n' >'<b>&/classes.txt' &&
+            status 0 train '<b>&' $learn --report n.html && drawn n.html 2 'no test nodes' '&lt;b&gt;&amp;' &&
+            status 0 train d $learn --epochs 1 --report one.html && drawn one.html 3
+    }
+    ok 'whatever the training' odd
+else skip "the page in a browser: $browser is not installed"; fi
+
 # ---- hints ----------------------------------------------------------------------------------------------
 
 rings plain

@@ -69,8 +69,8 @@ else
 fi
 only bench/generate 'sparse\.h|base/.*'
 modules='sparse\.h|base/.*|io\.h|mcl\.h|contraction\.h|gnn\.h|generate\.h'
-only apps/common "$modules"
-for tool in mcl-gpu contract gnn; do only "apps/$tool" "$modules|common/.*|mpi_ranks\.h|mcl-gpu/page\.html\.h"; done
+only apps/common "$modules|common/page\.html\.h"
+for tool in mcl-gpu contract gnn; do only "apps/$tool" "$modules|common/.*|mpi_ranks\.h|$tool/page\.js\.h"; done
 only apps/sparse-bench "$modules|common/.*|peers/.*|sparse-bench/.*|gnn/input\.h"
 
 # The library never prints, exits or aborts.

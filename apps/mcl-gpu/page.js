@@ -1,95 +1,7 @@
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Clusters</title>
-<style>
-:root { color-scheme: light dark; --text: #1c2430; --soft: #5a6675; --back: #fbfbfa; --panel: #fff; --line: #d9dde3;
-  --mark: #1f6f8b; --mark2: #b3541e; --bar: #7fb3c6; }
-@media (prefers-color-scheme: dark) { :root { --text: #e6e9ee; --soft: #a2adba; --back: #14181d; --panel: #1c2229;
-  --line: #333c47; --mark: #6fc3df; --mark2: #f0a36b; --bar: #3f7f95; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--back); color: var(--text);
-  font: 16px/1.5 system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
-main { max-width: 60rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
-h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .5rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.2rem; margin: 2.2rem 0 .6rem; }
-p { margin: .4rem 0; max-width: 46rem; }
-.soft { color: var(--soft); }
-.lead { font-size: 1.08rem; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(6.3rem, 1fr)); gap: .6rem; margin: 1rem 0; }
-.tile { background: var(--panel); border: 1px solid var(--line); border-radius: .5rem; padding: .6rem .8rem; }
-.tile b { display: block; font-size: 1.3rem; }
-.tile span { color: var(--soft); font-size: .85rem; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .87rem; }
-th, td { padding: .3rem .45rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
-th:first-child, td:first-child, .left { text-align: left !important; }
-.words td { white-space: normal; text-align: left; overflow-wrap: anywhere; }
-figure { margin: .6rem 0; background: var(--panel); border: 1px solid var(--line); border-radius: .5rem; padding: .6rem; }
-figcaption { color: var(--soft); font-size: .88rem; }
-svg { display: block; width: 100%; height: auto; }
-svg text { fill: var(--soft); font-size: 12px; }
-details { background: var(--panel); border: 1px solid var(--line); border-radius: .4rem; margin: .35rem 0; }
-summary { cursor: pointer; padding: .45rem .8rem; }
-summary:focus-visible, input:focus-visible, select:focus-visible { outline: 3px solid var(--mark); outline-offset: 1px; }
-details > div { padding: 0 .8rem .7rem; }
-.members { overflow-wrap: anywhere; font-size: .92rem; }
-mark { background: var(--mark); color: var(--back); border-radius: .2rem; padding: 0 .15rem; }
-input, select { font: inherit; color: inherit; background: var(--panel); border: 1px solid var(--line);
-  border-radius: .4rem; padding: .35rem .6rem; }
-input[type=search] { width: 100%; max-width: 26rem; }
-code { overflow-wrap: anywhere; }
-@media print { :root { --text: #000; --soft: #444; --back: #fff; --panel: #fff; --line: #bbb; }
-  .screen { display: none; } figure, .tile, details { break-inside: avoid; } main { max-width: none; padding: 0; } }
-</style>
-</head>
-<body>
-<main id="page"><noscript>This page draws itself with JavaScript, which is switched off here. The figures are in the
-page's source as JSON.</noscript></main>
-<script type="application/json" id="report">@REPORT@</script>
-<script>
-"use strict";
-const report = JSON.parse(document.getElementById("report").textContent);
-const page = document.getElementById("page");
+// The page of mcl-gpu: clusters by size, inflations compared, the largest clusters. apps/common/page.html has the rest.
 let chosen = report.runs.length - 1; // the run that the page is about
 if (report.advised !== undefined) chosen = Math.max(0, report.runs.findIndex(r => r.inflation === report.advised));
 
-// ---- building blocks ------------------------------------------------------------------------------------
-function element(name, attributes, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
-  made.append(...children.filter(c => c !== null && c !== undefined));
-  return made;
-}
-function drawing(name, attributes, text) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
-const count = n => Math.round(n).toLocaleString("en");
-const plural = (n, one, many) => `${count(n)} ${n === 1 ? one : many || one + "s"}`;
-const number = (x, digits = 3) => x === 0 ? "0" : Math.abs(x) < 1e-3 ? x.toExponential(1) : x.toFixed(digits);
-const percent = x => x > 0 && x < 0.001 ? "below 0.1 %" : `${(100 * x).toFixed(x < 0.1 ? 1 : 0)} %`;
-const seconds = s => s < 1 ? `${Math.max(1, Math.round(1000 * s))} ms` : s < 100 ? `${s.toFixed(1)} s` : `${Math.round(s)} s`;
-function table(headings, rows, kind) {
-  return element("div", {class: "scroll"}, element("table", kind ? {class: kind} : {},
-    element("thead", {}, element("tr", {}, ...headings.map(h => element("th", {scope: "col"}, h)))),
-    element("tbody", {}, ...rows.map(r => element("tr", {}, ...r.map(c => element("td", {}, c)))))));
-}
-
-// ---- charts ---------------------------------------------------------------------------------------------
-const WIDE = 760, HIGH = 260, LEFT = 56, LOW = 40;
-function chart(label) {
-  return drawing("svg", {viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": label});
-}
-function axis(svg, y, text) {
-  svg.append(drawing("line", {x1: LEFT, x2: WIDE - 8, y1: y, y2: y, stroke: "var(--line)"}),
-             drawing("text", {x: LEFT - 8, y: y + 4, "text-anchor": "end"}, text));
-}
 // Clusters by size, in steps of doubling sizes.
 function histogram(sizes) {
   const bins = [];
@@ -219,7 +131,6 @@ function done(run) {
     element("p", {}, "Stijn van Dongen, Graph Clustering by Flow Simulation, PhD thesis, University of Utrecht, 2000. Stijn van Dongen, Graph clustering via a discrete uncoupling process, SIAM Journal on Matrix Analysis and Applications 30-1, 121–141, 2008."),
     element("p", {}, `The clusters were computed by mcl-gpu ${report.version}, which gives the results of mcl 22-282.`));
 }
-function tile(value, label) { return element("div", {class: "tile"}, element("b", {}, value), element("span", {}, label)); }
 function show() {
   const run = report.runs[chosen], q = run.quality, name = report.input.file === "-" ? "standard input" : report.input.file.replace(/.*\//, "");
   document.title = `Clusters of ${name}`;
@@ -239,6 +150,3 @@ function show() {
     largest(run), process(run), hubs(run), done(run)].filter(part => part));
 }
 show();
-</script>
-</body>
-</html>
