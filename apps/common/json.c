@@ -3,8 +3,7 @@
 
 #include <math.h>
 
-/* The length of the UTF-8 character that `text` begins with, 0 if there is none. */
-static int utf8_length(const unsigned char *text)
+int json_character(const unsigned char *text)
 {
     int length = text[0] < 0x80 ? 1 : text[0] >= 0xc2 && text[0] < 0xe0 ? 2 : (text[0] & 0xf0) == 0xe0 ? 3 : 4;
     if (length == 4 && (text[0] < 0xf0 || text[0] > 0xf4)) return 0;
@@ -24,7 +23,7 @@ static void put_quoted(io_output *out, const char *text)
     }
     io_output_string(out, "\"");
     for (const unsigned char *p = (const unsigned char *)text; *p;) {
-        int length = utf8_length(p);
+        int length = json_character(p);
         if (length == 0 || *p < ' ' || *p == '"' || *p == '\\' || *p == '<') {
             io_output_format(out, "\\u%04x", *p++);
         } else {

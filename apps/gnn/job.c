@@ -225,6 +225,8 @@ void gnn_close(gnn_job *job)
         sp_free(job->host, job->saved);
         sp_free(job->host, job->class_names);
         sp_free(job->host, job->made);
+        sp_free(job->host, job->weights);
+        sp_free(job->host, job->weight_list);
         sp_free(job->host, job->clusters);
         sp_free(job->host, job->class_weights);
         sp_free(job->host, job->classes);

@@ -58,6 +58,10 @@ typedef struct gnn_job {
     uint8_t *targets;       /* nodes x classes */
     float *scores;          /* nodes x classes */
     void *made;             /* the model to save */
+    float *weights;         /* or its best weights for other programs: all of them, and what they are */
+    gnn_parameter *weight_list;
+    int64_t weight_size;
+    int weight_parts;
     int64_t made_size;
     bool stopped;           /* by a signal */
     bool checkpointed;      /* a checkpoint was written */
@@ -98,6 +102,9 @@ sp_status gnn_take_class_weights(gnn_job *job);
 void gnn_hint_before(gnn_job *job, const gnn_data *data);
 void gnn_hint_directed(gnn_job *job);
 void gnn_hint_after(gnn_job *job);
+/* weights.c: copies the model's weights from its device; writes them as safetensors. */
+sp_status gnn_take_weights(gnn_job *job, gnn_model *model);
+sp_status gnn_put_weights(gnn_job *job, io_output *out);
 /* report.c and plot.c */
 typedef char gnn_text[16];
 const char *gnn_show(double accuracy, gnn_text text); /* "none" if nothing was judged */

@@ -39,6 +39,9 @@ void gnn_usage(FILE *stream);
 /* The settings for the module, without clusters. */
 gnn_trainer_options gnn_trainer_settings(const gnn_settings *settings);
 
+/* Whether a model is saved as weights for other programs, by the ending of its name (NULL: no). */
+bool is_weights(const char *path);
+
 /* Words of the command line, for reports. */
 const char *model_word(int model);
 const char *sampler_word(int sampler);

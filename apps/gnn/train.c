@@ -286,8 +286,9 @@ static sp_status train_once(gnn_job *job, gnn_engine *engine, gnn_trainer **made
     if (run == job->runs) gnn_hint_directed(job);
     job->seconds.prepare += wall_seconds() - began;
     TRY(run_epochs(job, trainer, run));
-    if (job->settings->save) TRY(gnn_trainer_save(trainer, false, &job->made, &job->made_size));
+    if (s->save && !is_weights(s->save)) TRY(gnn_trainer_save(trainer, false, &job->made, &job->made_size));
     TRY(gnn_trainer_finish(trainer));
+    if (s->save && is_weights(s->save)) TRY(gnn_take_weights(job, gnn_trainer_model(trainer)));
     TRY(gnn_trainer_evaluate(trainer, &run->best));
     TRY(judge(job, trainer, run));
     run->best_epoch = gnn_trainer_best(trainer) > 0 ? gnn_trainer_best(trainer) : run->epochs[run->count - 1].epoch;
@@ -370,7 +371,7 @@ sp_status gnn_train(gnn_job *job)
     const gnn_file all[] = {{job->settings->checkpoint, NULL}, /* written during training */
                             {job->settings->plot, gnn_put_plot},
                             {job->settings->report, gnn_put_report},
-                            {job->settings->save, put_model}};
+                            {job->settings->save, is_weights(job->settings->save) ? gnn_put_weights : put_model}};
     const gnn_file *files = all + 1;
     const int count = sizeof all / sizeof *all - 1;
     const double began = wall_seconds();

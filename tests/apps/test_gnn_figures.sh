@@ -3,6 +3,8 @@
 #   GNN  the tool [$BUILD/bin/gnn]
 cd "$(dirname "$0")/../.." || exit 1
 tool=$(realpath "${GNN:-${BUILD:-build}/bin/gnn}") || exit 1
+build=$(realpath "${BUILD:-build}")
+. tests/support/scipy.sh
 . tests/support/cli.sh
 
 # Three rings of 40 nodes with chords, whose features say which ring a node is in: each is told without a mistake.
@@ -171,6 +173,57 @@ ok 'none of one layer' eval 'status 0 train d --layers 1 --epochs 1 --save m1 &&
 ok 'no other format' eval 'status 2 predict d --load m --embeddings e.npz && grep -q "embeddings writes text, or an array of NumPy" run.err'
 ok 'no output at all' eval 'status 2 predict d --load m && grep -q "no output: give -o FILE, or --embeddings FILE" run.err'
 ok 'both in one file' eval 'status 2 predict d --load m -o X --embeddings ./X && [ ! -e X ]'
+
+# ---- weights --------------------------------------------------------------------------------------------
+
+# A name that JSON has to escape.
+printf '"a\\\nb\nc\nd\n' >d/classes.txt
+status 0 train d $learn --save m
+status 0 predict d --undirected --load m -o s.npy --scores --embeddings e.npy
+ok 'weights for other programs' status 0 train d $learn --save w.safetensors
+ok 'twice the same' eval 'status 0 train d $learn --save v.safetensors && cmp v.safetensors w.safetensors'
+ok 'not for gnn itself' eval 'status 2 predict d --load w.safetensors -o X && grep -q "^gnn: --load takes a model that --save wrote under another ending" run.err &&
+    status 2 train d --resume w.safetensors && status 2 train d --checkpoint X.safetensors && [ ! -e X.safetensors ]'
+if find_scipy >venv.out; then
+    weights() { # the model by numpy, with the tensors of the file
+        "$python" - <<'PYTHON'
+import json, numpy as np
+raw = open("w.safetensors", "rb").read()
+length = int.from_bytes(raw[:8], "little")
+header = json.loads(raw[8:8 + length])
+texts = header.pop("__metadata__")
+assert length % 8 == 0 and all(isinstance(v, str) for v in texts.values())
+assert texts["model"] == "gcn" and texts["inputs"] == "3" and texts["hidden"] == "16" and texts["outputs"] == "4"
+assert texts["classes"] == '"a\\\nb\nc\nd\n' and texts["normalised_features"] == "yes"
+ends = sorted(t["data_offsets"] for t in header.values())
+assert ends[0][0] == 0 and 8 + length + ends[-1][1] == len(raw) and all(a[1] == b[0] for a, b in zip(ends, ends[1:]))
+def tensor(name):
+    t = header[name]
+    assert t["dtype"] == "F32"
+    begin, end = (8 + length + at for at in t["data_offsets"])
+    return np.frombuffer(raw[begin:end], "<f4").reshape(t["shape"]).astype(float)
+try: # the package, where it is installed
+    from safetensors.numpy import load_file
+    loaded = load_file("w.safetensors")
+    assert set(loaded) == set(header) and all(np.array_equal(loaded[k], tensor(k)) for k in header)
+except ImportError: pass
+a = np.eye(120)
+for line in open("d/graph.csv"):
+    i, j = map(int, line.split(","))
+    a[i, j] = a[j, i] = 1
+d = a.sum(1) ** -0.5
+a = d[:, None] * a * d
+x = np.loadtxt("d/features.csv", delimiter=",")
+hidden = np.maximum(a @ x @ tensor("layer1.weight") + tensor("layer1.bias"), 0)
+logits = a @ hidden @ tensor("layer2.weight") + tensor("layer2.bias")
+scores = np.exp(logits - logits.max(1, keepdims=True))
+scores /= scores.sum(1, keepdims=True)
+assert np.abs(hidden - np.load("e.npy")).max() < 1e-4 and np.load("e.npy").max() > 0.1
+assert np.abs(scores - np.load("s.npy")).max() < 1e-4
+PYTHON
+    }
+    ok 'tensors, embeddings and scores are those of the formula' weights
+else skip "weights by numpy: $(tail -n 1 venv.out)"; fi
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
