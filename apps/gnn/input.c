@@ -163,12 +163,13 @@ sp_status gnn_input_features(sp_context *context, const char *path, const gnn_in
 
 sp_status gnn_input_nodes(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input)
 {
-    const int64_t rows = gnn_input_rows(&input->data.features); /* 0: they are still to be made */
+    const int64_t rows = gnn_input_rows(&input->data.features);
+    const bool later = rows == 0 && options->features != GNN_FEATURES_FILE; /* they are made from the graph */
     if (input->nodes.count > 0)
         return sp_fail(context, SP_ERROR_ARGUMENT, "%s: the features have a column of names already; keep one of both",
                        path);
     const sp_status status = io_read_names(context, path, options->interrupt, INT32_MAX, &input->nodes);
-    if (status != SP_OK || input->nodes.count == rows || rows == 0) return status;
+    if (status != SP_OK || input->nodes.count == rows || later) return status;
     return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld names for %lld rows of features; write one a row, without a "
                    "heading", path, (long long)input->nodes.count, (long long)rows);
 }
@@ -236,15 +237,16 @@ sp_status gnn_input_graph(sp_context *context, const char *path, const gnn_input
 {
     gnn_data *data = &input->data;
     const int64_t rows = gnn_input_rows(&data->features);
-    const int64_t nodes = rows > 0 ? rows : input->nodes.count; /* 0: as many as the graph has */
+    const int64_t nodes = rows > 0 ? rows : input->nodes.count;
+    const bool any = nodes == 0 && options->features != GNN_FEATURES_FILE; /* as many as the graph has */
     io_names found = {0};
     const io_adjacency_options reading = {.nodes = nodes, .undirected = options->undirected, .names = &input->nodes,
                                           .unknown = options->drop_unknown ? &input->unknown_edges : NULL,
-                                          .found = nodes > 0 ? NULL : &found,
+                                          .found = any ? &found : NULL,
                                           .interrupt = options->interrupt};
     sp_status status = io_read_adjacency(context, path, &reading, &data->graph);
-    if (status == SP_OK && nodes == 0) input->nodes = found;
-    if (status != SP_OK || data->graph.rows == nodes || nodes == 0) return status;
+    if (status == SP_OK && any) input->nodes = found;
+    if (status != SP_OK || data->graph.rows == nodes || any) return status;
     return sp_fail(context, SP_ERROR_ARGUMENT,
                    "%s: %lld nodes, but there are %lld rows of features; write one a node", path,
                    (long long)data->graph.rows, (long long)nodes);

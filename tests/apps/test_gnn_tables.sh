@@ -201,6 +201,12 @@ over() { # those of the folder do not count, but its names do
         cut -f 1 f.txt | sed 1d | cmp - n/nodes.txt && fails 'mf: the saved model has 12 features, not 2' predict d --load mf -o Y
 }
 ok 'in place of others' over
+no_rows() { # an array of none is no reason to make some
+    folder d && rm d/*.csv d/*.txt && printf '0 1\n' >d/graph.tsv && printf '0\n' >d/labels.txt &&
+        printf '%%%%MatrixMarket matrix coordinate real general\n0 3 0\n' >d/features.mtx &&
+        fails 'd/graph.tsv: 2 nodes, but there are 0 rows of features' train d --split 1,0
+}
+ok 'features of no node' no_rows
 folder d && rm d/features.csv
 ok 'a folder without' fails 'd: there is no features.*; put one there: mtx, npy, npz, csv; or train and predict with --features' train d
 

@@ -24,7 +24,7 @@ printf 'a x\nb x\nc y\nd y\ne x\n' >pairs
 # A graph without structure: with -I close to 1 clustering it takes long.
 awk 'BEGIN { srand(7); for (i = 0; i < 60000; i++) print int(rand() * 3000), int(rand() * 3000), rand() }' >long.abc
 mkdir d
-for ((i = 0; i < 40; i++)); do echo "$i $(((i + 1) % 40))"; done >d/graph.txt
+for ((i = 0; i < 40; i++)); do j=$(((i + 1) % 40)); echo "$i $j"; echo "$j $i"; done >d/graph.txt
 for ((i = 0; i < 40; i++)); do echo "$((i % 2)),$((i % 3))"; done >d/features.csv
 for ((i = 0; i < 40; i++)); do echo $((i % 2)); done >d/labels.txt
 split=(--split 5,5)

@@ -23,7 +23,7 @@ gzip -kf g.abc
 awk '{ for (i = 1; i < 3; i++) if (!seen[$i]++) print $i, "g" length(seen) % 5 }' g.abc >labels
 printf 'id,x,y\nn1,2,a\nn2,3,"b"\n' >nodes.csv
 mkdir d
-for ((i = 0; i < 40; i++)); do echo "$i $(((i + 1) % 40))"; done >d/graph.txt
+for ((i = 0; i < 40; i++)); do j=$(((i + 1) % 40)); echo "$i $j"; echo "$j $i"; done >d/graph.txt
 for ((i = 0; i < 40; i++)); do echo "$((i % 2)),$((i % 3))"; done >d/features.csv
 for ((i = 0; i < 40; i++)); do echo $((i % 2)); done >d/labels.txt
 "$bin/mcl-gpu" g.abc --abc -o old.cls -q x
