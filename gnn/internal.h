@@ -286,8 +286,9 @@ sp_status gnn_model_forward_open(gnn_model *model, gnn_block *const *block, cons
                                  sp_dense **logits, const void **bias);
 /* Where the column sums of the logits' gradient go, and the backward pass once they are known. */
 void *gnn_model_logit_sums(gnn_model *model);
-/* The output of the last hidden layer of the last forward pass, which the last layer has finished in place; NULL in models
- * of one layer. */
+/* What the last linear map reads after a forward pass: the output of the last hidden layer, with norm and residual, which
+ * the last layer has finished in place; with GNN_JUMP_MAX the maximum over all layers. With GNN_JUMP_CAT the output of the
+ * last of the layers that are concatenated. NULL if there is no hidden layer. */
 const sp_dense *gnn_model_hidden(const gnn_model *model);
 sp_status gnn_model_backward_summed(gnn_model *model, gnn_block *const *block, const gnn_features *x,
                                     const sp_dense *logits_gradient);

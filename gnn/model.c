@@ -493,8 +493,12 @@ done:
 
 const sp_dense *gnn_model_hidden(const gnn_model *model)
 {
-    const int layers = model->options.layers;
-    return layers > 1 ? &model->layer[layers - 2].output.now : NULL;
+    const gnn_jump jump = model->options.jump;
+    const int number = model->options.layers - (jump == GNN_JUMP_NONE ? 2 : 1);
+    if (number < 0) return NULL;
+    if (jump == GNN_JUMP_MAX) return &model->jump.most.now;
+    const gnn_layer_state *l = &model->layer[number];
+    return l->between.present ? gnn_between_output(l) : &l->output.now;
 }
 
 static sp_status go_back(gnn_model *model, gnn_block *const *block, const gnn_features *x,

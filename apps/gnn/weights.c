@@ -54,6 +54,8 @@ static void put_texts(const gnn_job *job, FILE *to)
     put_number(to, "outputs", job->data.classes);
     if (m->layer == GNN_GAT) put_number(to, "heads", m->heads);
     if (m->maxk > 0) put_number(to, "maxk", m->maxk);
+    fprintf(to, ",\"norm\":\"%s\",\"residual\":\"%s\",\"jump\":\"%s\"", norm_word((int)m->norm),
+            m->residual ? "yes" : "no", jump_word((int)m->jump));
     fprintf(to, ",\"normalised_features\":\"%s\",\"several_classes_a_node\":\"%s\"", m->normalised ? "yes" : "no",
             job->data.targets ? "yes" : "no");
     if (name) fputs(",\"classes\":\"", to);

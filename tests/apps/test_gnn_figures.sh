@@ -181,6 +181,10 @@ printf '"a\\\nb\nc\nd\n' >d/classes.txt
 status 0 train d $learn --save m
 status 0 predict d --undirected --load m -o s.npy --scores --embeddings e.npy
 ok 'weights for other programs' status 0 train d $learn --save w.safetensors
+deep='--layers 3 --norm batch --residual'
+status 0 train d $learn $deep --save m
+status 0 predict d --undirected --load m -o deep-s.npy --scores --embeddings deep-e.npy
+ok 'weights of a deep model' status 0 train d $learn $deep --save deep.safetensors
 ok 'twice the same' eval 'status 0 train d $learn --save v.safetensors && cmp v.safetensors w.safetensors'
 ok 'not for gnn itself' eval 'status 2 predict d --load w.safetensors -o X && grep -q "^gnn: --load takes a model that --save wrote under another ending" run.err &&
     status 2 train d --resume w.safetensors && status 2 train d --checkpoint X.safetensors && [ ! -e X.safetensors ]'
@@ -188,10 +192,12 @@ if find_scipy >venv.out; then
     weights() { # the model by numpy, with the tensors of the file
         "$python" - <<'PYTHON'
 import json, numpy as np
-raw = open("w.safetensors", "rb").read()
-length = int.from_bytes(raw[:8], "little")
-header = json.loads(raw[8:8 + length])
-texts = header.pop("__metadata__")
+def read(name):
+    raw = open(name, "rb").read()
+    length = int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8:8 + length])
+    return raw, length, header, header.pop("__metadata__")
+raw, length, header, texts = read("w.safetensors")
 assert length % 8 == 0 and all(isinstance(v, str) for v in texts.values())
 assert texts["model"] == "gcn" and texts["inputs"] == "3" and texts["hidden"] == "16" and texts["outputs"] == "4"
 assert texts["classes"] == '"a\\\nb\nc\nd\n' and texts["normalised_features"] == "yes"
@@ -220,6 +226,19 @@ scores = np.exp(logits - logits.max(1, keepdims=True))
 scores /= scores.sum(1, keepdims=True)
 assert np.abs(hidden - np.load("e.npy")).max() < 1e-4 and np.load("e.npy").max() > 0.1
 assert np.abs(scores - np.load("s.npy")).max() < 1e-4
+raw, length, header, texts = read("deep.safetensors")
+assert texts["norm"] == "batch" and texts["residual"] == "yes" and texts["layers"] == "3"
+def linear(n, h): return a @ h @ tensor(f"layer{n}.weight") + tensor(f"layer{n}.bias")
+def layer(n, h):
+    part = lambda name: tensor(f"layer{n}.norm_{name}")
+    z = (linear(n, h) - part("mean")) / np.sqrt(part("variance") + 1e-5)
+    return np.maximum(z * part("scale") + part("shift"), 0)
+first = layer(1, x)
+hidden = layer(2, first) + first
+logits = linear(3, hidden)
+scores = np.exp(logits - logits.max(1, keepdims=True))
+scores /= scores.sum(1, keepdims=True)
+assert np.abs(hidden - np.load("deep-e.npy")).max() < 1e-3 and np.abs(scores - np.load("deep-s.npy")).max() < 1e-4
 PYTHON
     }
     ok 'tensors, embeddings and scores are those of the formula' weights
