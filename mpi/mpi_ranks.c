@@ -326,7 +326,7 @@ __attribute__((visibility("default"))) const char *mpi_ranks_open(int abi, mpi_r
 {
     const char *bytes = getenv("SPARSE_MPI_BYTES");
     int level;
-    if (abi != SP_ABI) return MPI_RANKS_FILE " is of another version of the program";
+    if (abi != SP_ABI) return MPI_RANKS_FILE " is of another version of the program; make mpi makes it anew";
     MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
     const char *failure = start_petsc();
     if (failure) return failure;

@@ -313,6 +313,9 @@ static bool check_together(const gnn_saved *saved, const gnn_settings *s)
         return mistake("--rate-step and --rate-factor go with --schedule step or plateau, not with cosine");
     if (s->rate_step == 0 && s->rate_factor != RATE_FACTOR)
         return mistake("--rate-factor goes with --rate-step, the epochs after which it counts");
+    if (s->warmup > 0 && s->warmup >= s->epochs)
+        return mistake("--warmup %lld of %lld epochs: the rate would never be reached", (long long)s->warmup,
+                       (long long)s->epochs);
     if (s->fanout.count > 0 && (s->sampler == SAMPLER_FULL || s->sampler == SAMPLER_CLUSTER))
         return mistake("--fanout goes with --sampler node, layer or fastgcn");
     if (s->fanout.count > 0 && s->fanout.count != s->layers)

@@ -7,6 +7,8 @@ import sys
 
 from spgraph import cluster
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
 path = sys.argv[1]
 inflations = [1.4, 2.0, 4.0, 6.0]
 found = cluster.mcl(path, inflations)

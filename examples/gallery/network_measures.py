@@ -13,6 +13,8 @@ from spgraph import graph
 from spgraph.networkx import from_matrix
 
 nx.config.backend_priority = ["spgraph"]
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
 network = graph.read(sys.argv[1])
 g = from_matrix(network.matrix)  # networkx's own graphs can be passed as well
 names = network.nodes or list(range(len(g)))

@@ -11,6 +11,8 @@ import scipy.sparse as sp
 import spgraph
 from spgraph import graph
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
 network = graph.read(sys.argv[1])
 names = network.nodes or list(range(network.matrix.shape[0]))
 out = np.asarray(network.matrix.sum(1)).ravel()

@@ -11,6 +11,8 @@ from scipy.sparse.csgraph import connected_components, laplacian
 
 from spgraph import cluster, graph
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
 network = graph.read(sys.argv[1]).matrix
 _, label = connected_components(network, directed=False)
 largest = np.flatnonzero(label == np.bincount(label).argmax())

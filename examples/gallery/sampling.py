@@ -13,6 +13,8 @@ from torch.nn.functional import cross_entropy, dropout, normalize
 
 from spgraph.torch import NeighborSampler, SAGEConv
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
 folder = sys.argv[1]
 torch.manual_seed(1)
 graph = scipy.io.mmread(os.path.join(folder, "graph.mtx.gz")).tocoo()  # each edge in both directions

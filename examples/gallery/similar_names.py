@@ -11,6 +11,8 @@ import scipy.sparse as sp
 import spgraph
 from spgraph import cluster
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
 names = [line.strip() for line in open(sys.argv[1]) if line.strip()]
 numbers: dict = {}  # of the pieces of three letters
 rows, cols = [], []

@@ -9,6 +9,8 @@ import numpy as np
 
 from spgraph import cluster, graph
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
 network = graph.read(sys.argv[1], min_score=700)  # links of high confidence
 found = cluster.mcl(network, 2.0)
 complexes = [names for names in found.clusters() if len(names) >= 5]

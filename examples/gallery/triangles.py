@@ -10,6 +10,8 @@ import numpy as np
 import spgraph
 from spgraph import graph
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
 network = graph.read(sys.argv[1])
 names = network.nodes or list(range(network.matrix.shape[0]))
 edges = spgraph.triu(network.matrix, 1) + spgraph.tril(network.matrix, -1)  # without loops

@@ -86,12 +86,14 @@ static sp_status take_number_texts(const class_reader *r, const io_attribute *co
     return SP_OK;
 }
 
+/* If the first known label is no number, all are names, and a number is one, too. */
 static sp_status take_names(const class_reader *r, const io_attribute *column)
 {
     const io_names *texts = &r->table->texts;
     io_classes *c = r->classes;
     io_labels names = {.file = r->path};
-    int64_t numbers = 0, words = 0, word = -1;
+    int64_t words = 0, word = -1, first = INT64_MAX; /* texts count in the order of the rows */
+    text_kind begins = TEXT_NAME;
     double number;
     sp_status status = SP_OK;
     for (int64_t i = 0; i < c->nodes; i++) {
@@ -105,11 +107,14 @@ static sp_status take_names(const class_reader *r, const io_attribute *column)
         if (c->labels[i] >= IO_MOST_CLASSES)
             TRY(refuse(r, i, "more than 65536 classes", column, "is this the column of labels?"));
         if (kind == TEXT_NAME && words++ == 0) word = i;
-        numbers += kind == TEXT_NUMBER;
+        if (text < first) {
+            first = text;
+            begins = kind;
+        }
     }
-    if (numbers > 0 && words > 0)
+    if (words > 0 && begins == TEXT_NUMBER)
         TRY(refuse(r, word, "a word among labels that are numbers", column, "write numbers, or names, for all"));
-    if (numbers > 0) {
+    if (begins == TEXT_NUMBER) {
         status = take_number_texts(r, column);
         goto done;
     }

@@ -90,6 +90,7 @@ rates() { # rates WANTED ARGUMENTS...: of the epochs in the report
 }
 ok 'steps of the rate' rates '0.08 0.08 0.04 0.04 0.02' --epochs 5 --rate-step 2
 ok 'named' rates '0.08 0.08 0.02' --epochs 3 --schedule step --rate-step 2 --rate-factor 0.25
+ok 'a warm-up of all epochs' eval 'status 2 train d --epochs 5 --warmup 5 && grep -q "never be reached" run.err'
 ok 'a warm-up' rates '0.02 0.04 0.06 0.08 0.08' --epochs 5 --warmup 4
 ok 'a cosine' rates '0.08 0.06 0.02' --epochs 3 --schedule cosine
 ok 'plateaus' rates '1e-30 1e-30 1e-30 5e-31 5e-31 2.5e-31 2.5e-31' --optimizer sgd --rate 1e-30 --epochs 7 --schedule plateau --rate-step 2

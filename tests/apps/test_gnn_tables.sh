@@ -157,6 +157,8 @@ refused 'values' labels.csv 'id,label\ntp53,0.25\nabl1,1\n' \
     'd/labels.csv: node tp53: a label that is not a class \(got "0.25"\); gnn learns classes, not values'
 refused 'a word among numbers' labels.csv 'id,label\ntp53,0\nabl1,1\nmyc,high\n' \
     'd/labels.csv: node myc: a word among labels that are numbers \(got "high"\); write numbers, or names, for all$'
+with labels.csv 'id,label\ntp53,high\nabl1,2\nmyc,high\n'
+ok 'a number among names is a name' eval 'status 0 info d && grep -qE "^  2 +1$" run.out && grep -qE "^  high +2$" run.out'
 refused 'values beside a word for none' labels.csv 'id,label\ntp53,0.5\nabl1,none\n' \
     'd/labels.csv: node tp53: a label that is not a class \(got "0.5"\); gnn learns classes'
 refused 'two columns of labels' labels.csv 'id,a,b\ntp53,x,2\n' 'd/labels.csv: 2 columns beside that of the nodes; keep one, or call one label'
