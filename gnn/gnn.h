@@ -154,6 +154,7 @@ typedef struct gnn_model_options {
                                  bytes. Products with dense features may also read these in bf16, rounded once as long
                                  as the first block stays. Sums stay f32 */
     bool normalised;          /* says that gnn_data_normalise was applied to the features; saved for prediction */
+    bool undirected;          /* says that each edge of the input stood for both directions; saved for prediction */
 } gnn_model_options;
 
 typedef enum gnn_parameter_kind {

@@ -27,9 +27,10 @@ typedef struct saved_head {
     int64_t names;                         /* bytes of them; 0: classes are numbers */
     int64_t norm, residual, jump;
     int64_t cuts, cut_epoch; /* of the rate, by its plateaus */
+    int64_t undirected;
 } saved_head;
 
-_Static_assert(sizeof(saved_head) % sizeof(uint64_t) == 0 && sizeof(saved_head) == 42 * sizeof(uint64_t),
+_Static_assert(sizeof(saved_head) % sizeof(uint64_t) == 0 && sizeof(saved_head) == 43 * sizeof(uint64_t),
                "no padding: the head is the same everywhere");
 
 /* Mixes 64 bits a step by a bijection: bytes that differ in one word never have the same sum. The last word is padded
@@ -79,6 +80,7 @@ static saved_head make_head(gnn_trainer *t)
         .layer = m->layer, .layers = m->layers, .inputs = m->inputs, .outputs = m->outputs, .hidden = m->hidden,
         .heads = m->heads, .output_heads = m->output_heads, .maxk = m->maxk, .type = m->type,
         .keep_aggregated = m->keep_aggregated, .half_gather = m->half_gather, .normalised = m->normalised,
+        .undirected = m->undirected,
         .input_dropout = m->input_dropout, .dropout = m->dropout, .attention_dropout = m->attention_dropout,
         .norm = m->norm, .residual = m->residual, .jump = m->jump,
         .method = o->method, .decay_first_layer = o->decay_first_layer,
@@ -217,8 +219,8 @@ static gnn_trainer_options options_of(const saved_head *h)
                   .input_dropout = h->input_dropout, .dropout = h->dropout,
                   .attention_dropout = h->attention_dropout, .maxk = h->maxk, .type = (sp_dense_type)h->type,
                   .keep_aggregated = h->keep_aggregated != 0, .half_gather = h->half_gather != 0,
-                  .normalised = h->normalised != 0, .norm = (gnn_norm)h->norm, .residual = h->residual != 0,
-                  .jump = (gnn_jump)h->jump},
+                  .normalised = h->normalised != 0, .undirected = h->undirected != 0, .norm = (gnn_norm)h->norm,
+                  .residual = h->residual != 0, .jump = (gnn_jump)h->jump},
         .optimizer = {.method = (gnn_method)h->method, .rate = h->rate, .beta1 = h->beta1, .beta2 = h->beta2,
                       .epsilon = h->epsilon, .decay = h->decay, .decay_first_layer = h->decay_first_layer != 0}};
 }

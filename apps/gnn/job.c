@@ -98,7 +98,8 @@ static sp_status join_names(gnn_job *job)
 sp_status gnn_read_data(gnn_job *job)
 {
     const gnn_settings *s = job->settings;
-    const gnn_input_options options = {.undirected = s->undirected, .no_labels = s->command == COMMAND_PREDICT,
+    const gnn_input_options options = {.undirected = s->undirected || job->how.model.undirected,
+                                       .no_labels = s->command == COMMAND_PREDICT,
                                        .drop_unknown = s->unknown,
                                        .features = (gnn_made_features)s->features,
                                        .interrupt = &interrupt_signal};

@@ -119,9 +119,9 @@ static const option_row train_rows[] = {
     {"--decay-all", NULL, "of all layers [gat]", OPTION_FLAG, AT(decay_all), .beside = true},
     {"--sampler", "NAME", "minibatches by full node layer fastgcn cluster [full]", OPTION_WORD, AT(sampler),
      .words = samplers},
+    {"--by-weight", NULL, "neighbours by weight (gcn)", OPTION_FLAG, AT(by_weight), .beside = true},
     {"--fanout", "A,B,...", "neighbours of a node, or nodes of a layer, from the last layer on [25,10; 512,512]",
      OPTION_COUNTS, AT(fanout), OPTION_RANGE(1, INT32_MAX), .most = GNN_MAX_LAYERS},
-    {"--by-weight", NULL, "draw neighbours in proportion to their weights (gcn, by node)", OPTION_FLAG, AT(by_weight)},
     {"--batch", "N", "nodes, or clusters, of a minibatch [1024]", OPTION_COUNT, AT(batch),
      OPTION_RANGE(1, INT32_MAX)},
     {"--bulk", "N", "minibatches drawn at once", OPTION_COUNT, AT(bulk), OPTION_RANGE(1, 1 << 16), .beside = true},
@@ -218,6 +218,7 @@ static void set_saved(const gnn_saved *saved, gnn_settings *s)
     s->keep_aggregated = m->keep_aggregated;
     s->half_gather = m->half_gather;
     s->no_normalise = !m->normalised;
+    s->undirected = m->undirected;
     s->optimizer = (int)o->method;
     s->rate = o->rate;
     s->decay = o->decay;
@@ -246,7 +247,7 @@ gnn_trainer_options gnn_trainer_settings(const gnn_settings *s)
                   .input_dropout = s->input_dropout, .dropout = s->dropout, .attention_dropout = s->attention_dropout,
                   .maxk = s->maxk, .norm = (gnn_norm)s->norm, .residual = s->residual, .jump = (gnn_jump)s->jump,
                   .keep_aggregated = s->keep_aggregated, .half_gather = s->half_gather,
-                  .normalised = !s->no_normalise},
+                  .normalised = !s->no_normalise, .undirected = s->undirected},
         .optimizer = {.method = (gnn_method)s->optimizer, .rate = s->rate, .decay = s->decay,
                       .decay_first_layer = !s->decay_all},
         .sampled = s->sampler != SAMPLER_FULL,

@@ -24,6 +24,11 @@ status 0 train d $learn --save m --report r.json
 ok 'every node is told' grep -q 'test accuracy 1.0000, macro F1 1.0000$' run.out
 ok 'a line a class' eval 'grep -qE "^b +1\.0000  1\.0000  1\.0000 +20$" run.out && grep -qE "^d +0\.0000  0\.0000  0\.0000 +0$" run.out'
 
+ok 'edges stand for both directions as in training' eval 'status 0 predict d --undirected --load m -o told.npy --scores &&
+    status 0 predict d --load m -o same.npy --scores && cmp told.npy same.npy'
+ok 'also when a training goes on' eval 'status 0 train d --undirected --epochs 80 --resume m --save told &&
+    status 0 train d --epochs 80 --resume m --save same && cmp told same'
+
 # Labels that differ from the predictions: scikit-learn 1.9.1 says of them, with y_pred = i // 40 and
 # y_true = 3 if i % 29 == 0 else (i // 40 + 1) % 3 if i * i % 7 == 4 else i // 40:
 #   accuracy_score, f1_score(average="macro"), precision_recall_fscore_support(labels=[0, 1, 2, 3], zero_division=0)

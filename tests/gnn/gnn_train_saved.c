@@ -96,7 +96,7 @@ static void set_checksum(char *bytes, int64_t size)
     memcpy(bytes + 16, &sum, sizeof sum);
 }
 
-enum { HEAD = 336 };
+enum { HEAD = 344 };
 
 /* A head of version 2 ended before the size of the names, one of version 3 after it. */
 static void make_older(char *bytes, int64_t *size, int64_t version)
