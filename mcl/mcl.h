@@ -175,6 +175,12 @@ void mcl_keep_rows(sp_csr *matrix, int64_t first, int64_t end);
  * was given; elsewhere a matrix without rows. */
 sp_status mcl_gather(sp_context *context, const mcl_ranks *ranks, const sp_csr *part, sp_csr *whole);
 
+/* got_counts[r]: what process r has in counts[] for this process. */
+sp_status mcl_exchange_counts(sp_context *context, const mcl_ranks *ranks, const int64_t *counts, int64_t *got_counts);
+/* counts[r] elements of `size` bytes go to process r, got_counts[r] come from it, as for mcl_ranks.exchange. */
+sp_status mcl_exchange(sp_context *context, const mcl_ranks *ranks, const int64_t *counts, const int64_t *got_counts,
+                       int64_t size, const void *elements, void *got);
+
 /* Where a process goes on: what a monitor was given after an iteration that was not the last. */
 typedef struct mcl_state {
     int64_t iterations;     /* done */

@@ -34,6 +34,32 @@ static sp_status gather(sp_context *context, const mcl_ranks *ranks, const void 
     return status;
 }
 
+sp_status mcl_exchange(sp_context *context, const mcl_ranks *ranks, const int64_t *counts, const int64_t *got_counts,
+                       int64_t size, const void *elements, void *got)
+{
+    int64_t *bytes = NULL; /* that go, then those that come */
+    sp_status status = sp_alloc(context, 2 * (int64_t)ranks->size, sizeof *bytes, (void **)&bytes);
+    if (status != SP_OK) return status;
+    for (int r = 0; r < ranks->size; r++) {
+        bytes[r] = counts[r] * size;
+        bytes[ranks->size + r] = got_counts[r] * size;
+    }
+    status = mcl_ranks_check(context, ranks->exchange(ranks->user, elements, bytes, got, bytes + ranks->size));
+    sp_free(context, bytes);
+    return status;
+}
+
+sp_status mcl_exchange_counts(sp_context *context, const mcl_ranks *ranks, const int64_t *counts, int64_t *got_counts)
+{
+    int64_t *ones = NULL;
+    sp_status status = sp_alloc(context, ranks->size, sizeof *ones, (void **)&ones);
+    if (status != SP_OK) return status;
+    for (int r = 0; r < ranks->size; r++) ones[r] = 1;
+    status = mcl_exchange(context, ranks, ones, ones, sizeof *counts, counts, got_counts);
+    sp_free(context, ones);
+    return status;
+}
+
 /* (*counts)[r]: the number that process r gave; the same in all processes. */
 static sp_status share_number(sp_context *context, const mcl_ranks *ranks, int64_t own, int64_t *counts)
 {

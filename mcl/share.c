@@ -42,37 +42,24 @@ void mcl_keep_rows(sp_csr *matrix, int64_t first, int64_t end)
 
 /* ---- messages ---------------------------------------------------------------------------------------------- */
 
-/* What goes to and comes from each process, in elements. */
+/* How many elements go to and come from each process. */
 typedef struct traffic {
-    int64_t *out, *in, *bytes_out, *bytes_in; /* one block of 4 · size numbers */
+    int64_t *out, *in; /* one block */
     int64_t sent, got;
 } traffic;
-
-static sp_status swap(sp_context *context, const mcl_ranks *ranks, traffic *t, const void *from, void *to, int64_t size)
-{
-    for (int r = 0; r < ranks->size; r++) {
-        t->bytes_out[r] = t->out[r] * size;
-        t->bytes_in[r] = t->in[r] * size;
-    }
-    return mcl_ranks_check(context, ranks->exchange(ranks->user, from, t->bytes_out, to, t->bytes_in));
-}
 
 static sp_status open_traffic(sp_context *context, const mcl_ranks *ranks, traffic *t)
 {
     *t = (traffic){0};
-    const sp_status status = sp_calloc(context, 4 * (int64_t)ranks->size, sizeof *t->out, (void **)&t->out);
+    const sp_status status = sp_calloc(context, 2 * (int64_t)ranks->size, sizeof *t->out, (void **)&t->out);
     t->in = t->out + ranks->size;
-    t->bytes_out = t->in + ranks->size;
-    t->bytes_in = t->bytes_out + ranks->size;
     return status;
 }
 
 /* What others send, once `out` says what this process does. */
 static sp_status learn_traffic(sp_context *context, const mcl_ranks *ranks, traffic *t)
 {
-    for (int r = 0; r < ranks->size; r++) t->bytes_out[r] = t->bytes_in[r] = sizeof *t->in;
-    const sp_status status = mcl_ranks_check(context, ranks->exchange(ranks->user, t->out, t->bytes_out, t->in,
-                                                                      t->bytes_in));
+    const sp_status status = mcl_exchange_counts(context, ranks, t->out, t->in);
     for (int r = 0; r < ranks->size && status == SP_OK; r++) {
         t->sent += t->out[r];
         t->got += t->in[r];
@@ -159,9 +146,9 @@ sp_status mcl_share_graph(sp_context *context, const mcl_ranks *ranks, int64_t n
         if (mirror && tails[k] != heads[k])
             pack_arc(&out, place[owner_of(given, size, heads[k])]++, heads[k], tails[k], weight);
     }
-    TRY(swap(context, ranks, &t, out.rows, in.rows, sizeof *in.rows));
-    TRY(swap(context, ranks, &t, out.columns, in.columns, sizeof *in.columns));
-    TRY(swap(context, ranks, &t, out.weights, in.weights, sizeof *in.weights));
+    TRY(mcl_exchange(context, ranks, t.out, t.in, sizeof *in.rows, out.rows, in.rows));
+    TRY(mcl_exchange(context, ranks, t.out, t.in, sizeof *in.columns, out.columns, in.columns));
+    TRY(mcl_exchange(context, ranks, t.out, t.in, sizeof *in.weights, out.weights, in.weights));
     close_arcs(context, &out);
     TRY(sp_csr_from_coo(context, nodes, nodes, t.got, in.rows, in.columns, in.weights, SP_F32, SP_COMBINE_MAX, false,
                         graph));
@@ -324,7 +311,7 @@ static sp_status move_rows(sp_context *context, const mcl_ranks *ranks, const sp
             out[at++] = (entry){number ? number[start->col_indices[e]] : start->col_indices[e], values[e]};
         if (number) qsort(out + begin, (size_t)(at - begin), sizeof *out, by_column);
     }
-    TRY(swap(context, ranks, &t, out, in, sizeof *in));
+    TRY(mcl_exchange(context, ranks, t.out, t.in, sizeof *in, out, in));
     for (int64_t k = 0; k < rows; k++) nnz += lengths[order ? order[first + k] : first + k];
     TRY(sp_csr_create(context, rows, n, nnz, SP_F32, SP_HOST, &made));
     for (int64_t r = 0, at = 0; r < ranks->size; at += t.in[r++]) from[r] = at;

@@ -34,7 +34,7 @@ static void fill_settings(const mcl_options *o, bool cuda, double values[SETTING
 
 /* ---- hashes ---------------------------------------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t hash, const void *bytes, size_t count)
+uint64_t job_mix(uint64_t hash, const void *bytes, size_t count)
 {
     const unsigned char *at = bytes;
     for (; count >= 8; count -= 8, at += 8) {
@@ -56,8 +56,8 @@ uint64_t job_hash(const sp_csr *m)
     for (int64_t i = 0; i < m->rows; i++) {
         const int64_t first = m->row_offsets[i], count = m->row_offsets[i + 1] - first;
         if (count == 0) continue;
-        const uint64_t hash = mix((uint64_t)i + 1, m->col_indices + first, (size_t)count * sizeof *m->col_indices);
-        sum += mix(hash, (const float *)m->values + first, (size_t)count * sizeof(float));
+        const uint64_t hash = job_mix((uint64_t)i + 1, m->col_indices + first, (size_t)count * sizeof *m->col_indices);
+        sum += job_mix(hash, (const float *)m->values + first, (size_t)count * sizeof(float));
     }
     return sum;
 }
@@ -65,16 +65,10 @@ uint64_t job_hash(const sp_csr *m)
 /* That of the start matrix, in whichever processes its rows are. */
 static sp_status hash_start(job *j)
 {
-    uint64_t own = job_hash(&j->start), *all = NULL;
-    sp_status status = SP_OK;
-    j->checkpoint.start = own;
-    if (!j->given) return SP_OK;
-    TRY(sp_alloc(j->host, j->ranks->size, sizeof *all, (void **)&all));
-    TRY(ranks_share(j, &own, sizeof own, all));
-    j->checkpoint.start = (uint64_t)j->start.rows;
-    for (int r = 0; r < j->ranks->size; r++) j->checkpoint.start += all[r] - (uint64_t)j->start.rows;
-done:
-    sp_free(j->host, all);
+    const uint64_t rows = (uint64_t)j->start.rows;
+    int64_t sum = (int64_t)(job_hash(&j->start) - rows);
+    const sp_status status = j->given ? ranks_add_up(j, &sum) : SP_OK;
+    j->checkpoint.start = (uint64_t)sum + rows;
     return status;
 }
 
@@ -82,7 +76,7 @@ done:
 
 static void put(io_output *out, uint64_t *hash, const void *bytes, size_t count)
 {
-    *hash = mix(*hash, bytes, count);
+    *hash = job_mix(*hash, bytes, count);
     io_output_bytes(out, bytes, count);
 }
 
@@ -164,7 +158,7 @@ static sp_status refuse(job *j, const char *why)
 static sp_status get(job *j, FILE *file, uint64_t *hash, void *bytes, size_t count)
 {
     if (fread(bytes, 1, count, file) != count) return refuse(j, "the checkpoint is cut off");
-    if (hash) *hash = mix(*hash, bytes, count);
+    if (hash) *hash = job_mix(*hash, bytes, count);
     return SP_OK;
 }
 
@@ -260,7 +254,7 @@ sp_status job_resume(job *j, const mcl_options *options, report_run *run, bool c
     }
     if (!S_ISREG(about.st_mode)) TRY(refuse(j, "not a checkpoint of mcl-gpu"));
     if (fread(&h, 1, sizeof h, file) != sizeof h) TRY(refuse(j, "not a checkpoint of mcl-gpu"));
-    hash = mix(1, &h, sizeof h);
+    hash = job_mix(1, &h, sizeof h);
     TRY(check_header(j, &h, options, cuda, about.st_size));
     TRY(read_rest(j, file, &h, hash, run, to));
     log_line(&j->log, "mcl-gpu: going on after iteration %lld of %s", (long long)h.iterations, path);

@@ -232,7 +232,7 @@ static sp_status iterate_on(job *j, sp_context *context, bool resume, const mcl_
     saved_state saved = {0};
     sp_status status = SP_OK;
     run->iteration_count = 0;
-    if (resume) status = ranks_check(j, job_resume(j, options, run, context != j->host, &saved));
+    if (resume) status = ranks_agree_on(j, job_resume(j, options, run, context != j->host, &saved));
     if (status != SP_OK) return status;
     snprintf(run->device, sizeof run->device, "%s", sp_context_device(context));
     log_header(&j->log, j->start.rows);

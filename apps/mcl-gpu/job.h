@@ -92,6 +92,8 @@ void job_free_update(job *j);
 
 /* ---- checkpoint.c: --checkpoint and --resume ---------------------------------------------------------- */
 
+/* Mixes bytes into a hash. */
+uint64_t job_mix(uint64_t hash, const void *bytes, size_t count);
 /* A hash of a matrix on the host: its rows, and a sum over those that are not empty. */
 uint64_t job_hash(const sp_csr *matrix);
 /* Notes what the start matrix is. */
@@ -145,13 +147,17 @@ sp_status job_open_ranks(job *j);
 bool ranks_allow(const job *j);
 /* The threads of this process, 0 for as many as are worth it. */
 int64_t ranks_threads(const job *j);
-/* A step that all processes take by themselves has ended with this status. All go on, or none: not if it failed
- * anywhere, nor if they have different start matrices. What has failed in process 0 is said there alone. */
-sp_status ranks_check(job *j, sp_status status);
-/* The same of a step after which processes go on together: the first that has failed says why, and all fail. */
+/* A step that all processes take by themselves has ended with this status. All go on, or none: the first that has failed
+ * says why. */
 sp_status ranks_agree_on(job *j, sp_status status);
 /* all[r]: the `size` bytes that process r gave; the same in all. */
 sp_status ranks_share(job *j, const void *own, int64_t size, void *all);
+/* The sum over all processes, by 64 bits. */
+sp_status ranks_add_up(job *j, int64_t *number);
+/* Fails in a process whose start matrix is not that of process 0. */
+sp_status ranks_compare_start(job *j);
+/* Process 0 gets counts[r] bytes of each process r, in their order; this one gives `count`. */
+sp_status ranks_gather(job *j, const void *bytes, int64_t count, const int64_t *counts, void *all);
 /* Where each process has some rows: process 0 gets from all an element of `size` bytes for each of theirs. */
 sp_status ranks_gather_rows(job *j, void *all, int64_t size);
 /* The bytes of process 0 become those of all. */

@@ -391,6 +391,16 @@ static sp_status parse_transforms(job *j)
     return status == SP_OK ? parse_list(j, "-tf", s->graph_transform, false, &j->graph_transform) : status;
 }
 
+/* What every process has before it looks at anything; *code for mistakes in the command line. */
+static sp_status open_job(job *j, int *code)
+{
+    sp_status status = job_open_host(j);
+    if (status != SP_OK) return status;
+    status = parse_transforms(j);
+    if (status == SP_ERROR_ARGUMENT || status == SP_ERROR_UNSUPPORTED) *code = EXIT_USAGE;
+    return status;
+}
+
 static void close_job(job *j)
 {
     for (int i = 0; i < j->kept_count; i++) io_output_discard(j->kept[i]);
@@ -419,13 +429,9 @@ static int run(const settings *s)
     j.log.plain = s->progress == PROGRESS_PLAIN;
     if (s->progress != PROGRESS_AUTO) j.log.terminal = false;
     sp_status status = job_open_ranks(&j);
-    if (status == SP_OK) status = job_open_host(&j);
-    if (status == SP_OK) {
-        status = parse_transforms(&j);
-        if (status == SP_ERROR_ARGUMENT || status == SP_ERROR_UNSUPPORTED) code = EXIT_USAGE;
-    }
+    if (status == SP_OK) status = ranks_agree_on(&j, open_job(&j, &code));
     if (status == SP_OK) status = prepare(&j, &device);
-    status = ranks_check(&j, status);
+    if (status == SP_OK) status = ranks_compare_start(&j);
     if (status == SP_OK) status = cluster(&j);
     opening_close(&device);
     if (status == SP_OK) {

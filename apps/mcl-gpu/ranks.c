@@ -121,32 +121,33 @@ sp_status ranks_agree(job *j, void *bytes, int64_t count)
     return failure ? sp_fail(j->host, SP_ERROR_DEVICE, "%s", failure) : SP_OK;
 }
 
-sp_status ranks_check(job *j, sp_status status)
+/* all[r]: the `size` bytes of process r, at process 0. NULL, or why it failed. */
+static const char *gather_each(const mcl_ranks *ranks, const void *own, int64_t size, void *all)
 {
-    struct { uint64_t start; sp_status status; } own = {.status = status}, first;
-    if (!j->ranks || j->ends_together) return status;
-    j->silent = j->follows;
-    if (status == SP_OK && !j->given) own.start = job_hash(&j->start);
-    first = own;
-    const sp_status agreed = ranks_agree(j, &first, sizeof first);
-    if (agreed != SP_OK) return agreed;
-    j->ends_together = first.status != SP_OK;
-    if (first.status != SP_OK) return first.status; /* process 0 says why */
-    j->silent = false;
-    if (status == SP_OK && own.start != first.start)
-        return sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: not the network that process 0 has read", j->settings->input);
-    return status;
+    int64_t *counts = calloc((size_t)ranks->size, sizeof *counts);
+    if (!counts) return "out of memory";
+    for (int r = 0; r < ranks->size; r++) counts[r] = size;
+    const char *failure = ranks->gather(ranks->user, own, size, counts, all);
+    free(counts);
+    return failure;
 }
 
 sp_status ranks_share(job *j, const void *own, int64_t size, void *all)
 {
-    const mcl_ranks *ranks = j->ranks;
-    int64_t *counts = calloc((size_t)ranks->size, sizeof *counts);
-    if (!counts) ranks_give_up(j, j->host, SP_ERROR_HOST_MEMORY);
-    for (int r = 0; r < ranks->size; r++) counts[r] = size;
-    const char *failure = ranks->gather(ranks->user, own, size, counts, all);
-    free(counts);
-    return failure ? sp_fail(j->host, SP_ERROR_DEVICE, "%s", failure) : ranks_agree(j, all, ranks->size * size);
+    const char *failure = gather_each(j->ranks, own, size, all);
+    if (failure) ranks_give_up(j, j->host, sp_fail(j->host, SP_ERROR_DEVICE, "%s", failure));
+    return ranks_agree(j, all, j->ranks->size * size);
+}
+
+sp_status ranks_add_up(job *j, int64_t *number)
+{
+    int64_t own = *number, *all = calloc((size_t)j->ranks->size, sizeof *all);
+    if (!all) ranks_give_up(j, j->host, SP_ERROR_HOST_MEMORY);
+    const sp_status status = ranks_share(j, &own, sizeof own, all);
+    *number = 0;
+    for (int r = 0; r < j->ranks->size; r++) *number = (int64_t)((uint64_t)*number + (uint64_t)all[r]);
+    free(all);
+    return status;
 }
 
 sp_status ranks_agree_on(job *j, sp_status status)
@@ -158,13 +159,27 @@ sp_status ranks_agree_on(job *j, sp_status status)
     if (!all) ranks_give_up(j, j->host, SP_ERROR_HOST_MEMORY);
     sp_status agreed = ranks_share(j, &status, sizeof status, all);
     while (agreed == SP_OK && first < ranks->size && all[first] == SP_OK) first++;
-    if (agreed == SP_OK && first < ranks->size) {
-        agreed = all[first];
-        j->ends_together = true;
-        j->silent = first != ranks->rank;
-    }
+    j->ends_together = agreed == SP_OK && first < ranks->size;
+    j->silent = j->ends_together && first != ranks->rank; /* from here on a process says why it alone fails */
+    if (j->ends_together) agreed = all[first];
     free(all);
     return agreed;
+}
+
+sp_status ranks_compare_start(job *j)
+{
+    if (!j->ranks || j->given) return SP_OK;
+    const uint64_t own = job_hash(&j->start);
+    uint64_t first = own;
+    const sp_status status = ranks_agree(j, &first, sizeof first);
+    if (status != SP_OK || own == first) return status;
+    return sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: not the network that process 0 has read", j->settings->input);
+}
+
+sp_status ranks_gather(job *j, const void *bytes, int64_t count, const int64_t *counts, void *all)
+{
+    const char *failure = j->ranks->gather(j->ranks->user, bytes, count, counts, all);
+    return failure ? sp_fail(j->host, SP_ERROR_DEVICE, "%s", failure) : SP_OK;
 }
 
 sp_status ranks_gather_rows(job *j, void *all, int64_t size)
@@ -175,25 +190,23 @@ sp_status ranks_gather_rows(job *j, void *all, int64_t size)
     int64_t *counts = calloc((size_t)ranks->size, sizeof *counts);
     if (!counts) ranks_give_up(j, j->host, SP_ERROR_HOST_MEMORY);
     for (int r = 0; r < ranks->size; r++) counts[r] = (j->given[r + 1] - j->given[r]) * size;
-    const char *failure = ranks->gather(ranks->user, (char *)all + own * size, count * size, counts, all);
+    const sp_status status = ranks_gather(j, (char *)all + own * size, count * size, counts, all);
     free(counts);
-    return failure ? sp_fail(j->host, SP_ERROR_DEVICE, "%s", failure) : SP_OK;
+    return status;
 }
 
 void ranks_log(job *j)
 {
     struct { int64_t received, messages, peak; } own, *all = NULL;
     const mcl_ranks *ranks = j->ranks;
-    int64_t *counts = NULL, sum = 0, most = 0, peak = 0;
+    int64_t sum = 0, most = 0, peak = 0;
     char total[COUNT_TEXT], largest[COUNT_TEXT], memory[COUNT_TEXT];
     if (!ranks) return;
     own.received = j->mpi->received;
     own.messages = j->mpi->messages;
     own.peak = peak_host_bytes();
     all = calloc((size_t)ranks->size, sizeof *all);
-    counts = calloc((size_t)ranks->size, sizeof *counts);
-    for (int r = 0; counts && r < ranks->size; r++) counts[r] = sizeof own;
-    if (all && counts && !ranks->gather(ranks->user, &own, sizeof own, counts, all) && ranks->rank == 0) {
+    if (all && !gather_each(ranks, &own, sizeof own, all) && ranks->rank == 0) {
         for (int r = 0; r < ranks->size; r++) {
             sum += all[r].received;
             if (all[r].received > most) most = all[r].received;
@@ -204,13 +217,12 @@ void ranks_log(job *j)
                  show_count(peak / 1000000, memory));
     }
     free(all);
-    free(counts);
 }
 
 void ranks_name_failure(const job *j, sp_status status)
 {
     char host[128] = "", why[512];
-    if (!j->follows || j->ends_together) return;
+    if (!j->follows) return;
     gethostname(host, sizeof host - 1);
     snprintf(why, sizeof why, "%s", sp_last_error(j->host));
     sp_fail(j->host, status, "process %d on %s: %s", j->ranks->rank, host, *why ? why : sp_status_string(status));

@@ -9,44 +9,19 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/random.h"
 #include "base/try.h"
 #include "job.h"
 
 /* Smaller files are read by all, and the log says more: hubs, and how long the run will take. */
 enum { LEAST_BYTES = 64 << 20 };
 
-static sp_status failed(job *j, const char *failure)
-{
-    return failure ? sp_fail(j->host, SP_ERROR_DEVICE, "processes cannot reach each other: %s", failure) : SP_OK;
-}
-
-/* The sum over all processes. */
-static sp_status add_up(job *j, int64_t *number)
-{
-    int64_t *all = NULL, own = *number;
-    sp_status status;
-    TRY(sp_alloc(j->host, j->ranks->size, sizeof *all, (void **)&all));
-    TRY(ranks_share(j, &own, sizeof own, all));
-    *number = 0;
-    for (int r = 0; r < j->ranks->size; r++) *number += all[r];
-done:
-    sp_free(j->host, all);
-    return status;
-}
-
 /* ---- labels to their owners ---------------------------------------------------------------------------------- */
 
-static uint64_t hash_label(const char *text, size_t length)
-{
-    uint64_t hash = length;
-    for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
-    return mix64(hash);
-}
+static uint64_t hash_label(const char *text, size_t length) { return job_mix(length, text, length); }
 
 /* Labels on their way: those of this process by owner, and those that it owns by process. */
 typedef struct label_exchange {
-    int64_t *to, *from, *bytes_to, *bytes_from, *scratch; /* labels and bytes for and of each process; 2 · size of scratch */
+    int64_t *to, *from, *bytes_to, *bytes_from; /* labels and bytes for and of each process; one block */
     int64_t sent, got;
     int64_t *place;    /* of each label of this process among those sent */
     uint32_t *lengths; /* of those got */
@@ -55,17 +30,6 @@ typedef struct label_exchange {
     int64_t different;
     uint8_t *is_first; /* of each label got: nobody before has it */
 } label_exchange;
-
-static sp_status swap(job *j, label_exchange *x, const int64_t *to, const int64_t *from, int64_t size, const void *out,
-                      void *in)
-{
-    const int count = j->ranks->size;
-    for (int r = 0; r < count; r++) {
-        x->scratch[r] = to[r] * size;
-        x->scratch[count + r] = from[r] * size;
-    }
-    return failed(j, j->ranks->exchange(j->ranks->user, out, x->scratch, in, x->scratch + count));
-}
 
 static void close_exchange(job *j, label_exchange *x)
 {
@@ -81,15 +45,13 @@ static void close_exchange(job *j, label_exchange *x)
 static sp_status address_labels(job *j, const io_names *names, label_exchange *x)
 {
     const int size = j->ranks->size;
-    int64_t *next = NULL, *ones = NULL, at = 0;
+    int64_t *next = NULL, at = 0;
     sp_status status;
-    TRY(sp_calloc(j->host, 6 * (int64_t)size, sizeof *x->to, (void **)&x->to));
+    TRY(sp_calloc(j->host, 4 * (int64_t)size, sizeof *x->to, (void **)&x->to));
     x->from = x->to + size;
     x->bytes_to = x->from + size;
     x->bytes_from = x->bytes_to + size;
-    x->scratch = x->bytes_from + size;
     TRY(sp_alloc(j->host, size, sizeof *next, (void **)&next));
-    TRY(sp_alloc(j->host, size, sizeof *ones, (void **)&ones));
     TRY(sp_alloc(j->host, names->count, sizeof *x->place, (void **)&x->place));
     for (int64_t i = 0; i < names->count; i++) {
         const size_t length = io_name_length(names, i);
@@ -97,18 +59,14 @@ static sp_status address_labels(job *j, const io_names *names, label_exchange *x
         x->to[x->place[i]]++;
         x->bytes_to[x->place[i]] += (int64_t)length;
     }
-    for (int r = 0; r < size; at += x->to[r++]) {
-        next[r] = at;
-        ones[r] = 1;
-    }
+    for (int r = 0; r < size; at += x->to[r++]) next[r] = at;
     for (int64_t i = 0; i < names->count; i++) x->place[i] = next[x->place[i]]++;
     x->sent = names->count;
-    TRY(swap(j, x, ones, ones, sizeof *x->to, x->to, x->from));
-    TRY(swap(j, x, ones, ones, sizeof *x->to, x->bytes_to, x->bytes_from));
+    TRY(mcl_exchange_counts(j->host, j->ranks, x->to, x->from));
+    TRY(mcl_exchange_counts(j->host, j->ranks, x->bytes_to, x->bytes_from));
     for (int r = 0; r < size; r++) x->got += x->from[r];
 done:
     sp_free(j->host, next);
-    sp_free(j->host, ones);
     return status;
 }
 
@@ -129,8 +87,8 @@ static sp_status send_labels(job *j, const io_names *names, label_exchange *x)
         lengths[k] = (uint32_t)io_name_length(names, order[k]);
         memcpy(bytes + at, io_name(names, order[k]), lengths[k]);
     }
-    TRY(swap(j, x, x->to, x->from, sizeof *lengths, lengths, x->lengths));
-    TRY(swap(j, x, x->bytes_to, x->bytes_from, 1, bytes, x->bytes));
+    TRY(mcl_exchange(j->host, j->ranks, x->to, x->from, sizeof *lengths, lengths, x->lengths));
+    TRY(mcl_exchange(j->host, j->ranks, x->bytes_to, x->bytes_from, 1, bytes, x->bytes));
 done:
     sp_free(j->host, lengths);
     sp_free(j->host, order);
@@ -200,11 +158,11 @@ static sp_status learn_numbers(job *j, label_exchange *x, int32_t *ids)
     TRY(sp_alloc(j->host, x->got, sizeof *got, (void **)&got));
     TRY(sp_alloc(j->host, x->different, sizeof *known, (void **)&known));
     for (int64_t i = 0; i < x->sent; i++) sent[x->place[i]] = ids[i];
-    TRY(swap(j, x, x->to, x->from, sizeof *sent, sent, got));
+    TRY(mcl_exchange(j->host, j->ranks, x->to, x->from, sizeof *sent, sent, got));
     for (int64_t k = 0; k < x->got; k++)
         if (got[k] >= 0) known[x->entry[k]] = got[k];
     for (int64_t k = 0; k < x->got; k++) got[k] = known[x->entry[k]];
-    TRY(swap(j, x, x->from, x->to, sizeof *sent, got, sent));
+    TRY(mcl_exchange(j->host, j->ranks, x->from, x->to, sizeof *sent, got, sent));
     for (int64_t i = 0; i < x->sent; i++) ids[i] = sent[x->place[i]];
 done:
     sp_free(j->host, sent);
@@ -234,11 +192,11 @@ static sp_status gather_names(job *j, const io_names *names, const uint8_t *is_f
     TRY(ranks_share(j, &bytes, sizeof bytes, counts));
     for (int r = 0; r < j->ranks->size; r++) total += counts[r];
     TRY(sp_alloc(j->host, collects ? total : 0, 1, (void **)&all->bytes));
-    TRY(failed(j, j->ranks->gather(j->ranks->user, text, bytes, counts, all->bytes)));
+    TRY(ranks_gather(j, text, bytes, counts, all->bytes));
     own *= (int64_t)sizeof *lengths;
     TRY(ranks_share(j, &own, sizeof own, counts));
     TRY(sp_alloc(j->host, collects ? nodes : 0, sizeof *all_lengths, (void **)&all_lengths));
-    TRY(failed(j, j->ranks->gather(j->ranks->user, lengths, own, counts, all_lengths)));
+    TRY(ranks_gather(j, lengths, own, counts, all_lengths));
     TRY(sp_alloc(j->host, collects ? nodes / IO_NAME_GROUP + 1 : 0, sizeof *all->groups, (void **)&all->groups));
     TRY(sp_alloc(j->host, collects ? nodes + 1 : 0, sizeof *all->offsets, (void **)&all->offsets));
     total = 0;
@@ -266,7 +224,7 @@ static sp_status number_labels(job *j, const io_names *names, int32_t *ids)
     TRY(send_labels(j, names, &x));
     TRY(find_first(j, &x));
     TRY(sp_alloc(j->host, x.sent, 1, (void **)&is_first));
-    TRY(swap(j, &x, x.from, x.to, 1, x.is_first, is_first));
+    TRY(mcl_exchange(j->host, j->ranks, x.from, x.to, 1, x.is_first, is_first));
     TRY(number_first(j, &x, is_first, ids, &j->input.nodes));
     TRY(learn_numbers(j, &x, ids));
     TRY(gather_names(j, names, is_first, &x, j->input.nodes, &j->input.names));
@@ -333,7 +291,7 @@ static sp_status share_part(job *j, io_graph *part)
     in->negative = part->negative;
     in->blast_hits = part->blast_hits;
     int64_t *const sums[] = {&in->arcs, &in->lines, &in->bytes, &in->odd_lines, &in->negative};
-    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) TRY(add_up(j, sums[i]));
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) TRY(ranks_add_up(j, sums[i]));
     TRY(sp_alloc(j->host, part->names.count, sizeof *ids, (void **)&ids));
     TRY(number_labels(j, &part->names, ids));
     for (int64_t k = 0; k < part->arcs; k++) {

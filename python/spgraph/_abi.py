@@ -653,6 +653,8 @@ FUNCTIONS = {
     "mcl_share_graph": (c_int, [c_void_p, POINTER(mcl_ranks), c_int64, c_int64, c_void_p, c_void_p, c_void_p, c_bool, c_void_p, POINTER(sp_csr)]),
     "mcl_keep_rows": (None, [POINTER(sp_csr), c_int64, c_int64]),
     "mcl_gather": (c_int, [c_void_p, POINTER(mcl_ranks), POINTER(sp_csr), POINTER(sp_csr)]),
+    "mcl_exchange_counts": (c_int, [c_void_p, POINTER(mcl_ranks), c_void_p, c_void_p]),
+    "mcl_exchange": (c_int, [c_void_p, POINTER(mcl_ranks), c_void_p, c_void_p, c_int64, c_void_p, c_void_p]),
     "mcl_continue": (c_int, [c_void_p, POINTER(mcl_state), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
     "mcl_continue_together": (c_int, [c_void_p, POINTER(mcl_ranks), POINTER(mcl_state), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
     "mcl_interpret": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(mcl_options), POINTER(mcl_clustering)]),

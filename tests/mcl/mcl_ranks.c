@@ -169,7 +169,7 @@ typedef struct task {
     int64_t memory;
     const sp_csr *start;
     const mcl_state *state; /* not NULL: where it goes on */
-    const arc_list *arcs;   /* not NULL: where the start matrix comes from, of which each has some rows */
+    const arc_list *arcs;   /* not NULL: make the start matrix; each process has some of its rows */
     const mcl_options *options;
     seen seen;
     sp_context *context;

@@ -163,6 +163,14 @@ other_network() {
     [ $? -eq 1 ] && grep -q '^mcl-gpu: process 2 on .*: cycle.abc: not the network' run.err && [ ! -e out ]
 }
 ok 'a process that reads another network' other_network
+other_options() { # a mistake in the command line of one process, before it reads
+    timeout -k 5 30 mpirun --oversubscribe -n 2 "$tool" p2000.abc --abc -o out : \
+        -n 1 "$tool" p2000.abc --abc -o out -tf 'none()' </dev/null 2>run.err
+    local got=$?
+    [ $got -ne 0 ] && [ $got -ne 124 ] && [ "$(grep -c '^mcl-gpu: ' run.err)" -eq 1 ] &&
+        grep -q '^mcl-gpu: process 2 on .*unknown transform' run.err && [ ! -e out ]
+}
+ok 'a process with other options' other_options
 killed() { # one process of three, in the middle
     local victim started
     mpirun --oversubscribe -n 3 "$tool" large.abc --abc -I 1.2 -o out </dev/null 2>run.err &
