@@ -173,7 +173,7 @@ static sp_status refuse_arrays(sp_context *context, io_source *source)
     sp_status status = io_source_refuse_zip(source);
     if (status == SP_OK) status = io_source_peek(source, &bytes, &count);
     if (status != SP_OK || count < 6 || memcmp(bytes, "\x93NUMPY", 6) != 0) return status;
-    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: an array of numpy, which is no graph; save the adjacency matrix by "
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: an array of numpy, not a graph; save the adjacency matrix by "
                    "scipy.sparse.save_npz", io_source_name(source));
 }
 
@@ -250,8 +250,8 @@ static sp_status read_tab_file(sp_context *context, const io_read_options *optio
     return status;
 }
 
-sp_status io_read_source(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
-                         io_graph *graph)
+/* Before anything is read: the format, and what does not go with it or with this program. */
+static sp_status begin_graph(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph)
 {
     memset(graph, 0, sizeof *graph);
     graph->format = options->format;
@@ -261,14 +261,26 @@ sp_status io_read_source(sp_context *context, io_source *source, const io_read_o
     else if (graph->format != IO_NPZ) status = refuse_arrays(context, source);
     if (status == SP_OK && options->transform)
         status = refuse_transform(context, io_source_name(source), graph->format);
-    if (status == SP_OK && graph->format == IO_ABC) status = look_for_hits(source, graph);
-    if (status == SP_OK) status = read_format(context, source, options, reader_block, graph);
+    return status == SP_OK && graph->format == IO_ABC ? look_for_hits(source, graph) : status;
+}
+
+/* What follows from the format; a graph that could not be read is freed. */
+static sp_status end_graph(sp_context *context, sp_status status, io_graph *graph)
+{
     graph->undirected = graph->undirected || graph->symmetric;
     graph->first = first_of(graph);
-    const bool numbered = graph->format == IO_NATIVE || graph->format == IO_NPZ || io_numbers_from_one(graph->format);
-    if (status == SP_OK && options->tab && numbered) status = read_tab_file(context, options, graph);
     if (status != SP_OK) io_graph_free(context, graph);
     return status;
+}
+
+sp_status io_read_source(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
+                         io_graph *graph)
+{
+    sp_status status = begin_graph(context, source, options, graph);
+    if (status == SP_OK) status = read_format(context, source, options, reader_block, graph);
+    const bool numbered = graph->format == IO_NATIVE || graph->format == IO_NPZ || io_numbers_from_one(graph->format);
+    if (status == SP_OK && options->tab && numbered) status = read_tab_file(context, options, graph);
+    return end_graph(context, status, graph);
 }
 
 sp_status io_read_memory(sp_context *context, const char *name, const void *bytes, size_t count,
@@ -291,14 +303,8 @@ static sp_status open_parts(sp_context *context, const char *path, const io_read
 {
     sp_status status = io_source_open(context, path, options->interrupt, source);
     if (status != SP_OK) return status;
-    graph->format = options->format;
-    graph->symmetric = graph->undirected = true;
-    if (options->lenient) io_source_keep_mark(*source);
-    status = io_source_refuse_zip(*source);
-    if (status == SP_OK && graph->format == IO_AUTO)
-        status = find_format(context, *source, options->refuse_others, &graph->format);
-    if (status == SP_OK && graph->format == IO_ABC && io_source_has_parts(*source))
-        return look_for_hits(*source, graph);
+    status = begin_graph(context, *source, options, graph);
+    if (status == SP_OK && graph->format == IO_ABC && io_source_has_parts(*source)) return SP_OK;
     io_source_close(*source);
     *source = NULL;
     return status;
@@ -326,10 +332,10 @@ static sp_status read_part(sp_context *context, const char *path, const io_read_
         status = sp_fail(context, SP_ERROR_UNSUPPORTED, "%s: only uncompressed label pairs are read in parts", path);
     if (status == SP_OK) status = io_source_take_part(source, options->part, options->parts, &begin);
     if (status == SP_OK && number) status = io_source_count_lines(source, begin, &before);
+    graph->symmetric = true;
     if (status == SP_OK) status = io_read_lines(context, source, &triples, io_line_abc, 0, before, NULL, graph);
     io_source_close(source);
-    if (status != SP_OK) io_graph_free(context, graph);
-    return status;
+    return end_graph(context, status, graph);
 }
 
 sp_status io_read_graph(sp_context *context, const char *path, const io_read_options *options, io_graph *graph)

@@ -96,26 +96,33 @@ static int64_t find_id(const io_graphml *g, io_xml_span id)
     return -1;
 }
 
+/* Goes on to the next element within the one that was opened at `depth`; *more is false at the end of that. */
+static sp_status next_inside(io_graphml *g, int depth, bool *more)
+{
+    do {
+        const sp_status status = io_xml_next(&g->xml);
+        if (status != SP_OK) return status;
+        *more = !(g->xml.kind == IO_XML_CLOSE && g->xml.depth == depth);
+    } while (*more && g->xml.kind != IO_XML_OPEN);
+    return SP_OK;
+}
+
 /* Its <default>, if it has one. */
 static sp_status take_standard(io_graphml *g, io_graphml_key *key)
 {
     const int depth = g->xml.depth;
     io_graphml_text text;
-    sp_status status;
-    for (;;) {
-        status = io_xml_next(&g->xml);
-        if (status != SP_OK) return status;
-        if (g->xml.kind == IO_XML_CLOSE && g->xml.depth == depth) return SP_OK;
-        if (g->xml.kind != IO_XML_OPEN) continue;
-        if (!is_name(g, "default")) {
-            status = skip_element(g);
-            if (status != SP_OK) return status;
-            continue;
+    bool more;
+    sp_status status = next_inside(g, depth, &more);
+    while (status == SP_OK && more) {
+        if (!is_name(g, "default")) status = skip_element(g);
+        else {
+            status = take_text(g, &text);
+            if (status == SP_OK) status = keep_declared(g, io_graphml_span(g, text), &key->standard);
         }
-        status = take_text(g, &text);
-        if (status == SP_OK) status = keep_declared(g, io_graphml_span(g, text), &key->standard);
-        if (status != SP_OK) return status;
+        if (status == SP_OK) status = next_inside(g, depth, &more);
     }
+    return status;
 }
 
 static sp_status take_key(io_graphml *g)
@@ -174,17 +181,15 @@ static sp_status take_data(io_graphml *g)
 static sp_status take_inside(io_graphml *g)
 {
     const int depth = g->xml.depth;
-    sp_status status;
-    for (;;) {
-        status = io_xml_next(&g->xml);
-        if (status != SP_OK) return status;
-        if (g->xml.kind == IO_XML_CLOSE && g->xml.depth == depth) return SP_OK;
-        if (g->xml.kind != IO_XML_OPEN) continue;
+    bool more;
+    sp_status status = next_inside(g, depth, &more);
+    while (status == SP_OK && more) {
         if (is_name(g, "graph"))
             return io_xml_fail(&g->xml, "a graph within a node", g->xml.name, "only flat graphs are read");
         status = is_name(g, "data") ? take_data(g) : skip_element(g);
-        if (status != SP_OK) return status;
+        if (status == SP_OK) status = next_inside(g, depth, &more);
     }
+    return status;
 }
 
 static sp_status take_attribute(io_graphml *g, const char *word, io_graphml_text *text)

@@ -190,7 +190,7 @@ CONTEXT_TEST(what_is_no_matrix_of_scipy_is_refused, 0, 1)
     }
     const bytes array = array_of("|u1", "False", "(2, 2)", "\0\1\1\0", 4);
     const char *path = file_of("g.npy", array.at, array.count);
-    failed(context, io_read_graph(context, path, &options, &graph), path, ": an array of numpy, which is no graph");
+    failed(context, io_read_graph(context, path, &options, &graph), path, ": an array of numpy, not a graph");
 }
 
 static sp_status label_array(sp_context *context, const char *path, io_labelling *labelling)
