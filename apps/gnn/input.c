@@ -60,10 +60,10 @@ static sp_status refuse_kinds(sp_context *context, const char *path, const char 
     if (end - name >= (ptrdiff_t)sizeof stem || !end[0] || name[strlen(name) - 1] == '~') return SP_OK;
     snprintf(stem, sizeof stem, "%.*s", (int)(end - name), name);
     if (find_word(stem, edges) >= 0)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%s/%.100s: features of edges, from which gnn does not learn; make one "
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s/%.100s: features of edges; gnn does not learn from these; make one "
                        "of them the weight in the graph, and move this file away", path, name);
     if (find_word(stem, kinds) >= 0)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%s/%.100s: kinds of nodes or edges, of which gnn knows one each; add "
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s/%.100s: kinds of nodes or edges; gnn knows one kind of each; add "
                        "a feature for the kind of a node, keep the edges of one kind, and move this file away", path,
                        name);
     return SP_OK;

@@ -171,8 +171,8 @@ refused 'features of edges' graph.csv 'source,target,weight,distance\ntp53,abl1,
 refused 'kinds of edges' graph.csv 'source,target,type\ntp53,abl1,binds\n' \
     'd/graph.csv:1: a column beside source, target and weight \(got "type"\); gnn knows one kind of edges: write those of one'
 refused 'a relation between' graph.tsv 'tp53\tbinds\tabl1\n' 'd/graph.tsv:1: '
-refused 'a file of edge features' edge_attr.npy 'x' 'd/edge_attr.npy: features of edges, from which gnn does not learn; make one'
-refused 'a file of kinds' node_types.txt 'x' 'd/node_types.txt: kinds of nodes or edges, of which gnn knows one each; add'
+refused 'a file of edge features' edge_attr.npy 'x' 'd/edge_attr.npy: features of edges; gnn does not learn from these; make one'
+refused 'a file of kinds' node_types.txt 'x' 'd/node_types.txt: kinds of nodes or edges; gnn knows one kind of each; add'
 plain_names() { # names only in the graph
     folder d && cp d.numbers/features.csv d/ && rm d/*.txt d/labels.csv &&
         fails 'd/graph.csv:2: an end of an edge that is not a node \(got ".*"\); nodes are whole numbers from 0 to 11, unless the' info d
