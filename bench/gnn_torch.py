@@ -468,19 +468,24 @@ def words(text):
     return text.split(",")
 
 
-def parse():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["speed", "sample", "accuracy", "check"])
-    parser.add_argument("inputs", nargs="+", metavar="FOLDER|REPORT")
+def add_arguments(parser, inputs):
+    """What all benchmarks of training take."""
+    parser.add_argument("inputs", nargs="+", metavar=inputs)
     parser.add_argument("--json")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--model", type=words, default=["gcn", "sage"])
     parser.add_argument("--hidden", type=numbers, default=[16, 256])
-    parser.add_argument("--keep", action="store_true", help="also with A·X of the first layer computed once")
-    parser.add_argument("--compile", action="store_true", help="also PyG's scatter compiled")
     parser.add_argument("--repeat", type=int, default=10)
     parser.add_argument("--limit", type=float, default=20, help="seconds for each candidate")
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=["speed", "sample", "accuracy", "check"])
+    add_arguments(parser, "FOLDER|REPORT")
+    parser.add_argument("--keep", action="store_true", help="also with A·X of the first layer computed once")
+    parser.add_argument("--compile", action="store_true", help="also PyG's scatter compiled")
     parser.add_argument("--batch", type=int, default=1024)
     return parser.parse_args()
 

@@ -17,7 +17,7 @@ import scipy.sparse
 import torch
 import torch.nn.functional as F
 
-from gnn_torch import Results, as_graph, attempt, describe, numbers, run_time, words
+from gnn_torch import Results, add_arguments, as_graph, attempt, describe, run_time
 from torch_models import TRAIN, Data, HandModel, PygModel, csr_tensor, edge_index
 
 import spgraph
@@ -234,16 +234,9 @@ def run(options, device, keep):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("inputs", nargs="+", metavar="FOLDER")
-    parser.add_argument("--json")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--threads", type=int)
-    parser.add_argument("--model", type=words, default=["gcn", "sage"])
-    parser.add_argument("--hidden", type=numbers, default=[16, 256])
+    add_arguments(parser, "FOLDER")
     parser.add_argument("--compile", action="store_true", help="also PyG's program compiled")
     parser.add_argument("--epochs", type=int, default=20, help="whose losses are compared")
-    parser.add_argument("--repeat", type=int, default=10)
-    parser.add_argument("--limit", type=float, default=20, help="seconds for each candidate")
     options = parser.parse_args()
     options.command = "epochs"
     return options
