@@ -127,6 +127,10 @@ static sp_status view_rows(sp_context *device, const sp_csr *a, const int64_t *o
     view->row_offsets = NULL;
     TRY(sp_alloc(device, view->rows + 1, sizeof *own, (void **)&own));
     for (int64_t i = 0; i <= view->rows; i++) own[i] = offsets[first + i] - base;
+    if (a->space == SP_HOST) {
+        view->row_offsets = own;
+        return SP_OK;
+    }
     TRY(sp_array_create(device, view->rows + 1, sizeof *own, a->space, (void **)&view->row_offsets));
     TRY(sp_array_copy(device, view->rows + 1, sizeof *own, view->row_offsets, a->space, own, SP_HOST));
 done:
