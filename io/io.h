@@ -211,6 +211,7 @@ typedef struct io_node_table {
 
 typedef struct io_node_options {
     const char *node_column; /* the column that names nodes, in GraphML the attribute, or id; NULL: found */
+    const char *row;   /* what a row is about, in messages; NULL: node */
     bool skip_unknown; /* rows of unknown nodes are skipped, and counted */
     bool classes;      /* a column called label holds values; and if the
                           first field is a node's name, the first line is a row, whose columns are called (2), (3), ... */
@@ -270,6 +271,9 @@ sp_status io_output_compress(io_output *output);
 /* Write calls return no error. The first error is kept, and io_output_commit returns it. */
 void io_output_bytes(io_output *output, const void *bytes, size_t count);
 void io_output_string(io_output *output, const char *string);
+/* A field of a table whose fields are separated by tabs, or by commas: in quotes where a reader would take it for
+ * something else. */
+void io_put_field(io_output *output, const char *field, size_t length, char separator);
 void io_output_format(io_output *output, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void io_output_int(io_output *output, int64_t value);
 /* Writes the fewest digits that give the same number when read. */
@@ -433,9 +437,10 @@ sp_status io_make_adjacency(sp_context *context, const char *name, bool undirect
  * dense), .npy (dense), .npz of scipy's CSR (sparse); otherwise text, a row a line, separated by commas, semicolons,
  * tabs or blanks, with at most one line of headings. Text takes up to 16 times the file ("1," is a feature) + 64 MB.
  * `sparse` or `dense` is filled, the other zeroed. All numbers are finite. A column of text that is called id, node, name
- * or the like, or whose fields are no numbers, goes to `names`, which is empty otherwise. */
+ * or the like, or whose fields are no numbers, goes to `names`, which is empty otherwise. `headings` (or NULL) gets the
+ * heading of each feature, or none. */
 sp_status io_read_features(sp_context *context, const char *path, const volatile int *interrupt, sp_dense *dense,
-                           sp_csr *sparse, io_names *names);
+                           sp_csr *sparse, io_names *names, io_names *headings);
 
 /* The same from an array of two dimensions, whose values are taken over; and from a matrix, which is only checked. */
 sp_status io_make_features(sp_context *context, const char *name, io_array *array, sp_dense *dense);

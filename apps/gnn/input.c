@@ -158,7 +158,8 @@ sp_status gnn_input_features(sp_context *context, const char *path, const gnn_in
                              gnn_input *input)
 {
     gnn_features *features = &input->data.features;
-    return io_read_features(context, path, options->interrupt, &features->dense, &features->sparse, &input->nodes);
+    return io_read_features(context, path, options->interrupt, &features->dense, &features->sparse, &input->nodes,
+                            &input->features);
 }
 
 sp_status gnn_input_nodes(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input)
@@ -330,6 +331,7 @@ void gnn_input_free(sp_context *context, gnn_input *input)
     gnn_data_free(context, &input->data);
     io_names_free(context, &input->classes);
     io_names_free(context, &input->nodes);
+    io_names_free(context, &input->features);
     memset(input, 0, sizeof *input);
 }
 

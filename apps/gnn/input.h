@@ -28,6 +28,7 @@ typedef struct gnn_input {
     gnn_data data;     /* without a split all nodes are GNN_UNUSED */
     io_names classes;  /* their names; count 0: classes have only numbers */
     io_names nodes;    /* names of the nodes; count 0: they have only numbers */
+    io_names features; /* names of the features; count 0: they have none */
     int64_t unknown_edges, unknown_labels, unknown_split; /* left out, as their nodes are unknown */
     bool has_split;
 } gnn_input;
@@ -61,7 +62,10 @@ void gnn_input_describe(const gnn_data *data, bool directed, char text[GNN_DESCR
 /* input_features.c: replaces the features by those of the graph. Sparse: for the degree 32 columns, a 1 in that of its
  * power of two; for the identity a column a node. */
 sp_status gnn_input_make_features(sp_context *context, gnn_made_features how, gnn_input *input);
-/* input_split.c: the split of a folder, from one file or from lists; the words that it is written with. */
+/* input_split.c: the split of a folder, from one file or from lists. */
+/* A node as messages have it: its name, or its number. */
+typedef char gnn_node_text[64];
+const char *gnn_input_node(const gnn_input *input, int64_t node, gnn_node_text text);
 sp_status gnn_input_split(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input);
 sp_status gnn_input_list(sp_context *context, const char *path, gnn_split kind, const gnn_input_options *options,
                          gnn_input *input);

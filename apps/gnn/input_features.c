@@ -30,6 +30,7 @@ sp_status gnn_input_make_features(sp_context *context, gnn_made_features how, gn
     made.row_offsets[0] = 0;
     sp_dense_free(context, &input->data.features.dense);
     sp_csr_free(context, &input->data.features.sparse);
+    io_names_free(context, &input->features);
     input->data.features = (gnn_features){.sparse = made};
     return SP_OK;
 }

@@ -5,6 +5,7 @@
 
 void io_show_token(const char *text, const char *end, char *shown, size_t size)
 {
+    if (text < end && end[-1] == '\r') end--; /* of the line's end */
     const char *stop = end - text > IO_TOKEN_SHOWN ? text + IO_TOKEN_SHOWN : end;
     size_t at = 0;
     for (; text < stop && at + 8 < size; text++) {

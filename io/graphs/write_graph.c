@@ -110,9 +110,7 @@ static void put_triples(const void *user, int64_t row, int64_t begin, int64_t en
 static void put_field(io_text *text, const word *w)
 {
     const char *end = w->bytes + w->length;
-    bool quoted = w->length == 0 || *w->bytes == '#' || *w->bytes == ' ' || end[-1] == ' ';
-    for (const char *at = w->bytes; !quoted && at < end; at++) quoted = memchr(",;\"\t\r", *at, 5) != NULL;
-    if (!quoted) {
+    if (!io_field_is_quoted(w->bytes, w->length, ',')) {
         io_text_bytes(text, w->bytes, w->length);
         return;
     }

@@ -40,6 +40,23 @@ static bool read_row(io_slice *slice, char *line, char *line_end)
            io_slice_fail(slice, "fewer numbers than in the first row", line, end, "rows have equal lengths");
 }
 
+/* Whether a comment could be a row whose name begins with its sign, which no blank follows: "#a,1,2". */
+static bool looks_like_row(const io_slice *slice, const char *line, const char *end)
+{
+    const io_csv *csv = slice->state->csv;
+    const char *at = line;
+    io_field f;
+    int64_t numbers = 0;
+    int i = 0;
+    if (csv->source != 0 || (*line != '#' && *line != '%') || line + 1 == end || io_is_blank(line[1])) return false;
+    for (; at; i++) {
+        double value;
+        if (io_take_field(&at, end, csv->separator, &f)) return false;
+        numbers += i > 0 && f.text < f.end && io_parse_decimal(f.text, f.end, &value) == f.end;
+    }
+    return i > 1 && numbers == i - 1 && numbers == slice->state->cols;
+}
+
 /* The same for a table with a column of names, which csv->source is. */
 static bool read_named_row(io_slice *slice, char *line, char *line_end)
 {
@@ -48,6 +65,9 @@ static bool read_named_row(io_slice *slice, char *line, char *line_end)
     const char *end = line_end, *at = csv->separator == ' ' ? io_skip_blanks(line, end) : line, *wrong;
     io_field f;
     int64_t col = 0;
+    if (looks_like_row(slice, line, end))
+        return io_slice_fail(slice, "a comment that looks like a row", line, end,
+                             "write the name in quotes if it is one, else a blank behind the sign of the comment");
     if (io_is_table_comment(line, end)) return true;
     const int32_t row = (int32_t)slice->node_lines++;
     for (int i = 0; at; i++) {
@@ -101,6 +121,45 @@ static sp_status read_text(sp_context *context, io_source *source, const io_tabl
         values[(int64_t)entries.tails[e] * dense->cols + entries.heads[e]] = (float)io_arc_weight(&entries, e);
 done:
     io_graph_free(context, &entries);
+    return status;
+}
+
+/* The heading of each column but that of the names of nodes, which R leaves without one. None if the heading does not
+ * have one for each of `cols` columns. */
+static sp_status read_headings(sp_context *context, const char *path, const volatile int *interrupt,
+                               const io_table *table, const io_csv *csv, int64_t cols, io_names *headings)
+{
+    io_long_lines b = {0};
+    io_name_list list = {0};
+    const char *line = NULL, *end = NULL;
+    char *copy = NULL;
+    io_field f;
+    if (table->heading_lines == 0) return SP_OK;
+    sp_status status = io_source_open(context, path, interrupt, &b.source);
+    if (status != SP_OK) return status;
+    while (b.lines < table->heading_lines) TRY(io_take_line(context, &b, &line, &end));
+    if (!line) goto done;
+    TRY(sp_alloc(context, end - line + 1, 1, (void **)&copy));
+    memcpy(copy, line, (size_t)(end - line));
+    end = copy + (end - line);
+    const char *at = csv->separator == ' ' ? io_skip_blanks(copy, end) : copy, *first = at;
+    int64_t fields = 0;
+    while (at && !io_take_field(&at, end, csv->separator, &f)) fields++;
+    at = first;
+    for (int64_t i = 0; at && !io_take_field(&at, end, csv->separator, &f); i++) {
+        if (fields == cols + 1 && i == csv->source) continue;
+        io_undouble(copy, &f);
+        TRY(io_names_append(context, &list, f.text, (size_t)(f.end - f.text)));
+    }
+    if (list.names.count == cols) {
+        *headings = list.names;
+        memset(&list.names, 0, sizeof list.names);
+    }
+done:
+    io_names_free(context, &list.names);
+    sp_free(context, copy);
+    sp_free(context, b.bytes);
+    io_source_close(b.source);
     return status;
 }
 
@@ -193,7 +252,7 @@ static sp_status read_npz(sp_context *context, const char *path, const volatile 
 /* ---- all ----------------------------------------------------------------------------------------------- */
 
 static sp_status read_table(sp_context *context, io_source *source, const char *path, const volatile int *interrupt,
-                            sp_dense *dense, io_names *names)
+                            sp_dense *dense, io_names *names, io_names *headings)
 {
     io_table table;
     io_csv csv;
@@ -206,19 +265,21 @@ static sp_status read_table(sp_context *context, io_source *source, const char *
     }
     TRY(read_text(context, source, &table, &csv, dense));
     if (csv.source >= 0 && dense->rows != names->count)
-        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: changed while it was read", path);
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: changed while it was read", path));
+    if (headings) status = read_headings(context, path, interrupt, &table, &csv, dense->cols, headings);
 done:
     return status;
 }
 
 sp_status io_read_features(sp_context *context, const char *path, const volatile int *interrupt, sp_dense *dense,
-                           sp_csr *sparse, io_names *names)
+                           sp_csr *sparse, io_names *names, io_names *headings)
 {
     io_content content;
     io_source *source;
     memset(dense, 0, sizeof *dense);
     memset(sparse, 0, sizeof *sparse);
     memset(names, 0, sizeof *names);
+    if (headings) memset(headings, 0, sizeof *headings);
     sp_status status = io_source_open(context, path, interrupt, &source);
     if (status != SP_OK) return status;
     TRY(io_detect_content(source, &content));
@@ -226,7 +287,7 @@ sp_status io_read_features(sp_context *context, const char *path, const volatile
     case IO_CONTENT_NPY: status = read_npy(context, path, interrupt, dense); break;
     case IO_CONTENT_NPZ: status = read_npz(context, path, interrupt, sparse); break;
     case IO_CONTENT_MTX: status = read_mtx(context, source, interrupt, dense, sparse); break;
-    case IO_CONTENT_TEXT: status = read_table(context, source, path, interrupt, dense, names); break;
+    case IO_CONTENT_TEXT: status = read_table(context, source, path, interrupt, dense, names, headings); break;
     }
 done:
     io_source_close(source);

@@ -44,6 +44,9 @@ static sp_status fail(const table_reader *r, const char *what, const char *text,
     return io_fail_line(r->context, r->name, r->line, what, text, end, remedy);
 }
 
+/* What a row is about. */
+static const char *row_of(const table_reader *r) { return r->options->row ? r->options->row : "node"; }
+
 /* ---- the heading ---------------------------------------------------------------------------------------- */
 
 /* A name that no column can have, of the one without. */
@@ -176,7 +179,12 @@ static sp_status find_row(table_reader *r, const io_field *f, int64_t *node)
                         ? "write its names, or give --node-column NAME if another column has them (--unknown drop passes "
                           "over others)"
                         : io_node_remedy(r->graph, f->text, f->end));
-    if (r->seen[*node]) return fail(r, "a second row for this node", f->text, f->end, "keep one row a node");
+    if (r->seen[*node]) {
+        char what[64], remedy[64];
+        snprintf(what, sizeof what, "a second row for this %.20s", row_of(r));
+        snprintf(remedy, sizeof remedy, "keep one row a %.20s", row_of(r));
+        return fail(r, what, f->text, f->end, remedy);
+    }
     r->seen[*node] = 1;
     r->table->rows++;
     return SP_OK;
@@ -386,7 +394,7 @@ static sp_status read_lines(table_reader *r, io_source *source)
     r->table->lines = r->line;
     if (r->fields == 0)
         TRY(sp_fail(r->context, SP_ERROR_ARGUMENT, "%s: no heading; name the columns in the first line, as in "
-                    "node,age,kind", r->name));
+                    "%s,age,kind", r->name, row_of(r)));
 done:
     return status;
 }

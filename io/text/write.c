@@ -41,6 +41,25 @@ void io_text_int(io_text *text, int64_t value)
     if (to) text->used += io_format_int(to, value);
 }
 
+bool io_field_is_quoted(const char *field, size_t length, char separator)
+{
+    if (length == 0 || memchr("#% ", *field, 3) || field[length - 1] == ' ') return true;
+    for (size_t i = 0; i < length; i++)
+        if (strchr(separator == '\t' ? "\"\t\r" : ",;\"\t\r", field[i])) return true;
+    return false;
+}
+
+void io_put_field(io_output *output, const char *field, size_t length, char separator)
+{
+    const bool quoted = io_field_is_quoted(field, length, separator);
+    if (quoted) io_output_bytes(output, "\"", 1);
+    for (size_t i = 0; i < length; i++) {
+        if (quoted && field[i] == '"') io_output_bytes(output, "\"", 1);
+        io_output_bytes(output, field + i, 1);
+    }
+    if (quoted) io_output_bytes(output, "\"", 1);
+}
+
 size_t io_format_value(char *to, const sp_csr *matrix, int64_t entry)
 {
     if (!matrix->values) return io_format_int(to, 1);

@@ -33,6 +33,10 @@ static inline void io_text_bytes(io_text *text, const char *bytes, size_t count)
     else io_text_long(text, bytes, count);
 }
 
+/* Whether a field of a table is written in quotes, because readers would take it for something else: a comment, several
+ * fields, or one without its blanks. */
+bool io_field_is_quoted(const char *field, size_t length, char separator);
+
 void io_text_int(io_text *text, int64_t value);
 /* The value of a matrix's entry, 1 in a pattern. */
 size_t io_format_value(char *to, const sp_csr *matrix, int64_t entry);

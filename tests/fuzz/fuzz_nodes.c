@@ -19,7 +19,7 @@ static void read_features(sp_context *context, const char *path)
     sp_dense dense;
     sp_csr sparse;
     io_names names;
-    if (io_read_features(context, path, NULL, &dense, &sparse, &names) != SP_OK) return;
+    if (io_read_features(context, path, NULL, &dense, &sparse, &names, NULL) != SP_OK) return;
     for (int64_t e = 0; dense.values && e < dense.rows * dense.cols; e++)
         fuzz_require(isfinite(((float *)dense.values)[e]));
     if (sparse.row_offsets) fuzz_require(sp_csr_check(context, &sparse) == SP_OK);

@@ -35,7 +35,7 @@ CONTEXT_TEST(features_are_read_from_text, 0, 2)
         sp_dense dense;
         sp_csr sparse;
         io_names names;
-        ck_ok(context, io_read_features(context, text_of("f.csv", cases[c].text), NULL, &dense, &sparse, &names));
+        ck_ok(context, io_read_features(context, text_of("f.csv", cases[c].text), NULL, &dense, &sparse, &names, NULL));
         ck_assert_str_eq(dense_text(&dense), cases[c].expected);
         ck_assert_ptr_null(sparse.row_offsets);
         sp_dense_free(context, &dense);
@@ -72,11 +72,36 @@ CONTEXT_TEST(a_column_of_features_may_name_the_nodes, 0, 1)
         sp_dense dense;
         sp_csr sparse;
         io_names names;
-        ck_ok(context, io_read_features(context, text_of("f.csv", cases[c].text), NULL, &dense, &sparse, &names));
+        ck_ok(context, io_read_features(context, text_of("f.csv", cases[c].text), NULL, &dense, &sparse, &names, NULL));
         ck_assert_str_eq(names_text(&names), cases[c].names);
         ck_assert_str_eq(dense_text(&dense), cases[c].expected);
         sp_dense_free(context, &dense);
         io_names_free(context, &names);
+    }
+}
+
+CONTEXT_TEST(features_have_the_names_of_their_columns, 0, 1)
+{
+    static const struct { const char *text, *expected; } cases[] = {
+        {"id,x,y\n7,1,2\n3,3,4\n", "x|y"},
+        {"x,Node,y\n1,a,2\n3,b,4\n", "x|y"},
+        {"x,y\na,1,2\nb,3,4\n", "x|y"},
+        {",0,1\n0,1,2\n1,3,4\n", "0|1"},
+        {"\"x\" \"y z\"\n\"1\" 1 2\n\"2\" 3 4\n", "x|y z"},
+        {"# of genes\n  name x\n\n a   1\n", "x"},
+        {"a;\"b \"\"c\"\"\"\r\n1;2\r\n", "a|b \"c\""},
+        {"a,1,2\nb,3,4\n", ""},
+        {"1,2\n3,4\n", ""},
+    };
+    for (size_t c = 0; c < COUNT(cases); c++) {
+        sp_dense dense;
+        sp_csr sparse;
+        io_names names, headings;
+        ck_ok(context, io_read_features(context, text_of("f.csv", cases[c].text), NULL, &dense, &sparse, &names, &headings));
+        test_expect(strcmp(names_text(&headings), cases[c].expected) == 0, "case %zu: %s", c, names_text(&headings));
+        sp_dense_free(context, &dense);
+        io_names_free(context, &names);
+        io_names_free(context, &headings);
     }
 }
 
@@ -93,7 +118,7 @@ CONTEXT_TEST(features_of_long_and_many_lines_are_read, 0, 3)
         sp_dense dense;
         sp_csr sparse;
         io_names names;
-        ck_ok(context, io_read_features(context, file_of("f.csv", text, (size_t)(at - text)), NULL, &dense, &sparse, &names));
+        ck_ok(context, io_read_features(context, file_of("f.csv", text, (size_t)(at - text)), NULL, &dense, &sparse, &names, NULL));
         ck_assert(dense.rows == rows && dense.cols == cols);
         for (int64_t e = 0; e < rows * cols; e++)
             test_expect(((float *)dense.values)[e] == (float)(e % 9973), "element %lld", (long long)e);
@@ -108,12 +133,12 @@ CONTEXT_TEST(features_are_read_from_both_forms_of_matrix_market, 0, 2)
     sp_csr sparse;
     io_names names;
     const char *coordinate = "%%MatrixMarket matrix coordinate real general\n2 3 3\n1 3 -1.5\n2 1 2\n1 1 0\n";
-    ck_ok(context, io_read_features(context, text_of("f.mtx", coordinate), NULL, &dense, &sparse, &names));
+    ck_ok(context, io_read_features(context, text_of("f.mtx", coordinate), NULL, &dense, &sparse, &names, NULL));
     ck_assert(!dense.values && sparse.rows == 2 && sparse.cols == 3 && sparse.nnz == 2);
     ck_assert(sparse.col_indices[0] == 2 && test_value(&sparse, 0) == -1.5 && test_value(&sparse, 1) == 2);
     sp_csr_free(context, &sparse);
     const char *array = "%%MatrixMarket matrix array real general\n% columns\n2 3\n1\n2\n0\n4\n-5\n6\n";
-    ck_ok(context, io_read_features(context, text_of("f.mtx", array), NULL, &dense, &sparse, &names));
+    ck_ok(context, io_read_features(context, text_of("f.mtx", array), NULL, &dense, &sparse, &names, NULL));
     ck_assert_str_eq(dense_text(&dense), "1 0 -5|2 4 6|");
     sp_dense_free(context, &dense);
 }
@@ -124,12 +149,12 @@ CONTEXT_TEST(features_of_numpy_are_taken_as_they_are, 0, 2)
     sp_csr sparse;
     io_names names;
     const bytes file = array_of("<f8", "False", "(1, 3)", doubles, 24);
-    ck_ok(context, io_read_features(context, file_of("f.npy", file.at, file.count), NULL, &dense, &sparse, &names));
+    ck_ok(context, io_read_features(context, file_of("f.npy", file.at, file.count), NULL, &dense, &sparse, &names, NULL));
     ck_assert_str_eq(dense_text(&dense), "1 -0.5 0|");
     sp_dense_free(context, &dense);
     static const csr_members members = {"\2\3", "\0\2\3", "\0\2\1", "\5\6\7", "csr", 3, 3, 3};
     const bytes packed = csr_archive(&members);
-    ck_ok(context, io_read_features(context, file_of("f.npz", packed.at, packed.count), NULL, &dense, &sparse, &names));
+    ck_ok(context, io_read_features(context, file_of("f.npz", packed.at, packed.count), NULL, &dense, &sparse, &names, NULL));
     ck_assert(!dense.values && sparse.nnz == 3 && test_value(&sparse, 2) == 7);
     sp_csr_free(context, &sparse);
 }
@@ -164,7 +189,7 @@ CONTEXT_TEST(features_that_are_none_are_refused, 0, 1)
         sp_csr sparse;
         io_names names;
         const char *path = text_of("f.txt", cases[c].text);
-        failed(context, io_read_features(context, path, NULL, &dense, &sparse, &names), path, cases[c].sentence);
+        failed(context, io_read_features(context, path, NULL, &dense, &sparse, &names, NULL), path, cases[c].sentence);
         ck_assert(!dense.values && !sparse.row_offsets);
     }
 }
@@ -177,12 +202,12 @@ CONTEXT_TEST(features_that_are_not_finite_are_refused_by_row, 0, 2)
     const bytes nan = array_of("<f4", "False", "(3, 1)", "\0\0\0\0\0\0\xc0\x7f\0\0\xc0\x7f", 12);
     const bytes large = array_of("<f8", "False", "(3, 1)", "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x7f", 24);
     const char *path = file_of("f.npy", nan.at, nan.count);
-    failed(context, io_read_features(context, path, NULL, &dense, &sparse, &names), path, ": row 1 (from 0) has a number");
+    failed(context, io_read_features(context, path, NULL, &dense, &sparse, &names, NULL), path, ": row 1 (from 0) has a number");
     path = file_of("f.npy", large.at, large.count);
-    failed(context, io_read_features(context, path, NULL, &dense, &sparse, &names), path, ": row 2 (from 0) has a number");
+    failed(context, io_read_features(context, path, NULL, &dense, &sparse, &names, NULL), path, ": row 2 (from 0) has a number");
     const bytes flat = array_of("<f4", "False", "(3,)", "\0\0\0\0\0\0\0\0\0\0\0\0", 12);
     path = file_of("f.npy", flat.at, flat.count);
-    failed(context, io_read_features(context, path, NULL, &dense, &sparse, &names), path, ": 1 dimensions; features");
+    failed(context, io_read_features(context, path, NULL, &dense, &sparse, &names, NULL), path, ": 1 dimensions; features");
 }
 
 TEST(text_of_features_takes_no_more_memory_than_promised)
@@ -195,7 +220,7 @@ TEST(text_of_features_takes_no_more_memory_than_promised)
     sp_csr sparse;
     io_names names;
     for (int64_t i = 0; i < LINES; i++) memcpy(text + 8 * i, "1,1,1,1\n", 8);
-    ck_ok(context, io_read_features(context, file_of("f.csv", text, LINES * 8), NULL, &dense, &sparse, &names));
+    ck_ok(context, io_read_features(context, file_of("f.csv", text, LINES * 8), NULL, &dense, &sparse, &names, NULL));
     test_expect(heap.peak_bytes <= 16 * (int64_t)(LINES * 8) + (64 << 20), "%.1f times the file",
                 (double)heap.peak_bytes / (LINES * 8));
     sp_dense_free(context, &dense);
@@ -393,6 +418,7 @@ const test_entry features_tests[] = {
     ONCE(features_are_read_from_text),
     ONCE(features_of_long_and_many_lines_are_read),
     ONCE(a_column_of_features_may_name_the_nodes),
+    ONCE(features_have_the_names_of_their_columns),
     ONCE(features_are_read_from_both_forms_of_matrix_market),
     ONCE(features_of_numpy_are_taken_as_they_are),
     ONCE(features_that_are_none_are_refused),

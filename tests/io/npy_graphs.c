@@ -309,7 +309,7 @@ static sp_status take_features(sp_context *context, const char *path)
     sp_dense dense;
     sp_csr sparse;
     io_names names;
-    sp_status status = io_read_features(context, path, NULL, &dense, &sparse, &names);
+    sp_status status = io_read_features(context, path, NULL, &dense, &sparse, &names, NULL);
     sp_dense_free(context, &dense);
     sp_csr_free(context, &sparse);
     return status;

@@ -107,7 +107,7 @@ static sp_status read_features(sp_context *context)
     sp_dense dense;
     sp_csr sparse;
     io_names names;
-    return io_read_features(context, path, NULL, &dense, &sparse, &names);
+    return io_read_features(context, path, NULL, &dense, &sparse, &names, NULL);
 }
 
 static sp_status read_adjacency(sp_context *context)
@@ -289,7 +289,7 @@ TEST(long_rows_of_features_are_read)
     sp_dense dense;
     sp_csr sparse;
     io_names names;
-    ck_ok(context, io_read_features(context, path, NULL, &dense, &sparse, &names));
+    ck_ok(context, io_read_features(context, path, NULL, &dense, &sparse, &names, NULL));
     ck_assert(dense.rows == 2 && dense.cols == COLUMNS && ((const float *)dense.values)[COLUMNS + 7] == 7);
     sp_dense_free(context, &dense);
     sp_context_destroy(context);
