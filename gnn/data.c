@@ -206,13 +206,7 @@ static void group_by_class(const gnn_data *data, int64_t classes, int64_t *end, 
     }
 }
 
-/* How many nodes of a class train and validate. */
-typedef struct split_sizes {
-    int64_t train, validation;
-    double train_share, validation_share; /* in their place if train is 0 */
-} split_sizes;
-
-static void divide_class(const split_sizes *sizes, int64_t size, int64_t *train, int64_t *validation)
+static void divide_class(const gnn_split_drawn *sizes, int64_t size, int64_t *train, int64_t *validation)
 {
     if (sizes->train == 0) {
         const int64_t last = (int64_t)floor((sizes->train_share + sizes->validation_share) * (double)size + 0.5);
@@ -227,7 +221,16 @@ static void divide_class(const split_sizes *sizes, int64_t size, int64_t *train,
     *validation = size - *train < sizes->validation ? size - *train : sizes->validation;
 }
 
-static sp_status draw(sp_context *context, gnn_data *data, const split_sizes *sizes, uint64_t seed)
+/* Of the classes of nodes in their order. */
+static uint64_t hash_labels(const gnn_data *data)
+{
+    uint64_t hash = mix64((uint64_t)data->graph.rows);
+    for (int64_t i = 0; i < data->graph.rows; i++)
+        hash = mix64(hash ^ (uint64_t)class_of(data, data->place ? data->place[i] : i)) + RANDOM_STEP;
+    return hash;
+}
+
+static sp_status draw(sp_context *context, gnn_data *data, const gnn_split_drawn *sizes)
 {
     int64_t *end = NULL;
     int32_t *order = NULL;
@@ -241,10 +244,12 @@ static sp_status draw(sp_context *context, gnn_data *data, const split_sizes *si
     for (int64_t c = 0, begin = 0; c < classes; begin = end[c++]) {
         int64_t train, validation;
         divide_class(sizes, end[c] - begin, &train, &validation);
-        shuffle(order + begin, end[c] - begin, seed, c);
+        shuffle(order + begin, end[c] - begin, sizes->seed, c);
         for (int64_t k = 0; k < train + validation; k++)
             data->split[order[begin + k]] = k < train ? GNN_TRAIN : GNN_VALIDATION;
     }
+    data->drawn = *sizes;
+    data->drawn.labels = hash_labels(data);
 done:
     sp_free(context, end);
     sp_free(context, order);
@@ -259,7 +264,7 @@ sp_status gnn_data_draw_split(sp_context *context, gnn_data *data, int64_t train
     if (train < 1 || validation < 0)
         return sp_fail(context, SP_ERROR_ARGUMENT, "a split of %lld training and %lld validation nodes a class",
                        (long long)train, (long long)validation);
-    return draw(context, data, &(split_sizes){.train = train, .validation = validation}, seed);
+    return draw(context, data, &(gnn_split_drawn){.train = train, .validation = validation, .seed = seed});
 }
 
 sp_status gnn_data_draw_shares(sp_context *context, gnn_data *data, double train, double validation, uint64_t seed)
@@ -269,5 +274,16 @@ sp_status gnn_data_draw_shares(sp_context *context, gnn_data *data, double train
     if (status != SP_OK) return status;
     if (!(train > 0 && validation >= 0 && train + validation <= 1))
         return sp_fail(context, SP_ERROR_ARGUMENT, "a split of shares %g and %g of each class", train, validation);
-    return draw(context, data, &(split_sizes){.train_share = train, .validation_share = validation}, seed);
+    return draw(context, data, &(gnn_split_drawn){.train_share = train, .validation_share = validation, .seed = seed});
+}
+
+sp_status gnn_data_draw_again(sp_context *context, gnn_data *data, const gnn_split_drawn *drawn, bool *same)
+{
+    sp_status status = sp_require(context, __func__, "data", data);
+    if (status == SP_OK) status = sp_require(context, __func__, "drawn", drawn);
+    if (status == SP_OK) status = sp_require(context, __func__, "same", same);
+    if (status == SP_OK) status = check_labels(context, data);
+    if (status != SP_OK) return status;
+    *same = (drawn->train > 0 || drawn->train_share > 0) && hash_labels(data) == drawn->labels;
+    return *same ? draw(context, data, drawn) : SP_OK;
 }

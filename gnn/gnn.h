@@ -36,6 +36,13 @@ typedef struct gnn_features {
     sp_csr sparse;
 } gnn_features;
 
+/* How a split was drawn; all 0: it was not. */
+typedef struct gnn_split_drawn {
+    int64_t train, validation; /* nodes of each class, */
+    double train_share, validation_share; /* or shares, if train is 0 */
+    uint64_t seed, labels;     /* labels: a hash of those that it was drawn by */
+} gnn_split_drawn;
+
 /* A graph whose nodes are to be classified. All arrays lie in host memory. */
 typedef struct gnn_data {
     sp_csr graph;          /* nodes x nodes: row i holds the nodes whose features i gathers; values are weights or
@@ -45,8 +52,9 @@ typedef struct gnn_data {
     int32_t *labels;       /* nodes; -1: unknown. NULL if a node can have several classes */
     uint8_t *targets;      /* nodes x classes, 1 for each class of a node; NULL if there are labels */
     uint8_t *split;        /* nodes: one gnn_split each */
+    gnn_split_drawn drawn;       /* how the split was, for saved models */
     int32_t *place;        /* node i is in row place[i] of all of these; NULL: in row i (gnn_data_renumber) */
-    const char *class_names; /* names of all classes, a NUL after each, for saved models; NULL: none. The caller's */
+    const char *class_names, *feature_names; /* a NUL after each, for saved models; NULL: none. The caller's */
 } gnn_data;
 
 /* Checks all that the struct promises: a square graph, as many feature rows as nodes, no NaN or infinity, labels below
@@ -62,6 +70,8 @@ sp_status gnn_data_draw_split(sp_context *context, gnn_data *data, int64_t train
 /* The same by shares of each class, above 0 and together at most 1: sizes are rounded to the nearest, but every class has
  * a node to train. */
 sp_status gnn_data_draw_shares(sp_context *context, gnn_data *data, double train, double validation, uint64_t seed);
+/* Draws the same split again. *same is false, and nothing changes, if it was not drawn, or by other labels. */
+sp_status gnn_data_draw_again(sp_context *context, gnn_data *data, const gnn_split_drawn *drawn, bool *same);
 
 typedef enum gnn_order {
     GNN_ORDER_AUTO,     /* by community, if the graph is large and dense and its neighbours move closer together */
@@ -368,6 +378,8 @@ typedef struct gnn_saved {
     uint64_t seed;
     bool several;                /* nodes can have several classes */
     const char *class_names;     /* within the bytes, names of options.model.outputs classes; NULL: none */
+    const char *feature_names;   /* the same, of options.model.inputs features */
+    gnn_split_drawn drawn;             /* the split of the training */
 } gnn_saved;
 sp_status gnn_saved_read(sp_context *context, const void *bytes, int64_t size, gnn_saved *saved);
 

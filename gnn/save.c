@@ -1,6 +1,6 @@
 /* Trainers as bytes: a head of fixed width with options and progress, the parameters, the best parameters, the
- * optimizer's moments, as in memory (little-endian), and the names of the classes, each with a NUL. Bytes from
- * outside are used only after the checksum of all and the sizes have been checked. */
+ * optimizer's moments, as in memory (little-endian), the names of the features and those of the classes, each with a
+ * NUL. Bytes from outside are used only after the checksum of all and the sizes have been checked. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "trainer.h"
 
-enum { VERSION = 4, OLDEST = 2, MOST_PARTS = 4 }; /* version 2 has no `names`, 3 nothing after them */
+enum { VERSION = 5, OLDEST = 2, MOST_PARTS = 4 }; /* 2 has no `names`, 3 nothing after them, 4 nothing after `undirected` */
 static const char MAGIC[8] = {'g', 'n', 'n', '-', 's', 'a', 'v', 'e'};
 
 typedef struct saved_head {
@@ -28,9 +28,11 @@ typedef struct saved_head {
     int64_t norm, residual, jump;
     int64_t cuts, cut_epoch; /* of the rate, by its plateaus */
     int64_t undirected;
+    int64_t feature_names;   /* bytes of them, 0: they have none */
+    gnn_split_drawn drawn;
 } saved_head;
 
-_Static_assert(sizeof(saved_head) % sizeof(uint64_t) == 0 && sizeof(saved_head) == 43 * sizeof(uint64_t),
+_Static_assert(sizeof(saved_head) % sizeof(uint64_t) == 0 && sizeof(saved_head) == 50 * sizeof(uint64_t),
                "no padding: the head is the same everywhere");
 
 /* Mixes 64 bits a step by a bijection: bytes that differ in one word never have the same sum. The last word is padded
@@ -57,6 +59,7 @@ static uint64_t whole_checksum(const void *bytes, int64_t size)
 static size_t head_size(uint64_t version)
 {
     return version == VERSION ? sizeof(saved_head)
+           : version == 4     ? offsetof(saved_head, feature_names)
            : version == 3     ? offsetof(saved_head, norm)
                               : offsetof(saved_head, names);
 }
@@ -88,7 +91,7 @@ static saved_head make_head(gnn_trainer *t)
         .several = t->several, .epoch = t->epoch, .best_epoch = t->best_epoch, .step = t->engine->step,
         .cuts = t->cuts, .cut_epoch = t->cut_epoch,
         .best_loss = t->best_loss, .seed = t->engine->seed,
-        .parameters = gnn_model_size(t->model), .has_best = t->best_epoch > 0};
+        .parameters = gnn_model_size(t->model), .has_best = t->best_epoch > 0, .drawn = t->data->drawn};
     memcpy(head.magic, MAGIC, sizeof MAGIC);
     return head;
 }
@@ -130,8 +133,9 @@ sp_status gnn_trainer_save(gnn_trainer *t, bool best, void **bytes, int64_t *siz
     void *part[MOST_PARTS], *moments[2];
     int64_t *steps;
     char *made;
-    const char *names = t->data->class_names;
+    const char *names = t->data->class_names, *features = t->data->feature_names;
     if (names) head.names = names_size(names, head.outputs, INT64_MAX);
+    if (features) head.feature_names = names_size(features, head.inputs, INT64_MAX);
     head.moments = gnn_optimizer_state(t->optimizer, moments, &steps);
     int parts = list_parts(t, &head, part, &steps);
     if (best) {
@@ -140,7 +144,7 @@ sp_status gnn_trainer_save(gnn_trainer *t, bool best, void **bytes, int64_t *siz
         parts = 1;
     }
     const size_t one = (size_t)head.parameters * number_size((sp_dense_type)head.type);
-    head.bytes = (int64_t)(sizeof head + (size_t)parts * one) + head.names;
+    head.bytes = (int64_t)(sizeof head + (size_t)parts * one) + head.feature_names + head.names;
     status = sp_alloc(t->context, head.bytes, 1, (void **)&made);
     if (status != SP_OK) return status;
     TRY(sp_array_copy(t->context, 1, sizeof head.steps, &head.steps, SP_HOST, steps, there));
@@ -152,6 +156,8 @@ sp_status gnn_trainer_save(gnn_trainer *t, bool best, void **bytes, int64_t *siz
                          "learning rate below %g, or normalised features, may help", (long long)t->epoch, t->rate);
         goto done;
     }
+    if (features)
+        memcpy(made + head.bytes - head.names - head.feature_names, features, (size_t)head.feature_names);
     if (names) memcpy(made + head.bytes - head.names, names, (size_t)head.names);
     memcpy(made, &head, sizeof head);
     head.checksum = whole_checksum(made, head.bytes);
@@ -188,7 +194,7 @@ static bool weights_fit(const saved_head *h)
 static bool is_plausible(const saved_head *h)
 {
     const double reals[] = {h->input_dropout, h->dropout, h->attention_dropout, h->rate, h->beta1, h->beta2,
-                            h->epsilon, h->decay};
+                            h->epsilon, h->decay, h->drawn.train_share, h->drawn.validation_share};
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
         if (!isfinite(reals[i])) return false;
     return in_range(h->layer, GNN_GCN, GNN_GAT) && in_range(h->layers, 1, GNN_MAX_LAYERS) &&
@@ -201,13 +207,20 @@ static bool is_plausible(const saved_head *h)
            in_range(h->epoch, 0, INT64_MAX) && in_range(h->best_epoch, 0, h->epoch) &&
            in_range(h->cuts, 0, h->epoch) && in_range(h->cut_epoch, 0, h->epoch) &&
            in_range(h->step, 0, INT64_MAX - 1) && in_range(h->steps, 0, INT64_MAX - 1) && !isnan(h->best_loss) &&
-           in_range(h->has_best, 0, 1) && in_range(h->moments, 0, 2) && in_range(h->parameters, 1, INT64_MAX) &&
+           in_range(h->drawn.train, 0, INT32_MAX) && in_range(h->drawn.validation, 0, INT32_MAX) &&
+           h->drawn.train_share >= 0 && h->drawn.validation_share >= 0 &&
+           h->drawn.train_share + h->drawn.validation_share <= 1 && in_range(h->has_best, 0, 1) && in_range(h->moments, 0, 2) && in_range(h->parameters, 1, INT64_MAX) &&
            weights_fit(h);
 }
 
 static const char *names_of(const void *bytes, const saved_head *head)
 {
     return (const char *)bytes + head->bytes - head->names;
+}
+
+static const char *feature_names_of(const void *bytes, const saved_head *head)
+{
+    return names_of(bytes, head) - head->feature_names;
 }
 
 /* The options of model and optimizer. */
@@ -262,14 +275,18 @@ static sp_status read_head(sp_context *context, const void *bytes, int64_t size,
                        (long long)size, (long long)head->bytes);
     if (head->checksum != whole_checksum(bytes, size)) return damaged(context, "its checksum is wrong");
     memcpy(head, bytes, (size_t)begin);
-    if (!is_plausible(head) || !in_range(head->names, 0, size - begin))
+    if (!is_plausible(head) || !in_range(head->names, 0, size - begin) ||
+        !in_range(head->feature_names, 0, size - begin - head->names))
         return damaged(context, "its options are out of range");
     const int64_t one = head->parameters, parts = 1 + head->has_best + head->moments;
-    const int64_t number = (int64_t)number_size((sp_dense_type)head->type), left = size - begin - head->names;
+    const int64_t number = (int64_t)number_size((sp_dense_type)head->type), left = size - begin - head->names - head->feature_names;
     if (one > left / number || one * parts * number != left)
         return damaged(context, "its parts do not add up to its size");
     if (head->names && names_size(names_of(bytes, head), head->outputs, head->names) != head->names)
         return damaged(context, "it has not as many names as classes");
+    if (head->feature_names &&
+        names_size(feature_names_of(bytes, head), head->inputs, head->feature_names) != head->feature_names)
+        return damaged(context, "it has not as many names as features");
     return check_content(context, bytes, head);
 }
 
@@ -280,8 +297,9 @@ sp_status gnn_saved_read(sp_context *context, const void *bytes, int64_t size, g
     if (status == SP_OK) status = sp_require(context, __func__, "saved", saved);
     if (status == SP_OK) status = read_head(context, bytes, size, &h);
     if (status != SP_OK) return status;
-    *saved = (gnn_saved){.options = options_of(&h), .seed = h.seed, .several = h.several != 0};
+    *saved = (gnn_saved){.options = options_of(&h), .seed = h.seed, .several = h.several != 0, .drawn = h.drawn};
     if (h.names) saved->class_names = names_of(bytes, &h);
+    if (h.feature_names) saved->feature_names = feature_names_of(bytes, &h);
     return SP_OK;
 }
 

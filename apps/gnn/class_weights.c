@@ -35,7 +35,7 @@ static sp_status take_column(gnn_job *job, const char *path, const io_node_table
 static sp_status from_file(gnn_job *job, const char *path)
 {
     const io_graph classes = {.format = IO_CSR, .nodes = job->data.classes, .names = job->input.classes};
-    const io_node_options options = {.skip_unknown = true, .interrupt = &interrupt_signal};
+    const io_node_options options = {.row = "class", .skip_unknown = true, .interrupt = &interrupt_signal};
     io_node_table table = {0};
     sp_status status;
     TRY(io_read_node_table(job->host, path, &classes, &options, &table));

@@ -54,13 +54,14 @@ static sp_status from_file(gnn_job *job)
     const io_graph shape = {.format = IO_CSR, .nodes = job->data.graph.rows};
     const io_label_options options = {.base = 0, .compact = true, .interrupt = &interrupt_signal};
     io_labelling read = {0};
+    gnn_node_text name;
     sp_status status;
     TRY(io_read_labels(job->host, path, &shape, &options, &read));
     if (!read.labels)
         TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: a node is in several clusters; it must be in one", path));
     if (read.unlabelled > 0)
-        TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: node %lld (from 0) is in no cluster", path,
-                    (long long)read.first_unlabelled));
+        TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: node %s is in no cluster; nodes are numbers from 0 there, in the "
+                    "order of the features", path, gnn_input_node(&job->input, read.first_unlabelled, name)));
     memcpy(job->clusters, read.labels, (size_t)job->data.graph.rows * sizeof *job->clusters);
     job->cluster_count = read.groups;
 done:

@@ -37,9 +37,21 @@ static void hint_width(gnn_job *job, const gnn_data *data)
                     (long long)(data->classes <= 64 ? 64 : 256));
 }
 
+/* Labels from 1, as Matlab and R count, make a class 0 that nothing is in. */
+static void hint_empty_class(gnn_job *job, const gnn_data *data)
+{
+    bool any = false;
+    if (!data->labels || job->input.classes.count > 0) return;
+    for (int64_t i = 0; i < data->graph.rows && !any; i++) any = data->labels[i] == 0;
+    if (!any)
+        notice_line(&job->line, "%s: no node has label 0, so one of the %lld classes is empty; number the classes from 0",
+                    job->settings->folder, (long long)data->classes);
+}
+
 void gnn_hint_before(gnn_job *job, const gnn_data *data)
 {
     if (job->line.quiet) return;
+    hint_empty_class(job, data);
     hint_normalisation(job, data);
     hint_width(job, data);
 }

@@ -9,14 +9,14 @@
 
 static const char *const split_words[] = {"unused", "train", "val", "test", NULL};
 
-/* A node as messages have it. */
-static const char *name_of(const gnn_input *input, int64_t node, char text[64])
+const char *gnn_input_node(const gnn_input *input, int64_t node, gnn_node_text text)
 {
     const io_names *names = &input->nodes;
-    if (names->count > 0)
-        snprintf(text, 64, "%.*s", (int)(io_name_length(names, node) < 63 ? io_name_length(names, node) : 63),
-                 io_name(names, node));
-    else snprintf(text, 64, "%lld", (long long)node);
+    const int most = (int)sizeof(gnn_node_text) - 1;
+    if (names->count > 0) {
+        const int length = (int)io_name_length(names, node);
+        snprintf(text, sizeof(gnn_node_text), "%.*s", length < most ? length : most, io_name(names, node));
+    } else snprintf(text, sizeof(gnn_node_text), "%lld", (long long)node);
     return text;
 }
 
@@ -27,17 +27,17 @@ sp_status gnn_input_list(sp_context *context, const char *path, gnn_split kind, 
     gnn_data *data = &input->data;
     int32_t *nodes;
     int64_t count;
-    char name[64];
+    gnn_node_text name;
     sp_status status = io_read_node_list(context, path, options->interrupt, &graph,
                                          options->drop_unknown ? &input->unknown_split : NULL, &nodes, &count);
     for (int64_t i = 0; status == SP_OK && i < count; i++) {
         const uint8_t other = data->split[nodes[i]];
         if (other == (uint8_t)kind)
             status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: node %s is there twice; write each node once%s", path,
-                             name_of(input, nodes[i], name), input->nodes.count > 0 ? "" : " (a mask is no list)");
+                             gnn_input_node(input, nodes[i], name), input->nodes.count > 0 ? "" : " (a mask is no list)");
         else if (other != GNN_UNUSED)
             status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: node %s is in %s, too; a node is in one list", path,
-                             name_of(input, nodes[i], name), split_words[other]);
+                             gnn_input_node(input, nodes[i], name), split_words[other]);
         data->split[nodes[i]] = (uint8_t)kind;
     }
     input->has_split = input->has_split || kind == GNN_TRAIN;
@@ -64,7 +64,7 @@ static sp_status take_column(sp_context *context, const char *path, const io_nod
 {
     static const char *const headings[] = {"split", "set", "role", "part", NULL};
     const int64_t at = io_find_heading(table, headings);
-    char name[64];
+    gnn_node_text name;
     if (at < 0)
         return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld columns beside that of the nodes; keep one, or call one "
                        "split", path, (long long)table->columns);
@@ -78,7 +78,7 @@ static sp_status take_column(sp_context *context, const char *path, const io_nod
         else part = value == floor(value) && value >= GNN_UNUSED && value <= GNN_TEST ? (int)value : -1;
         if (part < 0)
             return sp_fail(context, SP_ERROR_ARGUMENT, "%s: node %s is in no part of a split; write train, val, test or "
-                           "unused", path, name_of(input, i, name));
+                           "unused", path, gnn_input_node(input, i, name));
         input->data.split[i] = (uint8_t)part;
     }
     return SP_OK;

@@ -78,20 +78,17 @@ sp_status gnn_on_device(gnn_job *job, sp_status (*work)(gnn_job *))
 
 /* ---- input --------------------------------------------------------------------------------------------- */
 
-/* The names of classes in the form of a saved model. */
-static sp_status join_names(gnn_job *job)
+/* Names in the form of a saved model. */
+static sp_status join_names(gnn_job *job, const io_names *names, char **joined)
 {
-    const io_names *names = &job->input.classes;
     if (names->count == 0) return SP_OK;
-    const sp_status status = sp_alloc(job->host, io_name_begin(names, names->count) + names->count, 1,
-                                      (void **)&job->class_names);
-    char *at = job->class_names;
+    const sp_status status = sp_alloc(job->host, io_name_begin(names, names->count) + names->count, 1, (void **)joined);
+    char *at = *joined;
     for (int64_t c = 0; status == SP_OK && c < names->count; c++) {
         memcpy(at, io_name(names, c), io_name_length(names, c));
         at += io_name_length(names, c);
         *at++ = '\0';
     }
-    job->input.data.class_names = job->class_names;
     return status;
 }
 
@@ -109,7 +106,10 @@ sp_status gnn_read_data(gnn_job *job)
     sp_status status = gnn_input_load(job->host, s->folder, &options, &job->input);
     may_block = 0;
     if (status == SP_OK) gnn_input_notice(&job->line, s->folder, &job->input);
-    if (status == SP_OK) status = join_names(job);
+    if (status == SP_OK) status = join_names(job, &job->input.classes, &job->class_names);
+    if (status == SP_OK) status = join_names(job, &job->input.features, &job->feature_names);
+    job->input.data.class_names = job->class_names;
+    job->input.data.feature_names = job->feature_names;
     job->data = job->input.data;
     job->seconds.read += wall_seconds() - began;
     return status;
@@ -148,24 +148,85 @@ sp_status gnn_read_saved(gnn_job *job, const char *path)
     return SP_OK;
 }
 
-sp_status gnn_match_features(gnn_job *job, const char *path, const gnn_model_options *saved)
+/* Names of a saved model as a list. */
+static sp_status list_names(gnn_job *job, const char *at, int64_t count, io_name_list *list)
 {
-    const gnn_features *x = &job->data.features;
-    const int64_t columns = x->dense.values ? x->dense.cols : x->sparse.cols;
-    if (columns == saved->inputs) return SP_OK;
-    return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the saved model has %lld features, not %lld", path,
-                   (long long)saved->inputs, (long long)columns);
+    sp_status status = SP_OK;
+    for (int64_t i = 0; status == SP_OK && i < count; i++, at += strlen(at) + 1)
+        status = io_names_append(job->host, list, at, strlen(at));
+    return status;
 }
 
-/* The number of a name among the model's, or -1. The search begins at `first`, so names in the model's order cost one
- * pass. */
-static int64_t find_class(const io_names *classes, int64_t first, const char *name, size_t length)
+/* The number of a name among those, or -1. The search begins at `first`, so names in the same order cost one pass. */
+static int64_t find_name(const io_names *names, int64_t first, const char *name, size_t length)
 {
-    for (int64_t i = 0; i < classes->count; i++) {
-        const int64_t c = (first + i) % classes->count;
-        if (io_name_length(classes, c) == length && memcmp(io_name(classes, c), name, length) == 0) return c;
+    for (int64_t i = 0; i < names->count; i++) {
+        const int64_t c = (first + i) % names->count;
+        if (io_name_length(names, c) == length && memcmp(io_name(names, c), name, length) == 0) return c;
     }
     return -1;
+}
+
+/* The column of the data for each of the model's; *moved: they are not in one order. */
+static sp_status find_columns(gnn_job *job, const char *path, const io_names *wanted, int64_t *column, bool *moved)
+{
+    const io_names *own = &job->input.features;
+    *moved = false;
+    for (int64_t i = 0, found = -1; i < wanted->count; i++) {
+        const int length = (int)io_name_length(wanted, i);
+        found = find_name(own, found + 1, io_name(wanted, i), (size_t)length);
+        if (found < 0)
+            return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: there is no feature %.*s, which the model in %s has",
+                           job->settings->folder, length < 40 ? length : 40, io_name(wanted, i), path);
+        column[i] = found;
+        *moved = *moved || found != i;
+    }
+    return SP_OK;
+}
+
+static sp_status move_columns(gnn_job *job, const int64_t *column)
+{
+    const sp_dense *x = &job->input.data.features.dense;
+    float *row;
+    const sp_status status = sp_alloc(job->host, x->cols, sizeof *row, (void **)&row);
+    for (int64_t i = 0; status == SP_OK && i < x->rows; i++) {
+        float *values = (float *)x->values + i * x->stride;
+        memcpy(row, values, (size_t)x->cols * sizeof *row);
+        for (int64_t j = 0; j < x->cols; j++) values[j] = row[column[j]];
+    }
+    sp_free(job->host, row);
+    return status;
+}
+
+/* Brings columns with names, which are dense, into the model's order. */
+static sp_status order_features(gnn_job *job, const char *path, const char *names, int64_t count)
+{
+    io_name_list list = {0};
+    int64_t *column = NULL;
+    bool moved;
+    sp_status status;
+    TRY(list_names(job, names, count, &list));
+    TRY(sp_alloc(job->host, count, sizeof *column, (void **)&column));
+    TRY(find_columns(job, path, &list.names, column, &moved));
+    if (moved) TRY(move_columns(job, column));
+done:
+    sp_free(job->host, column);
+    io_names_free(job->host, &list.names);
+    return status;
+}
+
+sp_status gnn_match_features(gnn_job *job, const char *path, const gnn_saved *saved)
+{
+    const gnn_features *x = &job->data.features;
+    const int64_t columns = x->dense.values ? x->dense.cols : x->sparse.cols, wanted = saved->options.model.inputs;
+    if (columns != wanted)
+        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the saved model has %lld features, not %lld", path,
+                       (long long)wanted, (long long)columns);
+    if (!saved->feature_names) return SP_OK;
+    const sp_status status = job->input.features.count > 0 ? order_features(job, path, saved->feature_names, wanted)
+                                                           : SP_OK;
+    job->input.data.feature_names = job->data.feature_names = saved->feature_names;
+    return status;
 }
 
 /* Changes labels to the model's numbers. Targets have a column a class, whose order must be the model's. */
@@ -179,7 +240,7 @@ static sp_status map_classes(gnn_job *job, const char *path, const io_names *cla
     for (int64_t i = 0, found = -1; i < own->count; i++) {
         const char *name = io_name(own, i);
         const int length = (int)io_name_length(own, i);
-        found = find_class(classes, found + 1, name, (size_t)length);
+        found = find_name(classes, found + 1, name, (size_t)length);
         number[i] = (int32_t)found;
         if (found < 0 || (data->targets && found != i))
             TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, found < 0 ? "%s: the model in %s has no class %.*s"
@@ -196,12 +257,10 @@ done:
 
 sp_status gnn_match_classes(gnn_job *job, const char *path, const gnn_saved *saved)
 {
-    const char *at = saved->class_names;
     io_name_list list = {0};
     sp_status status = SP_OK;
-    if (!at) return SP_OK;
-    for (int64_t c = 0; c < saved->options.model.outputs; c++, at += strlen(at) + 1)
-        TRY(io_names_append(job->host, &list, at, strlen(at)));
+    if (!saved->class_names) return SP_OK;
+    TRY(list_names(job, saved->class_names, saved->options.model.outputs, &list));
     if (job->input.classes.count > 0) {
         TRY(map_classes(job, path, &list.names));
         job->input.data.classes = list.names.count;
@@ -225,6 +284,7 @@ void gnn_close(gnn_job *job)
         gnn_figures_free(job->host, &job->figures);
         sp_free(job->host, job->saved);
         sp_free(job->host, job->class_names);
+        sp_free(job->host, job->feature_names);
         sp_free(job->host, job->made);
         sp_free(job->host, job->weights);
         sp_free(job->host, job->weight_list);

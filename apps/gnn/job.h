@@ -41,12 +41,13 @@ typedef struct gnn_job {
     int64_t nodes[GNN_SPLITS];
     void *saved;            /* a model that was read */
     int64_t saved_size;
-    char *class_names;      /* the folder's, a NUL after each */
+    char *class_names, *feature_names; /* the folder's, a NUL after each */
     int32_t *clusters;      /* of nodes, for minibatches */
     int64_t cluster_count;
     double *class_weights;  /* of a file */
 
     int judged;             /* predict: the gnn_split whose labels are compared, GNN_SPLITS for all; -1: there are none */
+    bool drawn;             /* predict: the split is that of the training, drawn again */
     float *embeddings;      /* nodes x width */
     int64_t width;
     gnn_figures figures;    /* of the first run's test nodes; predict: of these, or of all with a known class */
@@ -57,7 +58,8 @@ typedef struct gnn_job {
     int32_t *classes;       /* predicted: of each node, or */
     uint8_t *targets;       /* nodes x classes */
     float *scores;          /* nodes x classes */
-    void *made;             /* the model to save */
+    int64_t saved_run;      /* that of the model to save: */
+    void *made;             /* the model, */
     float *weights;         /* or its best weights for other programs: all of them, and what they are */
     gnn_parameter *weight_list;
     int64_t weight_size;
@@ -74,7 +76,8 @@ sp_status gnn_open_host(gnn_job *job);
 sp_status gnn_on_device(gnn_job *job, sp_status (*work)(gnn_job *));
 sp_status gnn_read_data(gnn_job *job);
 sp_status gnn_read_saved(gnn_job *job, const char *path);
-sp_status gnn_match_features(gnn_job *job, const char *path, const gnn_model_options *saved); /* as many in both */
+/* Brings the features into the order of the model at `path`, by name if both have names. As many in both. */
+sp_status gnn_match_features(gnn_job *job, const char *path, const gnn_saved *saved);
 /* Numbers the classes as the model at `path` does, by name if both have names. */
 sp_status gnn_match_classes(gnn_job *job, const char *path, const gnn_saved *saved);
 void gnn_close(gnn_job *job);

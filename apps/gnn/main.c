@@ -14,8 +14,9 @@ static int end_of(gnn_job *job, sp_status status)
 {
     quiet_line(&job->line);
     if (status == SP_OK && job->stopped) {
+        const gnn_run *last = &job->runs[job->run_count - 1];
         error_line(&job->line, "stopped by signal %d after epoch %lld; %s is complete", interrupt_signal,
-                   (long long)job->runs[0].epochs[job->runs[0].count - 1].epoch,
+                   (long long)last->epochs[last->count - 1].epoch,
                    job->settings->save ? job->settings->save : job->settings->checkpoint);
         return EXIT_KEPT;
     }

@@ -327,8 +327,8 @@ static bool check_together(const gnn_saved *saved, const gnn_settings *s)
     if (s->by_weight && (s->sampler != SAMPLER_NODE || s->model != GNN_GCN))
         return mistake("--by-weight goes with --sampler node and gcn, whose sums have weights");
     if (s->clusters && s->sampler != SAMPLER_CLUSTER) return mistake("--clusters goes with --sampler cluster");
-    if (s->seeds > 1 && (s->save || s->resume || s->checkpoint))
-        return mistake("--save, --checkpoint and --resume are for one run: leave --seeds out");
+    if (s->seeds > 1 && (s->resume || s->checkpoint))
+        return mistake("--checkpoint and --resume are for one run: leave --seeds out");
     if (s->checkpoint_every > 0 && !s->checkpoint) return mistake("--checkpoint-every goes with --checkpoint FILE");
     if (s->checkpoint && strcmp(s->checkpoint, "-") == 0)
         return mistake("--checkpoint takes a file, which it replaces");

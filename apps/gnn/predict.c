@@ -13,18 +13,20 @@ static sp_status fail_model(gnn_job *job, sp_context *context, sp_status status)
 }
 
 /* Adapts the data to the model: its classes, and which labels are compared. */
-static sp_status match_data(gnn_job *job, bool several)
+static sp_status match_data(gnn_job *job, const gnn_saved *saved)
 {
     const gnn_settings *s = job->settings;
     gnn_data *data = &job->data;
+    sp_status status = SP_OK;
     if (data->classes > job->how.model.outputs || (data->targets && data->classes != job->how.model.outputs))
         return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the labels have %lld classes, the model in %s has %lld",
                        s->folder, (long long)data->classes, s->load, (long long)job->how.model.outputs);
-    const bool judged = data->classes > 0 && several == (data->targets != NULL);
-    job->judged = !judged ? -1 : job->input.has_split ? GNN_TEST : GNN_SPLITS;
+    const bool judged = data->classes > 0 && saved->several == (data->targets != NULL);
+    if (judged) status = gnn_data_draw_again(job->host, &job->input.data, &saved->drawn, &job->drawn);
+    job->judged = !judged ? -1 : job->input.has_split || job->drawn ? GNN_TEST : GNN_SPLITS;
     data->classes = job->how.model.outputs;
     data->split = NULL; /* nothing is trained */
-    return SP_OK;
+    return status;
 }
 
 static sp_status load(gnn_job *job)
@@ -36,13 +38,13 @@ static sp_status load(gnn_job *job)
     if (status != SP_OK) return fail_model(job, job->host, status);
     job->how = saved.options;
     TRY(gnn_read_data(job));
+    TRY(gnn_match_features(job, job->settings->load, &saved));
     if (job->how.model.normalised) {
         TRY(gnn_data_normalise(job->host, &job->input.data));
         job->data = job->input.data;
     }
-    TRY(gnn_match_features(job, job->settings->load, &job->how.model));
     TRY(gnn_match_classes(job, job->settings->load, &saved));
-    TRY(match_data(job, saved.several));
+    TRY(match_data(job, &saved));
     const int64_t nodes = job->data.graph.rows, all = nodes * job->how.model.outputs; /* below 2^62 */
     if (saved.several) TRY(sp_alloc(job->host, all, sizeof *job->targets, (void **)&job->targets));
     else TRY(sp_alloc(job->host, nodes, sizeof *job->classes, (void **)&job->classes));
@@ -117,22 +119,10 @@ static void end_row(text_table *t)
     t->begun = false;
 }
 
-/* Quoted where a comma would end it. */
-static void put_text(const text_table *t, const char *text, size_t length)
-{
-    const bool quoted = t->csv && (memchr(text, ',', length) || memchr(text, '"', length));
-    if (quoted) io_output_string(t->out, "\"");
-    for (size_t i = 0; i < length; i++) {
-        if (quoted && text[i] == '"') io_output_string(t->out, "\"");
-        io_output_bytes(t->out, text + i, 1);
-    }
-    if (quoted) io_output_string(t->out, "\"");
-}
-
 /* The name of a node or class, or its number. */
 static void put_name(const text_table *t, const io_names *names, int64_t i)
 {
-    if (names->count > 0) put_text(t, io_name(names, i), io_name_length(names, i));
+    if (names->count > 0) io_put_field(t->out, io_name(names, i), io_name_length(names, i), t->csv ? ',' : '\t');
     else io_output_int(t->out, i);
 }
 
@@ -248,7 +238,8 @@ static void describe_figures(const gnn_job *job, char *text, size_t size)
     *text = '\0';
     if (job->judged == GNN_TEST && f->nodes == 0) snprintf(text, size, " (test %s none)", measure);
     else if (job->judged == GNN_TEST)
-        snprintf(text, size, " (test %s %.4f, macro F1 %.4f)", measure, f->accuracy, f->macro_f1);
+        snprintf(text, size, " (test %s %.4f, macro F1 %.4f%s)", measure, f->accuracy, f->macro_f1,
+                 job->drawn ? ", of the nodes that the training's --split left" : "");
     else if (f->nodes > 0)
         snprintf(text, size, " (%s %.4f, macro F1 %.4f of %s labelled nodes)", measure, f->accuracy, f->macro_f1,
                  show_count(f->nodes, count));
@@ -261,7 +252,7 @@ sp_status gnn_predict(gnn_job *job)
     const gnn_file files[] = {{s->out, s->out && ends_with(s->out, ".npy") ? put_array : put_classes},
                               {s->embeddings, put_embeddings}};
     const int count = sizeof files / sizeof *files;
-    char read[1024], result[128];
+    char read[1024], result[160];
     sp_status status;
     TRY(gnn_check_files(job, files, count));
     TRY(load(job));

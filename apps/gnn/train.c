@@ -71,6 +71,20 @@ static sp_status draw_split(sp_context *context, const gnn_settings *s, gnn_data
     return gnn_data_draw_shares(context, data, s->train_share, s->validation_share, (uint64_t)seed);
 }
 
+/* gnn_data_check would give the number of the node. */
+static sp_status check_named(gnn_job *job)
+{
+    static const char *const parts[] = {"an unused", "a training", "a validation", "a test"};
+    const gnn_data *data = &job->input.data;
+    gnn_node_text name;
+    for (int64_t i = 0; job->input.nodes.count > 0 && data->labels && i < data->graph.rows; i++)
+        if (data->split[i] != GNN_UNUSED && data->labels[i] < 0)
+            return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: node %s is %s node but has no label; give it one, or take it "
+                           "out of the split", job->settings->folder, gnn_input_node(&job->input, i, name),
+                           parts[data->split[i]]);
+    return SP_OK;
+}
+
 /* Makes the training data from the folder's contents. */
 static sp_status prepare_data(gnn_job *job)
 {
@@ -83,6 +97,7 @@ static sp_status prepare_data(gnn_job *job)
                        "%s: there is no split; add train.txt, val.txt and test.txt, or draw one with --split 20,30 (nodes "
                        "of a class) or --split 60%%,20%%", s->folder);
     if (s->split) TRY(draw_split(job->host, s, data, s->seed));
+    TRY(check_named(job));
     status = gnn_data_check(job->host, data);
     if (status != SP_OK) {
         snprintf(why, sizeof why, "%s", sp_last_error(job->host));
@@ -270,11 +285,37 @@ done:
     return status;
 }
 
+/* Of two runs the better one, by its validation loss; without validation nodes by its training loss. */
+static bool is_better(const gnn_job *job, const gnn_run *run, const gnn_run *other)
+{
+    const gnn_split by = job->nodes[GNN_VALIDATION] > 0 ? GNN_VALIDATION : GNN_TRAIN;
+    return run->best.split_loss[by] < other->best.split_loss[by];
+}
+
+/* Keeps what is to be saved if this run is the best so far. `made` (or NULL) is taken over. */
+static sp_status keep_best(gnn_job *job, gnn_trainer *trainer, const gnn_run *run, void *made, int64_t size)
+{
+    const bool first = run == job->runs;
+    if (!job->settings->save) return SP_OK;
+    if (!first && !is_better(job, run, &job->runs[job->saved_run])) {
+        sp_free(job->host, made);
+        return SP_OK;
+    }
+    job->saved_run = run - job->runs;
+    if (is_weights(job->settings->save)) return gnn_take_weights(job, gnn_trainer_model(trainer));
+    sp_free(job->host, job->made);
+    job->made = made;
+    job->made_size = size;
+    return SP_OK;
+}
+
 /* One run. The first one makes the trainer, later ones restart it. */
 static sp_status train_once(gnn_job *job, gnn_engine *engine, gnn_trainer **made, gnn_run *run)
 {
     const gnn_settings *s = job->settings;
     const double began = wall_seconds();
+    void *bytes = NULL;
+    int64_t size = 0;
     sp_status status;
     if (s->split) TRY(draw_split(job->compute, s, &job->data, run->seed));
     if (*made) TRY(gnn_trainer_restart(*made, (uint64_t)run->seed));
@@ -286,14 +327,16 @@ static sp_status train_once(gnn_job *job, gnn_engine *engine, gnn_trainer **made
     if (run == job->runs) gnn_hint_directed(job);
     job->seconds.prepare += wall_seconds() - began;
     TRY(run_epochs(job, trainer, run));
-    if (s->save && !is_weights(s->save)) TRY(gnn_trainer_save(trainer, false, &job->made, &job->made_size));
+    if (s->save && !is_weights(s->save)) TRY(gnn_trainer_save(trainer, false, &bytes, &size));
     TRY(gnn_trainer_finish(trainer));
-    if (s->save && is_weights(s->save)) TRY(gnn_take_weights(job, gnn_trainer_model(trainer)));
     TRY(gnn_trainer_evaluate(trainer, &run->best));
+    TRY(keep_best(job, trainer, run, bytes, size));
+    bytes = NULL;
     TRY(judge(job, trainer, run));
     run->best_epoch = gnn_trainer_best(trainer) > 0 ? gnn_trainer_best(trainer) : run->epochs[run->count - 1].epoch;
     run->seconds = wall_seconds() - began;
 done:
+    sp_free(job->host, bytes);
     return status;
 }
 
@@ -307,7 +350,12 @@ static sp_status train_all(gnn_job *job)
         job->runs[i] = (gnn_run){.seed = job->settings->seed + i};
     }
     TRY(gnn_engine_create(job->compute, (uint64_t)job->settings->seed, &engine));
-    for (int64_t i = 0; i < job->run_count; i++) TRY(train_once(job, engine, &trainer, &job->runs[i]));
+    job->saved_run = 0;
+    for (int64_t i = 0; i < job->run_count; i++) {
+        TRY(train_once(job, engine, &trainer, &job->runs[i]));
+        job->stopped = job->stopped || (interrupt_signal && i + 1 < job->run_count && job->settings->save);
+        if (job->stopped) job->run_count = i + 1; /* those behind it do not begin */
+    }
 done:
     gnn_trainer_free(trainer);
     gnn_engine_free(engine);
@@ -380,7 +428,7 @@ sp_status gnn_train(gnn_job *job)
     TRY(gnn_check_files(job, all, count + 1));
     TRY(take_saved(job, &saved));
     TRY(gnn_read_data(job));
-    if (job->saved) TRY(gnn_match_features(job, job->settings->resume, &saved.options.model));
+    if (job->saved) TRY(gnn_match_features(job, job->settings->resume, &saved));
     if (job->saved) TRY(gnn_match_classes(job, job->settings->resume, &saved));
     TRY(prepare_data(job));
     job->how = gnn_trainer_settings(job->settings);

@@ -485,6 +485,19 @@ for run in runs:
         done
     }
     ok '--seeds' seeds
+    best_seed() { # best_seed ENDING SCHEDULE: what --save has is of the seed with the lowest validation loss
+        status 0 train d $quick --seed 4 --seeds 3 --save "best$1" --report all.json || return 1
+        local seed
+        seed=$(python3 -c '
+import json
+runs = json.load(open("all.json"))["runs"]
+losses = [min(e["validation_loss"] for e in run["epochs"]) for run in runs]
+assert losses.index(min(losses)) > 0, "the first seed is the best: this shows nothing"
+print(runs[losses.index(min(losses))]["seed"])') &&
+            status 0 train d $quick --seed "$seed" --save "one$1" && cmp "best$1" "one$1"
+    }
+    ok 'the best of several seeds is saved' best_seed ''
+    ok 'also its weights' best_seed .safetensors
     orders() {
         for order in auto keep community; do
             status 0 train d --epochs 2 --order $order --report r.json && python3 -c '
@@ -596,7 +609,7 @@ for wrong in '' 'd e' 'd --foo' 'd --model xyz' 'd --sampler x' 'd --optimizer x
     'd --hidden 0' 'd --maxk 0' 'd --maxk 17' 'd --epochs 0' 'd --rate 0' 'd --rate x' 'd --dropout 1' 'd --dropout -1' \
     'd --order x' 'd --input-dropout 2' 'd --decay -1' 'd --seeds 0' 'd --fanout 5,5' 'd --sampler node --fanout 5' \
     'd --sampler node --fanout 5,x' 'd --sampler node --fanout 5,' 'd --batch 5' 'd --clusters mcl' 'd --split 5' \
-    'd --split 0,5' 'd --device gpu' 'd --device cuda:' 'd --threads 0' 'd --memory x' 'd --save' 'd --seeds 2 --save X' \
+    'd --split 0,5' 'd --device gpu' 'd --device cuda:' 'd --threads 0' 'd --memory x' 'd --save' 'd --seeds 2 --resume m1' \
     'd --report X --plot X' 'd --keep-aggregated --input-dropout 0.5' 'd --model gat --maxk 4' 'd --model sage-max --maxk 4' 'd --model gat --half-gather' 'd --quiet=1' \
     'd --checkpoint-every 5' 'd --checkpoint -' 'd --checkpoint X --save X' 'd --checkpoint X --seeds 2' \
     'd --checkpoint X --checkpoint-every 0' 'd --heads 4' 'd --model sage --attention-dropout 0.5' 'd --rate-factor 0.1' 'd --scores' 'd -o X' '--load m1'; do

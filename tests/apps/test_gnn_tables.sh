@@ -222,6 +222,58 @@ predicts() { # by name, under a heading
         cut -f 1 p.tsv | sed 1d | cmp - n/nodes.txt
 }
 ok 'predictions by name' predicts
+hash_names() { # names that begin like comments: rows and predictions have them in quotes
+    folder d && sed -i 's/\bmyc\b/#myc/; s/^#myc/"#myc"/' d/features.csv d/labels.csv && sed -i /myc/d d/graph.csv &&
+        status 0 train d --hidden 4 --epochs 30 --save m && status 0 predict d --load m -o p.tsv &&
+        status 0 predict d --load m -o p.csv && grep -q '^"#myc",' p.csv && grep -q '^"#myc"	' p.tsv &&
+        rm d/labels.csv && cp p.tsv d/labels.tsv && status 0 info --json d && grep -qF '"unlabelled": 0' run.out &&
+        sed -i 's/^"#myc"/#myc/' d/features.csv &&
+        fails 'd/features.csv:4: a comment that looks like a row \(got "#myc,2.5,0"\); write the name in quotes if it is one' info d &&
+        sed -i 's/^#myc/# myc/' d/features.csv && rm d/labels.tsv && status 0 info --json d && grep -qF '"nodes": 11' run.out
+}
+ok 'names that begin like comments' hash_names
+folder d && sed -i 's/met/src/' d/val.txt
+ok 'a node without a label, by name' fails 'd: node src is a validation node but has no label; give it one, or take it out' train d
+windows() { # the end of a line is no part of what is shown
+    folder d && sed -i 's/$/\r/; 3s/,.*/\r/' d/features.csv && fails 'd/features.csv:3: .*\(got "abl1"\)' info d
+}
+ok 'lines of Windows in messages' windows
+weights() { # weights TABLE PATTERN
+    folder d && printf "$1" >w.csv && fails "$2" train d --class-weights w.csv
+}
+ok 'a class twice among weights' weights 'class,w\nearly,1\nearly,2\n' 'w.csv:3: a second row for this class \(got "early"\); keep one row a class$'
+ok 'no weights' weights '' 'w.csv: no heading; name the columns in the first line, as in class,'
+from_one() { # from_one NUMBER: labels from there on; a notice if one class is empty
+    folder d && sed "s/early/$1/; s/late/$(($1 + 1))/" d/labels.csv >t && mv t d/labels.csv && status 0 train d --epochs 2 &&
+        grep -c 'no node has label 0, so one of the 3 classes is empty; number the classes from 0' run.err
+}
+ok 'labels from 1' eval '[ "$(from_one 1)" = 1 ]'
+ok 'labels from 0' eval '[ "$(from_one 0)" = 0 ]'
+drawn() { # after --split the nodes that it left to test are judged, without those of the training
+    folder d && rm d/train.txt d/val.txt d/test.txt && sed -i 's/NA$/late/; s/myc;/myc;early/' d/labels.csv &&
+        status 0 train d --split 1,1 --seed 5 --hidden 4 --epochs 30 --save m --report r.json && status 0 predict d --load m -o p.tsv &&
+        grep -qF "(test accuracy $(sed -n 's/.*"test_accuracy": \([0-9.]*\).*/\1/p' r.json | head -n 1 | awk '{ printf "%.4f", $1 }'), macro F1 " run.err &&
+        grep -q ", of the nodes that the training's --split left)" run.err && sed -i 's/^kit;late/kit;early/' d/labels.csv &&
+        status 0 predict d --load m -o p.tsv && grep -q "of 9 labelled nodes)" run.err
+}
+ok 'what --split left is judged' drawn
+swapped() { # swapped COMMAND OUTPUT: columns of features in another order are brought into the model's by their names
+    folder d && status 0 train d --hidden 4 --epochs 30 --save m && status 0 $1 && cp $2 before &&
+        sed -i 's/,\([^,]*\),\([^,]*\)$/,\2,\1/' d/features.csv && status 0 $1 && cmp $2 before
+}
+ok 'columns of features in another order' swapped 'predict d --load m --scores -o p.txt' p.txt
+ok 'also to go on' swapped 'train d --resume m --epochs 40 --save m2' m2
+other_features() { # other_features HEADING
+    folder d && sed -i "1s/.*/$1/" d/features.csv && fails 'd: there is no feature y, which the model in m has' predict d \
+        --load m -o Y && fails 'd: there is no feature y, which' train d --resume m --epochs 50
+}
+ok 'another feature' other_features gene,x,z
+ok 'a feature twice' other_features gene,x,x
+without_headings() { # features without names, by their number
+    folder d && sed -i 1d d/features.csv && status 0 predict d --load m --scores -o q.txt &&
+        folder d && status 0 predict d --load m --scores -o p.txt && cmp p.txt q.txt
+}
+ok 'features without headings' without_headings
 csv() { # as a spreadsheet reads it, with scores under the names of classes
     status 0 predict d --load m --scores -o p.csv && head -n 1 p.csv | grep -qx 'node,class,early,late' &&
         sed -n 5p p.csv | grep -qE '^"a, b",(early|late),0?\.[0-9e-]+,[0-9.e-]+$' && [ "$(wc -l <p.csv)" -eq 13 ]

@@ -96,17 +96,52 @@ static void set_checksum(char *bytes, int64_t size)
     memcpy(bytes + 16, &sum, sizeof sum);
 }
 
-enum { HEAD = 344 };
+enum { HEAD = 400 };
 
-/* A head of version 2 ended before the size of the names, one of version 3 after it. */
+/* A head of version 2 ended before the size of the names of classes, one of version 3 after it, one of version 4 before
+ * that of the names of features. */
 static void make_older(char *bytes, int64_t *size, int64_t version)
 {
-    const int64_t end = version == 2 ? 288 : 296;
+    const int64_t end = version == 2 ? 288 : version == 3 ? 296 : 344;
     memmove(bytes + end, bytes + HEAD, (size_t)(*size - HEAD));
     *size -= HEAD - end;
     memcpy(bytes + 8, &version, sizeof version);
     memcpy(bytes + 24, size, sizeof *size);
     set_checksum(bytes, *size);
+}
+
+TEST(saved_bytes_hold_the_names_of_the_features)
+{
+    gnn_data data = make_data(host, true, false);
+    const gnn_trainer_options options = usual(GNN_GCN);
+    char names[8 * FEATURES] = "";
+    size_t used = 0;
+    gnn_saved saved;
+    gnn_epoch epochs[2];
+    char *bytes, *unnamed;
+    int64_t size, shorter;
+    for (int f = 0; f < FEATURES; f++) used += (size_t)snprintf(names + used, sizeof names - used, "x%d", f) + 1;
+    subject s = make_subject(_i, &data, &options, 7);
+    train(&s, 2, epochs);
+    ck_ok(s.context, gnn_trainer_save(s.trainer, false, (void **)&unnamed, &shorter));
+    data.feature_names = names;
+    data.class_names = "a\0b\0c\0d"; /* those of classes come behind */
+    ck_ok(s.context, gnn_trainer_save(s.trainer, false, (void **)&bytes, &size));
+    ck_assert_int_eq(size, shorter + (int64_t)used + 2 * CLASSES);
+    ck_ok(s.context, gnn_saved_read(s.context, bytes, size, &saved));
+    ck_assert(saved.feature_names && memcmp(saved.feature_names, names, used) == 0);
+    ck_assert(saved.class_names && memcmp(saved.class_names, data.class_names, 2 * CLASSES) == 0);
+    ck_ok(s.context, gnn_trainer_restore(s.trainer, bytes, size));
+    bytes[size - 2 * CLASSES - 2] = '\0'; /* a feature too many */
+    set_checksum(bytes, size);
+    ck_assert_int_eq(gnn_saved_read(s.context, bytes, size, &saved), SP_ERROR_ARGUMENT);
+    make_older(unnamed, &shorter, 4);
+    ck_ok(s.context, gnn_saved_read(s.context, unnamed, shorter, &saved));
+    ck_assert_ptr_null(saved.feature_names);
+    sp_free(s.context, bytes);
+    sp_free(s.context, unnamed);
+    free_subject(&s);
+    gnn_data_free(host, &data);
 }
 
 TEST(saved_bytes_hold_the_names_of_the_classes)
@@ -368,6 +403,7 @@ const test_entry saved_tests[] = {
     ON_DEVICES(a_restored_trainer_goes_on_as_if_it_had_not_stopped),
     ON_DEVICES(saved_options_build_a_trainer_that_predicts_the_same),
     ON_DEVICES(saved_bytes_hold_the_names_of_the_classes),
+    ON_DEVICES(saved_bytes_hold_the_names_of_the_features),
     ON_DEVICES(damaged_bytes_are_refused_and_change_nothing),
     ONCE(bytes_that_lie_do_no_harm),
     ONCE(saved_options_that_exclude_each_other_are_refused),
