@@ -382,5 +382,9 @@ typedef struct gnn_saved {
     gnn_split_drawn drawn;             /* the split of the training */
 } gnn_saved;
 sp_status gnn_saved_read(sp_context *context, const void *bytes, int64_t size, gnn_saved *saved);
+/* The bytes (released by sp_free) of a trainer that begins with these parameters, `count` of them in the order of
+ * gnn_model_parameters, f32 in host memory. They are checked when they are read. */
+sp_status gnn_saved_make(sp_context *context, const gnn_saved *saved, const float *weights, int64_t count, void **bytes,
+                         int64_t *size);
 
 #endif

@@ -74,10 +74,8 @@ static int64_t names_size(const char *names, int64_t count, int64_t room)
     return count > 0 ? -1 : size;
 }
 
-static saved_head make_head(gnn_trainer *t)
+static saved_head head_of(const gnn_model_options *m, const gnn_optimizer_options *o)
 {
-    const gnn_model_options *m = &t->options.model;
-    const gnn_optimizer_options *o = &t->options.optimizer;
     saved_head head = {
         .version = VERSION,
         .layer = m->layer, .layers = m->layers, .inputs = m->inputs, .outputs = m->outputs, .hidden = m->hidden,
@@ -87,13 +85,46 @@ static saved_head make_head(gnn_trainer *t)
         .input_dropout = m->input_dropout, .dropout = m->dropout, .attention_dropout = m->attention_dropout,
         .norm = m->norm, .residual = m->residual, .jump = m->jump,
         .method = o->method, .decay_first_layer = o->decay_first_layer,
-        .rate = o->rate, .beta1 = o->beta1, .beta2 = o->beta2, .epsilon = o->epsilon, .decay = o->decay,
-        .several = t->several, .epoch = t->epoch, .best_epoch = t->best_epoch, .step = t->engine->step,
-        .cuts = t->cuts, .cut_epoch = t->cut_epoch,
-        .best_loss = t->best_loss, .seed = t->engine->seed,
-        .parameters = gnn_model_size(t->model), .has_best = t->best_epoch > 0, .drawn = t->data->drawn};
+        .rate = o->rate, .beta1 = o->beta1, .beta2 = o->beta2, .epsilon = o->epsilon, .decay = o->decay};
     memcpy(head.magic, MAGIC, sizeof MAGIC);
     return head;
+}
+
+static saved_head make_head(gnn_trainer *t)
+{
+    saved_head head = head_of(&t->options.model, &t->options.optimizer);
+    head.several = t->several;
+    head.epoch = t->epoch;
+    head.best_epoch = t->best_epoch;
+    head.best_loss = t->best_loss;
+    head.has_best = t->best_epoch > 0;
+    head.cuts = t->cuts;
+    head.cut_epoch = t->cut_epoch;
+    head.seed = t->engine->seed;
+    head.step = t->engine->step;
+    head.parameters = gnn_model_size(t->model);
+    head.drawn = t->data->drawn;
+    return head;
+}
+
+/* The sizes of the names, and of the whole with `parts` arrays of parameters. */
+static void measure(saved_head *head, int parts, const char *class_names, const char *feature_names)
+{
+    const size_t one = (size_t)head->parameters * number_size((sp_dense_type)head->type);
+    if (class_names) head->names = names_size(class_names, head->outputs, INT64_MAX);
+    if (feature_names) head->feature_names = names_size(feature_names, head->inputs, INT64_MAX);
+    head->bytes = (int64_t)(sizeof *head + (size_t)parts * one) + head->feature_names + head->names;
+}
+
+/* Writes head and names around the parts, which are there. */
+static void seal(char *made, saved_head *head, const char *class_names, const char *feature_names)
+{
+    char *names = made + head->bytes - head->names;
+    if (feature_names) memcpy(names - head->feature_names, feature_names, (size_t)head->feature_names);
+    if (class_names) memcpy(names, class_names, (size_t)head->names);
+    memcpy(made, head, sizeof *head);
+    head->checksum = whole_checksum(made, head->bytes);
+    memcpy(made, head, sizeof *head);
 }
 
 /* The addresses of the parts that follow a head, in their order. */
@@ -133,9 +164,6 @@ sp_status gnn_trainer_save(gnn_trainer *t, bool best, void **bytes, int64_t *siz
     void *part[MOST_PARTS], *moments[2];
     int64_t *steps;
     char *made;
-    const char *names = t->data->class_names, *features = t->data->feature_names;
-    if (names) head.names = names_size(names, head.outputs, INT64_MAX);
-    if (features) head.feature_names = names_size(features, head.inputs, INT64_MAX);
     head.moments = gnn_optimizer_state(t->optimizer, moments, &steps);
     int parts = list_parts(t, &head, part, &steps);
     if (best) {
@@ -144,7 +172,7 @@ sp_status gnn_trainer_save(gnn_trainer *t, bool best, void **bytes, int64_t *siz
         parts = 1;
     }
     const size_t one = (size_t)head.parameters * number_size((sp_dense_type)head.type);
-    head.bytes = (int64_t)(sizeof head + (size_t)parts * one) + head.feature_names + head.names;
+    measure(&head, parts, t->data->class_names, t->data->feature_names);
     status = sp_alloc(t->context, head.bytes, 1, (void **)&made);
     if (status != SP_OK) return status;
     TRY(sp_array_copy(t->context, 1, sizeof head.steps, &head.steps, SP_HOST, steps, there));
@@ -156,17 +184,37 @@ sp_status gnn_trainer_save(gnn_trainer *t, bool best, void **bytes, int64_t *siz
                          "learning rate below %g, or normalised features, may help", (long long)t->epoch, t->rate);
         goto done;
     }
-    if (features)
-        memcpy(made + head.bytes - head.names - head.feature_names, features, (size_t)head.feature_names);
-    if (names) memcpy(made + head.bytes - head.names, names, (size_t)head.names);
-    memcpy(made, &head, sizeof head);
-    head.checksum = whole_checksum(made, head.bytes);
-    memcpy(made, &head, sizeof head);
+    seal(made, &head, t->data->class_names, t->data->feature_names);
     *bytes = made;
     *size = head.bytes;
 done:
     if (status != SP_OK) sp_free(t->context, made);
     return status;
+}
+
+sp_status gnn_saved_make(sp_context *context, const gnn_saved *saved, const float *weights, int64_t count, void **bytes,
+                         int64_t *size)
+{
+    sp_status status = sp_require(context, __func__, "saved", saved);
+    if (status == SP_OK) status = sp_require(context, __func__, "weights", weights);
+    if (status == SP_OK) status = sp_require(context, __func__, "bytes", bytes);
+    if (status == SP_OK) status = sp_require(context, __func__, "size", size);
+    if (status != SP_OK) return status;
+    saved_head head = head_of(&saved->options.model, &saved->options.optimizer);
+    head.several = saved->several;
+    head.seed = saved->seed;
+    head.best_loss = INFINITY;
+    head.parameters = count;
+    head.drawn = saved->drawn;
+    measure(&head, 1, saved->class_names, saved->feature_names);
+    char *made;
+    status = sp_alloc(context, head.bytes, 1, (void **)&made);
+    if (status != SP_OK) return status;
+    memcpy(made + sizeof head, weights, (size_t)count * sizeof *weights);
+    seal(made, &head, saved->class_names, saved->feature_names);
+    *bytes = made;
+    *size = head.bytes;
+    return SP_OK;
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------- */

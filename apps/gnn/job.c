@@ -145,7 +145,7 @@ sp_status gnn_read_saved(gnn_job *job, const char *path)
     }
     job->saved = bytes;
     job->saved_size = used;
-    return SP_OK;
+    return is_weights(path) ? gnn_from_weights(job, path) : SP_OK;
 }
 
 /* Names of a saved model as a list. */

@@ -264,13 +264,6 @@ gnn_trainer_options gnn_trainer_settings(const gnn_settings *s)
 
 bool is_weights(const char *path) { return path && ends_with(path, ".safetensors"); }
 
-/* safetensors has the weights alone. */
-static bool check_saved(const char *option, const char *path)
-{
-    return !is_weights(path) || mistake("%s takes a model that --save wrote under another ending: .safetensors is for other "
-                                        "programs, without what gnn needs to go on", option);
-}
-
 /* Predictions are text or an array of NumPy. Refuses names with another ending. */
 static bool check_out(const char *option, const char *path)
 {
@@ -287,13 +280,11 @@ static bool check_together(const gnn_saved *saved, const gnn_settings *s)
     if (!s->folder) return mistake("no folder: give one with graph.*, features.* and labels.*");
     if (s->command == COMMAND_PREDICT) {
         if (!s->load) return mistake("no model: give --load FILE");
-        if (!check_saved("--load", s->load)) return false;
         if (!s->out && !s->embeddings) return mistake("no output: give -o FILE, or --embeddings FILE");
         if (!s->out && s->scores) return mistake("--scores goes with -o FILE");
         return check_out("-o", s->out) && check_out("--embeddings", s->embeddings);
     }
-    if (!check_saved("--resume", s->resume)) return false;
-    if (is_weights(s->checkpoint)) return mistake("--checkpoint writes what --resume needs, no .safetensors");
+    if (is_weights(s->checkpoint)) return mistake("--checkpoint writes all that --resume needs to go on: no .safetensors, which has the weights alone");
     if (s->resume && !saved) return true; /* the saved model says what the rest has to go with */
     if (s->layers == 1 && s->jump == GNN_JUMP_NONE && (s->norm != GNN_NORM_NONE || s->residual))
         return mistake("--norm and --residual are for what goes between layers: they need two of them");

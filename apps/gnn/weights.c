@@ -41,11 +41,22 @@ static void put_number(FILE *to, const char *key, int64_t number)
     fprintf(to, ",\"%s\":\"%lld\"", key, (long long)number);
 }
 
-/* The texts of the model, one of which has the names of the classes, a line each. */
+/* Names, each with a NUL, a line each; nothing if `names` is NULL. */
+static void put_lines(FILE *to, const char *key, const char *names, int64_t count)
+{
+    if (!names) return;
+    fprintf(to, ",\"%s\":\"", key);
+    for (int64_t i = 0; i < count; i++, names += strlen(names) + 1) {
+        put_inner(to, names);
+        fputs("\\n", to);
+    }
+    fputc('"', to);
+}
+
+/* The texts about the model. */
 static void put_texts(const gnn_job *job, FILE *to)
 {
     const gnn_model_options *m = &job->how.model;
-    const char *name = job->input.data.class_names;
     fprintf(to, "{\"__metadata__\":{\"format\":\"gnn\",\"version\":\"%s\",\"model\":\"%s\"", SP_VERSION,
             model_word((int)m->layer));
     put_number(to, "layers", m->layers);
@@ -58,12 +69,11 @@ static void put_texts(const gnn_job *job, FILE *to)
             m->residual ? "yes" : "no", jump_word((int)m->jump));
     fprintf(to, ",\"normalised_features\":\"%s\",\"several_classes_a_node\":\"%s\"", m->normalised ? "yes" : "no",
             job->data.targets ? "yes" : "no");
-    if (name) fputs(",\"classes\":\"", to);
-    for (int64_t c = 0; name && c < job->data.classes; c++, name += strlen(name) + 1) {
-        put_inner(to, name);
-        fputs("\\n", to);
-    }
-    fputs(name ? "\"}" : "}", to);
+    fprintf(to, ",\"undirected\":\"%s\",\"dropout\":\"%.17g\",\"input_dropout\":\"%.17g\",\"attention_dropout\":\"%.17g\"",
+            m->undirected ? "yes" : "no", m->dropout, m->input_dropout, m->attention_dropout);
+    put_lines(to, "classes", job->input.data.class_names, job->data.classes);
+    put_lines(to, "features", job->input.data.feature_names, job->weight_list[0].rows);
+    fputc('}', to);
 }
 
 static void put_header(const gnn_job *job, FILE *to)

@@ -191,8 +191,58 @@ status 0 train d $learn $deep --save m
 status 0 predict d --undirected --load m -o deep-s.npy --scores --embeddings deep-e.npy
 ok 'weights of a deep model' status 0 train d $learn $deep --save deep.safetensors
 ok 'twice the same' eval 'status 0 train d $learn --save v.safetensors && cmp v.safetensors w.safetensors'
-ok 'not for gnn itself' eval 'status 2 predict d --load w.safetensors -o X && grep -q "^gnn: --load takes a model that --save wrote under another ending" run.err &&
-    status 2 train d --resume w.safetensors && status 2 train d --checkpoint X.safetensors && [ ! -e X.safetensors ]'
+ok 'no checkpoint' eval 'status 2 train d --checkpoint X.safetensors && [ ! -e X.safetensors ]'
+loads() { # loads NAME OPTIONS...: the weights alone predict what the whole model does, and can be trained on
+    local name=$1
+    shift
+    status 0 train d "$@" --save "$name.m" && status 0 train d "$@" --save "$name.safetensors" &&
+        status 0 predict d --load "$name.m" --scores -o a.txt && status 0 predict d --load "$name.safetensors" --scores -o b.txt &&
+        cmp a.txt b.txt && status 0 train d --resume "$name.safetensors" --epochs 3 --save X2 && rm X2
+}
+ok 'weights are loaded' loads gcn $learn
+for model in 'sage --layers 3' sage-max 'gin --maxk 3' 'gat --hidden 3 --heads 2' 'sage --norm batch --residual --layers 4' \
+    'gcn --norm layer --jump cat --layers 3' 'gat --hidden 3 --heads 2 --jump max'; do
+    ok "weights of $model are loaded" loads m --epochs 4 --hidden 6 --model $model
+done
+fails() { # fails PATTERN ARGUMENTS...: status 1, one line on stderr
+    local pattern=$1
+    shift
+    status 1 "$@" && [ "$(wc -l <run.err)" -eq 1 ] && grep -qE -- "^gnn: $pattern" run.err || { cat run.err; return 1; }
+}
+no_weights() { # no_weights PATTERN SCRIPT: what a changed file is refused for
+    python3 - "$2" <<'PYTHON' && fails "$1" predict d --load changed.safetensors -o Y
+import json, struct, sys
+raw = open("gcn.safetensors", "rb").read()
+length = struct.unpack("<Q", raw[:8])[0]
+header, data = json.loads(raw[8:8 + length]), raw[8 + length:]
+scope = {"json": json, "struct": struct, "h": header, "t": header["__metadata__"], "data": data}
+exec(sys.argv[1], scope)
+text = scope.get("text", json.dumps(scope["h"])).encode()
+open("changed.safetensors", "wb").write(struct.pack("<Q", scope.get("length", len(text))) + text + scope["data"])
+PYTHON
+}
+if command -v python3 >/dev/null; then
+    ok 'spaces and escapes in a header' eval 'no_weights "" "text = json.dumps(h, indent=1, ensure_ascii=True)" ;
+        status 0 predict d --load changed.safetensors --scores -o c.txt &&
+        status 0 predict d --load gcn.safetensors --scores -o a.txt && cmp a.txt c.txt'
+    ok 'a tensor is missing' no_weights 'changed.safetensors: there is no tensor layer2.bias; give what gnn train' 'del h["layer2.bias"]'
+    ok 'a tensor too many' no_weights '.*: it has 5 tensors, where its model has 4' 'h["layer9.bias"] = h["layer1.bias"]'
+    ok 'another shape' no_weights '.*: the tensor layer1.weight is .* x .*, where its model has' 'h["layer1.weight"]["shape"].reverse()'
+    ok 'another type' no_weights '.*: the tensor layer1.weight is not of type F32' 'h["layer1.weight"]["dtype"] = "BF16"'
+    ok 'truncated' no_weights '.*: it is truncated' 'data = data[:-4]'
+    ok 'places beyond the file' no_weights '.*: it is truncated' 'h["layer1.bias"]["data_offsets"] = [1 << 40, (1 << 40) + 64]'
+    ok 'places in disorder' no_weights '.*: it is truncated' 'h["layer1.bias"]["data_offsets"].reverse()'
+    ok 'no description' no_weights '.*: its __metadata__ does not describe a model' 'del t["model"]'
+    ok 'too large a model' no_weights '.*: it is truncated' 't["hidden"] = "2000000000"'
+    ok 'not a number' no_weights '.*weight that is no finite number' 'data = struct.pack("<f", float("nan")) + data[4:]'
+    ok 'other texts' no_weights '.*: its __metadata__ has something else than texts' 't["layers"] = 2'
+    ok 'a header beyond the file' no_weights '.*: it is no safetensors file' 'length = 1 << 50'
+    ok 'a header that ends early' no_weights '.*: its header does not end' 'text = json.dumps(h)[:-1]'
+    ok 'no names of all classes' no_weights '.*: it has not as many names as classes' 't["classes"] = "x\n"'
+    ok 'half a character' no_weights '.*: its header is not an object of tensors' 'text = "{\"\\ud800\": 1}"'
+else for what in 'spaces and escapes' 'wrong files of weights'; do skip "no python3: $what"; done; fi
+: >empty.safetensors
+ok 'an empty file' fails 'empty.safetensors: it is no safetensors file' predict d --load empty.safetensors -o Y
 if find_scipy >venv.out; then
     weights() { # the model by numpy, with the tensors of the file
         "$python" - <<'PYTHON'
