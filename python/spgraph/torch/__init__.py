@@ -7,8 +7,9 @@ torch, so one wheel serves all its versions from 2.4 on.
 from ._attention import edge_softmax, spmm_heads
 from ._layers import GATConv, GCNConv, GINConv, SAGEConv
 from ._matrix import SparseMatrix, sddmm, spmm
+from ._models import Classifier, load_model, save_model
 from ._pyg import install_pyg, uninstall_pyg
 from ._sampler import NeighborSampler
 
-__all__ = ["GATConv", "GCNConv", "GINConv", "NeighborSampler", "SAGEConv", "SparseMatrix", "edge_softmax", "install_pyg",
-           "sddmm", "spmm", "spmm_heads", "uninstall_pyg"]
+__all__ = ["Classifier", "GATConv", "GCNConv", "GINConv", "NeighborSampler", "SAGEConv", "SparseMatrix", "edge_softmax",
+           "install_pyg", "load_model", "save_model", "sddmm", "spmm", "spmm_heads", "uninstall_pyg"]
