@@ -7,9 +7,9 @@
 
 #include "spmm/cuda/shape.cuh"
 
-/* Copies pay from this many entries a row of X on: in general; with panels, which find most of X in the caches; and if
- * rows are even numbers of f32, which could be loaded by twos. */
-static const int64_t COPY_ENTRIES = 16, PANEL_ENTRIES = 64, PAIR_ENTRIES = 32;
+/* Copies pay from this many entries a row of X on: in general; with panels, which find most of X in the caches; if rows
+ * are even numbers of f32, which could be loaded by twos; and if they are odd ones, which could by single numbers. */
+static const int64_t COPY_ENTRIES = 16, PANEL_ENTRIES = 64, PAIR_ENTRIES = 32, NUMBER_ENTRIES = 8;
 /* From this many multiplications on the launches of copies do not count. */
 static const int64_t COPY_WORK = 1 << 24;
 /* A copy of X may take this many times the second-level cache. */
@@ -68,14 +68,16 @@ static int64_t columns_at_once(const sp_csr *a, const sp_dense *x, const spmm_st
  * columns that do 26.5; by panels 105 million at 100 columns 3.74 and 3.47. Not where the cache holds wider tiles,
  * nor where one tile takes a line and a half: 75 million, 36 columns, 1.56 ms for 1.74. Rows that do not begin at
  * packets of 16 bytes, or end amid one, are loaded number by number otherwise: 105 million entries at 33 columns take
- * 5.85 ms, and 1.66 from copies, 3.9 million in 1.9 million rows 878 and 724 us. */
+ * 5.85 ms, and 1.66 from copies, but 0.6 million in 0.3 million rows at 1,433 columns 2.0 ms, and 6.7 from copies. */
 static bool needs_copy(const sp_csr *a, const sp_dense *x, const sp_dense *y, bool extreme, const spmm_state *state)
 {
     const int64_t size = (int64_t)sp_dense_size(x->type);
     if (extreme || a->nnz == 0 || left_out("spmm-aligned")) return false;
+    if (cuda_spmm_takes_apart(x, y)) return false;
     if (!cuda_spmm_fits(x, WORD / size) || !cuda_spmm_fits(y, WORD / size)) {
         const bool pairs = size == 4 && cuda_spmm_fits(x, 2) && cuda_spmm_fits(y, 2);
-        return size < 8 && a->nnz >= (pairs ? PAIR_ENTRIES : 1) * a->cols && a->nnz >= COPY_WORK / x->cols;
+        const int64_t least = pairs ? PAIR_ENTRIES : size == 4 ? NUMBER_ENTRIES : 1;
+        return size < 8 && a->nnz >= least * a->cols && a->nnz >= COPY_WORK / x->cols;
     }
     if (cuda_spmm_takes_pairs(x, y, extreme, state->algorithm, 0) || x->cols * size < LINE) return false;
     if (cuda_spmm_at_lines(x)) return false;

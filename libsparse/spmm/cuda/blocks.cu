@@ -432,6 +432,8 @@ static __global__ void
         add_quads<LOADS, PARTS>(p, start + block.z + begin, own, columns, results[0], exchange + threadIdx.x / 32);
     } else if constexpr (LOADS > 0) {
         add_quads<LOADS, PARTS>(p, start + block.z + begin, own, columns, results[0]);
+    } else if constexpr (PARTS == LANES) {
+        add_apart<(V <= 2 ? 4 : 2)>(p, start + block.z + begin, own, block.z + begin, columns, results[0]);
     } else if constexpr (PARTS > 1) {
         __shared__ entry_exchange<32> exchange[threads::COUNT / 32];
         add_pairs<2>(p, start + block.z + begin, own, LANES, columns, results, exchange[threadIdx.x / 32]);
@@ -463,21 +465,6 @@ sp_status cuda_spmm_make_carry(sp_context *context, spmm_blocks *parts, int64_t 
     return SP_OK;
 }
 
-/* *can: 1 where blocks may be let in before the launch ahead has ended, so that products that follow one another take
- * 2 us less each: with code for Hopper or later, as what the driver makes of older PTX would not wait, and unless the
- * launch becomes part of a graph. */
-template <typename Kernel> static sp_status can_be_early(sp_context *context, Kernel *kernel, unsigned *can)
-{
-    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-    cudaFuncAttributes code;
-    *can = 0;
-    CUDA_CHECK(cudaStreamIsCapturing(cuda_state_of(context)->stream, &capture));
-    if (capture != cudaStreamCaptureStatusNone) return SP_OK;
-    CUDA_CHECK(cudaFuncGetAttributes(&code, kernel));
-    *can = code.binaryVersion >= 90 && code.ptxVersion >= 90;
-    return SP_OK;
-}
-
 template <bool IS_EXTREME> struct block_launch {
     static constexpr bool EXTREME = IS_EXTREME;
     sp_context *context;
@@ -493,7 +480,13 @@ template <bool IS_EXTREME> struct block_launch {
         return SP_OK;
     }
 
-    template <typename T, int V, int LANES, int REPEATS, bool PAIRS = false> sp_status run() const
+    template <typename T, int V, int LANES, int REPEATS, int PARTS = 1> sp_status run() const
+    {
+        if constexpr (LANES < 4) return run<T, V, 4, 1, 4>();
+        else return launch<T, V, LANES, REPEATS, PARTS>();
+    }
+
+    template <typename T, int V, int LANES, int REPEATS, int PARTS> sp_status launch() const
     {
         using Result = std::conditional_t<EXTREME, spmm_extremes<T, V>, spmm_sums<T, V>>;
         using S = typename spmm_sum<T>::type;
@@ -507,8 +500,8 @@ template <bool IS_EXTREME> struct block_launch {
         CHECK(cuda_spmm_make_carry(context, parts, partial * product.tiles, bytes));
         const carry_view carry = {parts->carry.data, parts->arrived.data, (int)partial};
         using quads = spmm_quads<T, V, LANES, REPEATS, EXTREME>;
-        auto kernel = work_blocks<0, PAIRS ? 2 : 1, T, V, LANES, REPEATS, Result>;
-        if constexpr (quads::FIT)
+        auto kernel = work_blocks<0, PARTS, T, V, LANES, REPEATS, Result>;
+        if constexpr (quads::FIT && PARTS == 1)
             if (has_quads(product) && !left_out("spmm-quads"))
                 kernel = 2 * product.width > V * LANES ? work_blocks<2, 1, T, V, LANES, REPEATS, Result>
                                                        : work_blocks<quads::LOADS, 2, T, V, LANES, REPEATS, Result>;

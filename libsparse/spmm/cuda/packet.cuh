@@ -122,10 +122,10 @@ template <typename W> static __device__ __forceinline__ W load_kept_if(bool want
     return load_word_if(wanted, from);
 }
 
-/* N numbers that lie together, aligned to their size or 16 bytes. */
+/* N numbers that lie together, aligned to their size or 16 bytes, or to a number if they are three. */
 template <typename T, int N> struct packet {
-    static constexpr int BYTES = sizeof(T) * N < 16 ? sizeof(T) * N : 16;
-    static constexpr int WORDS = sizeof(T) * N / BYTES;
+    static constexpr int SIZE = sizeof(T) * N, BYTES = N == 3 ? sizeof(T) : SIZE < 16 ? SIZE : 16;
+    static constexpr int WORDS = SIZE / BYTES;
     using word = typename spmm_word<BYTES>::type;
     T part[N];
 

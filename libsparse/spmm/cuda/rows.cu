@@ -16,6 +16,7 @@ static __global__ void __launch_bounds__(ROW_THREADS, SPMM_RESIDENT(T, REPEATS, 
     split_rows(const spmm_product p)
 {
     const int64_t row = (int64_t)blockIdx.x * (ROW_THREADS / LANES) + threadIdx.x / LANES;
+    let_next_begin();
     const spmm_columns<T, V, LANES, REPEATS> columns(p, (int)blockIdx.y, PARTS);
     const bool there = row < p.rows;
     const int64_t begin = there ? __ldg(p.offsets + row) : 0;
@@ -24,10 +25,11 @@ static __global__ void __launch_bounds__(ROW_THREADS, SPMM_RESIDENT(T, REPEATS, 
 #pragma unroll
     for (int r = 0; r < REPEATS; r++) results[r].clear(p);
     if constexpr (LOADS > 0) add_quads<LOADS, PARTS>(p, begin, count, columns, results[0]);
+    else if constexpr (PARTS == LANES) add_apart<2>(p, begin, count, 0, columns, results[0]);
     else if constexpr (PARTS > 1) {
         __shared__ entry_exchange<32> exchange[ROW_THREADS / 32];
         add_pairs<2>(p, begin, count, LANES, columns, results, exchange[threadIdx.x / 32]);
-    } else if constexpr (LANES == 16) {
+    } else if constexpr (LANES == 16 && REPEATS == 2) {
         __shared__ entry_exchange<32> exchange[ROW_THREADS / 32];
         add_exchanged<exchange_depth<T, V, LANES, REPEATS, Result::EXTREME>::UNROLL>(p, begin, count, columns, results,
                                                                               exchange[threadIdx.x / 32]);
@@ -40,20 +42,21 @@ template <bool IS_EXTREME> struct row_launch {
     sp_context *context;
     const spmm_product &product;
 
-    template <typename T, int V, int LANES, int REPEATS, bool PAIRS = false> sp_status run() const
+    template <typename T, int V, int LANES, int REPEATS, int PARTS = 1> sp_status run() const
     {
         using Result = std::conditional_t<EXTREME, spmm_extremes<T, V>, spmm_sums<T, V>>;
         constexpr int ROWS = ROW_THREADS / LANES;
         const dim3 grid((unsigned)((product.rows + ROWS - 1) / ROWS), (unsigned)product.tiles);
-        auto kernel = split_rows<0, PAIRS ? 2 : 1, T, V, LANES, REPEATS, Result>;
+        auto kernel = split_rows<0, PARTS, T, V, LANES, REPEATS, Result>;
         /* With four lanes of f32 they leave too few registers for 1,536 threads. */
         using quads = spmm_quads<T, V, LANES, REPEATS, EXTREME>;
-        if constexpr (quads::FIT && sizeof(T) == 2)
+        if constexpr (quads::FIT && sizeof(T) == 2 && PARTS == 1)
             if (has_quads(product) && !left_out("spmm-quads"))
                 kernel = 2 * product.width > V * LANES ? split_rows<quads::LOADS, 1, T, V, LANES, REPEATS, Result>
                                                        : split_rows<quads::LOADS, 2, T, V, LANES, REPEATS, Result>;
-        kernel<<<grid, ROW_THREADS, 0, cuda_state_of(context)->stream>>>(product);
-        CUDA_CHECK(cudaGetLastError());
+        unsigned early;
+        CHECK(can_be_early(context, kernel, &early));
+        CUDA_CHECK(launch_kernel(kernel, grid, ROW_THREADS, 0, cuda_state_of(context)->stream, early > 0, product));
         return SP_OK;
     }
 };
@@ -73,6 +76,7 @@ static __global__ void __launch_bounds__(ROW_THREADS, SHORT_BLOCKS)
     constexpr int AHEAD = FIT * GROUPS < 32 ? FIT : 32 / GROUPS;
     const int lane = threadIdx.x % 32;
     const int64_t first = ((int64_t)blockIdx.x * ROW_THREADS + threadIdx.x) / 32 * 32, own = first + lane;
+    let_next_begin();
     if (first >= p.rows) return;
     const spmm_columns<T, V, LANES, REPEATS> columns(p, (int)blockIdx.y);
     const int64_t begin = own < p.rows ? __ldg(p.offsets + own) : 0;
@@ -80,10 +84,11 @@ static __global__ void __launch_bounds__(ROW_THREADS, SHORT_BLOCKS)
     int32_t col[FEW];
     S weight[FEW];
 #pragma unroll
-    for (int k = 0; k < FEW; k++) {
-        col[k] = k < count ? __ldg(p.cols + begin + k) : 0;
+    for (int k = 0; k < FEW; k++) col[k] = k < count ? __ldg(p.cols + begin + k) : 0;
+    wait_for_previous();
+#pragma unroll
+    for (int k = 0; k < FEW; k++)
         weight[k] = k < count ? p.values ? __ldg((const S *)p.values + begin + k) : S(1) : S(0);
-    }
 #pragma unroll 1
     for (int done = 0; done < 32; done += AHEAD * GROUPS) {
         packet<T, V> gathered[AHEAD][FEW][REPEATS];
@@ -138,8 +143,10 @@ struct short_launch {
         constexpr int COLUMNS = V * LANES * REPEATS;
         const dim3 grid((unsigned)((product.rows + ROW_THREADS - 1) / ROW_THREADS),
                         (unsigned)((product.width + COLUMNS - 1) / COLUMNS));
-        short_rows<T, V, LANES, REPEATS><<<grid, ROW_THREADS, 0, cuda_state_of(context)->stream>>>(product);
-        CUDA_CHECK(cudaGetLastError());
+        const auto kernel = short_rows<T, V, LANES, REPEATS>;
+        unsigned early;
+        CHECK(can_be_early(context, kernel, &early));
+        CUDA_CHECK(launch_kernel(kernel, grid, ROW_THREADS, 0, cuda_state_of(context)->stream, early > 0, product));
         return SP_OK;
     }
     /* As many lanes as a row has packets. Those that are too many load nothing, and with too little under way memory
@@ -147,8 +154,11 @@ struct short_launch {
     template <typename T> sp_status run_wide(int vector) const
     {
         constexpr int V = 16 / sizeof(T);
-        if (vector < V) return run<float, 2, 32, 2>();
-        const int packets = product.width / V;
+        const int packets = product.width / vector;
+        if (vector == 1)
+            return packets <= 8 ? run<float, 1, 8>() : packets <= 32 ? run<float, 1, 8, 4>() : run<float, 1, 32, 4>();
+        if (vector < V)
+            return packets <= 8 ? run<float, 2, 8>() : packets <= 32 ? run<float, 2, 8, 4>() : run<float, 2, 32, 2>();
         if (packets <= 4) return run<T, V, 4>();
         if (packets <= 8) return run<T, V, 8>();
         if (packets <= 12) return run<T, V, 4, 3>();

@@ -22,7 +22,7 @@ bool cuda_spmm_fits(const sp_dense *matrix, int64_t numbers)
 static spmm_shape choose_shape(const sp_dense *x, const sp_dense *y, bool extreme, bool few, int64_t most)
 {
     static const int whole_shapes[][2] = {{4, 1}, {4, 2}, {8, 1}, {8, 2}, {8, 3}, {8, 4}, {16, 2}};
-    static const int narrow_shapes[][2] = {{8, 1}, {32, 1}, {32, 2}};
+    static const int narrow_shapes[][2] = {{8, 1}, {32, 1}, {32, 2}, {16, 1}};
     const int packet = (int)(16 / sp_dense_size(x->type));
     const bool whole = cuda_spmm_fits(x, packet) && cuda_spmm_fits(y, packet), single = x->type == SP_DENSE_F32;
     const int vector = whole ? packet : single && cuda_spmm_fits(x, 2) && cuda_spmm_fits(y, 2) ? 2 : 1;
@@ -35,7 +35,7 @@ static spmm_shape choose_shape(const sp_dense *x, const sp_dense *y, bool extrem
         const int lanes = (whole ? whole_shapes : narrow_shapes)[i][0];
         const int repeats = (whole ? whole_shapes : narrow_shapes)[i][1], span = lanes * repeats;
         if ((repeats > 1 && extreme) || (repeats > 2 && !single)) continue;
-        if ((lanes == 16 && !across) || (repeats == 4 && across)) continue;
+        if ((whole && lanes == 16 && !across) || (repeats == 4 && across)) continue;
         if (repeats > 2 && left_out("spmm-deep")) continue;
         if ((span * vector > (lanes == 16 ? 2 * most : most) && span > 8) ||
             (lanes == 4 && repeats == 2 && !few))
@@ -59,6 +59,20 @@ bool cuda_spmm_takes_pairs(const sp_dense *x, const sp_dense *y, bool extreme, s
            cuda_spmm_fits(y, packet) && (algorithm != SP_SPMM_ROW_SPLIT || 12 * packet <= most);
 }
 
+bool cuda_spmm_takes_apart(const sp_dense *x, const sp_dense *y)
+{
+    return x->cols <= 4 && (x->cols == 3 || (cuda_spmm_fits(x, x->cols) && cuda_spmm_fits(y, x->cols)));
+}
+
+/* Lanes with entries of their own: as many as make a row two steps or three. The lanes of idle groups of a block wait,
+ * so blocks have no fewer than four. */
+static int lanes_apart(const spmm_blocks *parts, int64_t nnz, int64_t places)
+{
+    const int64_t mean = places > 0 ? nnz / places : 0;
+    if (parts) return mean < 13 ? 4 : 8;
+    return mean < 5 ? 2 : mean < 17 ? 4 : 8;
+}
+
 sp_status cuda_spmm_describe(sp_context *context, const sp_csr *a, const sp_spmm_options *options,
                              const spmm_state *state, double alpha, const sp_dense *x, double beta, const sp_dense *y,
                              int64_t *argument, spmm_shape *shape, spmm_product *product)
@@ -78,7 +92,9 @@ sp_status cuda_spmm_describe(sp_context *context, const sp_csr *a, const sp_spmm
     if (x->type == SP_DENSE_F32 && cuda_spmm_at_lines(x) && most == 128 && some_near) most = 96;
     if (state->algorithm == SP_SPMM_BIDIRECTIONAL) most = TILE_COLUMNS;
     const int64_t places = state->parts ? state->parts->places : a->rows;
-    if (cuda_spmm_takes_pairs(x, y, spmm_is_extreme(options), state->algorithm, most))
+    if (cuda_spmm_takes_apart(x, y))
+        *shape = {(int)x->cols, lanes_apart(state->parts, a->nnz, places), 1, false, true};
+    else if (cuda_spmm_takes_pairs(x, y, spmm_is_extreme(options), state->algorithm, most))
         *shape = {16 / (int)sp_dense_size(x->type), 8, 2, true};
     else *shape = choose_shape(x, y, spmm_is_extreme(options), a->nnz < 8 * places, most);
     *product = {};

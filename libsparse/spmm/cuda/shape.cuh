@@ -17,6 +17,8 @@ bool cuda_spmm_fits(const sp_dense *matrix, int64_t numbers);
  * cache holds. */
 bool cuda_spmm_takes_pairs(const sp_dense *x, const sp_dense *y, bool extreme, sp_spmm_algorithm algorithm,
                            int64_t most);
+/* Whether a row of X is one packet, whose entries lanes take apart: one to four columns. */
+bool cuda_spmm_takes_apart(const sp_dense *x, const sp_dense *y);
 /* The shape and the operands of a product. Where X or Y does not lie on the device, as they would be there. */
 sp_status cuda_spmm_describe(sp_context *context, const sp_csr *a, const sp_spmm_options *options,
                              const spmm_state *state, double alpha, const sp_dense *x, double beta, const sp_dense *y,

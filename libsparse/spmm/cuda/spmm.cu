@@ -245,7 +245,8 @@ void sp_cuda_spmm_forget(sp_context *context, void *state)
 sp_status cuda_spmm_launch(sp_context *context, sp_dense_type type, bool extreme, spmm_state *state,
                            const spmm_shape &shape, const spmm_product &product)
 {
-    const bool whole = shape.vector * sp_dense_size(type) == 16;
+    const bool whole = shape.vector * sp_dense_size(type) == 16 && !shape.apart;
+    const bool by_numbers = type == SP_DENSE_F32 && !shape.apart;
     if (state->panels && !extreme && whole && type != SP_DENSE_F64)
         return cuda_spmm_panels(context, type, product, state->panels);
     switch (state->algorithm) {
@@ -255,8 +256,7 @@ sp_status cuda_spmm_launch(sp_context *context, sp_dense_type type, bool extreme
                        : cuda_spmm_ranges(context, type, shape, product, state->parts);
     default: break;
     }
-    const bool even = type == SP_DENSE_F32 && shape.vector == 2 && !left_out("spmm-short-even");
-    if (state->short_rows && !extreme && (whole || even) && !left_out("spmm-short"))
+    if (state->short_rows && !extreme && (whole || by_numbers) && !left_out("spmm-short"))
         return cuda_spmm_short_rows(context, type, shape.vector, product);
     return cuda_spmm_rows(context, type, extreme, shape, product);
 }

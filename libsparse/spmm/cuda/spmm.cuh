@@ -8,12 +8,13 @@
  *   walk.cuh        how a group of lanes walks a row of A. The general walk takes any type, width and reduction.
  *                   By fours of entries where rows of X have 64 bytes: R-MAT 18 at 16 columns 0.167 -> 0.142.
  *                   By exchange through shared memory at 128 bytes: R-MAT 17 0.0332 -> 0.0304. By pairs of
- *                   entries at 192 bytes: communities of 55 million entries at 48 columns 1.032 -> 0.858
+ *                   entries at 192 bytes: communities of 55 million entries at 48 columns 1.032 -> 0.858. Up to 4
+ *                   columns: lanes with entries of their own, molecules at 2 columns 0.058 -> 0.006 (H100)
  *   result.cuh      sums and extremes in registers
  *   packet.cuh      loads of up to 16 bytes
  *   rows.cu         row split: rows of like lengths. By blocks instead the survey takes 5 % longer, molecules 38 %,
  *                   roads 31 %. Rows of a few entries, 32 a warp: molecules at 128 columns 0.77 -> 0.60, by twos at
- *                   602 1.83 -> 0.62
+ *                   602 1.83 -> 0.62, by numbers at 1,433 6.72 -> 2.04 (H100)
  *   blocks.cu       block partition and combined warps (Accel-GCN, Algorithms 1 and 2): rows of unlike lengths. By
  *                   rows instead the survey takes 2.4 times as long. Few long rows: 3,000 of 300 at 64 columns
  *                   0.076 -> 0.036. Serves ranges, streamed tiles and MaxK too
@@ -103,7 +104,8 @@ static const uint64_t SPMM_STAYS = 0x1000000000000000, SPMM_PASSES = 0x12f000000
 struct spmm_shape {
     int vector, lanes, repeats;
     bool pairs = false; /* the last repeat is half as wide: lanes are dealt to two entries there */
-    int columns() const { return vector * (lanes * repeats - (pairs ? lanes / 2 : 0)); }
+    bool apart = false; /* a row is one packet: each lane is dealt to entries of its own */
+    int columns() const { return apart ? vector : vector * (lanes * repeats - (pairs ? lanes / 2 : 0)); }
 };
 
 /* Groups a block of the partition: 32 threads with 4 lanes a group, 256 with 32. */
@@ -113,7 +115,7 @@ static const int SPMM_MOST_RANGES = 256;
 
 sp_status cuda_spmm_rows(sp_context *context, sp_dense_type type, bool extreme, const spmm_shape &shape,
                          const spmm_product &product);
-/* Sums of rows of a few entries; rows of X and Y are aligned to 16 bytes, or of f32 to `vector` = 2 numbers. */
+/* Sums of rows of a few entries; rows of X and Y are aligned to 16 bytes, or of f32 to `vector` = 1 or 2 numbers. */
 sp_status cuda_spmm_short_rows(sp_context *context, sp_dense_type type, int vector, const spmm_product &product);
 sp_status cuda_spmm_blocks(sp_context *context, sp_dense_type type, bool extreme, const spmm_shape &shape,
                            const spmm_product &product, spmm_blocks *parts, int range);
