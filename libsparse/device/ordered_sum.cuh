@@ -30,6 +30,20 @@ static __device__ __forceinline__ growth join_growths(const growth &first, const
             __dadd_rn(first.other, turned_too ? second.same : second.other)};
 }
 
+/* What the lanes up to each add to `sum`. */
+static __device__ __forceinline__ growth join_lanes(growth until, double sum)
+{
+    const int lane = threadIdx.x & 31;
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+        const growth before = {__shfl_up_sync(FULL_WARP, until.same, step),
+                               __shfl_up_sync(FULL_WARP, until.other, step)};
+        const growth both = join_growths(before, until, sum);
+        if (lane >= step) until = both;
+    }
+    return until;
+}
+
 /* The sum and then own[0..] of one lane after the other. */
 static __device__ double add_lanes(const double (&own)[SUM_EACH], double sum)
 {
@@ -44,13 +58,7 @@ static __device__ double add_lanes(const double (&own)[SUM_EACH], double sum)
         }
         growth until = {0, 0};
         if (lane >= first) until = {__dadd_rn(same, -sum), __dadd_rn(other, -neighbour)};
-#pragma unroll
-        for (int step = 1; step < 32; step *= 2) {
-            const growth before = {__shfl_up_sync(FULL_WARP, until.same, step),
-                                   __shfl_up_sync(FULL_WARP, until.other, step)};
-            const growth both = join_growths(before, until, sum);
-            if (lane >= step) until = both;
-        }
+        until = join_lanes(until, sum);
         /* Sums that stay infinite, or -0, are only right as they are. */
         const double more = __shfl_up_sync(FULL_WARP, until.same, 1);
         const bool moves = lane > first && (more < 0 || more > 0);
@@ -67,30 +75,41 @@ static __device__ double add_lanes(const double (&own)[SUM_EACH], double sum)
     return sum;
 }
 
-/* The sum by a warp, -0 of none. The numbers, which come from memory side by side, go through `tile` to the lanes that
- * add them; a place in 17 is empty, so that lanes use different banks. Behind the last there is -0, which changes
- * nothing. */
-enum { SUM_PLACES = SUM_STEP + SUM_STEP / SUM_EACH }; /* of the tile */
-template <typename V> static __device__ double sum_in_order(const V *numbers, int64_t count, double *tile)
+/* The next SUM_STEP numbers of a warp, side by side; -0, which changes nothing, behind the last of `count`. */
+template <typename V>
+static __device__ __forceinline__ void load_numbers(const V *numbers, int64_t count, double (&next)[SUM_EACH])
+{
+#pragma unroll
+    for (int i = 0; i < SUM_EACH; i++) {
+        const int at = 32 * i + (threadIdx.x & 31);
+        next[i] = at < count ? (double)numbers[at] : -0.0;
+    }
+}
+
+/* Passes them to the lanes that add them, SUM_EACH neighbours each. A place of the tile in 17 is empty, so that lanes
+ * use different banks. */
+enum { SUM_PLACES = SUM_STEP + SUM_STEP / SUM_EACH };
+static __device__ __forceinline__ void pass_numbers(double (&own)[SUM_EACH], double *tile)
 {
     const int lane = threadIdx.x & 31;
-    double next[SUM_EACH], own[SUM_EACH], sum = -0.0;
-    const auto load = [&](int64_t base) {
 #pragma unroll
-        for (int i = 0; i < SUM_EACH; i++) {
-            const int64_t at = base + 32 * i + lane;
-            next[i] = at < count ? (double)numbers[at] : -0.0;
-        }
-    };
-    load(0);
+    for (int i = 0; i < SUM_EACH; i++) tile[32 * i + lane + (32 * i + lane) / SUM_EACH] = own[i];
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < SUM_EACH; i++) own[i] = tile[lane * (SUM_EACH + 1) + i];
+    __syncwarp();
+}
+
+/* `sum` and then the numbers, by a warp; -0 of none. */
+template <typename V>
+static __device__ double sum_in_order(const V *numbers, int64_t count, double *tile, double sum = -0.0)
+{
+    double next[SUM_EACH], own[SUM_EACH];
+    load_numbers(numbers, count, next);
     for (int64_t base = 0; base < count; base += SUM_STEP) {
-#pragma unroll
-        for (int i = 0; i < SUM_EACH; i++) tile[32 * i + lane + (32 * i + lane) / SUM_EACH] = next[i];
-        __syncwarp();
-#pragma unroll
-        for (int i = 0; i < SUM_EACH; i++) own[i] = tile[lane * (SUM_EACH + 1) + i];
-        __syncwarp();
-        if (base + SUM_STEP < count) load(base + SUM_STEP);
+        memcpy(own, next, sizeof own);
+        pass_numbers(own, tile);
+        if (base + SUM_STEP < count) load_numbers(numbers + base + SUM_STEP, count - base - SUM_STEP, next);
         sum = add_lanes(own, sum);
     }
     return sum;

@@ -3,7 +3,7 @@
  * All products of these rows are written out as (row, column) and value, split evenly over blocks whatever the rows of
  * A and B, and sorted by a stable radix sort. Those of one entry of C then lie side by side in A's order; they are
  * added up before C has its arrays, as the entries of a row have to be counted anyway: one after another, as the CPU
- * does, for long runs by a warp (ordered_sum.cuh). Plain products only.
+ * does, for long runs by a warp (ordered_sum.cuh), for very long ones by all (long_sums.cuh). Plain products only.
  *
  * Bytes: 16 a product to write, 32 a pass of the sort, of 8 bits of row and column each, 16 to sum.
  */
@@ -13,7 +13,7 @@
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 
-#include "device/ordered_sum.cuh"
+#include "device/long_sums.cuh"
 #include "device/radix.cuh"
 #include "spgemm/cuda/classes.cuh"
 
@@ -21,6 +21,8 @@
 enum { GIANT_THREADS = 256, WRITTEN_PRODUCTS = 2048 };
 /* Up to so many products of an entry a lane adds alone, beside lanes with other entries. */
 enum { SHORT_RUN = 64 };
+/* From so many products on an entry is one of the device. A warp takes 53 us for them. */
+enum { LONG_RUN = 1 << 15 };
 /* The scratch, three keys and values a product while they are sorted, is to be a part of the room that is left, so that
  * C still fits, and of the order of the operands: of so many giant rows that it is not, a block each keeps the device
  * busy. Places are 32-bit. */
@@ -92,11 +94,11 @@ struct begins_run {
 };
 
 /* Columns and values of the entries, from sorted products; heads[i]: the first product of entry i. A lane takes an
- * entry, the warp those of many products. */
+ * entry, the warp those of many products; those of more than `most` are listed for the device. */
 template <typename V>
 static __global__ void __launch_bounds__(WARP_THREADS)
     sum_runs(const uint64_t *keys, const double *products, int count, const int32_t *heads, int runs, int column_bits,
-             int32_t *cols, V *values)
+             int most, long_runs *longest, int32_t *cols, V *values)
 {
     __shared__ double tiles[WARP_THREADS / 32][SUM_PLACES];
     double *tile = tiles[threadIdx.x / 32];
@@ -104,9 +106,10 @@ static __global__ void __launch_bounds__(WARP_THREADS)
     for (int64_t base = (int64_t)first_warp() * 32; base < runs; base += (int64_t)all_warps() * 32) {
         const int64_t run = base + lane;
         const int begin = run < runs ? heads[run] : count, end = run + 1 < runs ? heads[run + 1] : count;
-        const bool is_long = end - begin > SHORT_RUN;
+        const bool is_longest = end - begin > most, is_long = !is_longest && end - begin > SHORT_RUN;
+        const bool is_short = end - begin <= SHORT_RUN;
         double sum = no_sum<true>();
-        for (int at = begin; !is_long && at < end; at++) sum = __dadd_rn(sum, products[at]);
+        for (int at = begin; is_short && at < end; at++) sum = __dadd_rn(sum, products[at]);
         for (unsigned longs = __ballot_sync(FULL_WARP, is_long); longs; longs &= longs - 1) {
             const int of = __ffs((int)longs) - 1, from = __shfl_sync(FULL_WARP, begin, of);
             const double whole = sum_in_order(products + from, __shfl_sync(FULL_WARP, end, of) - from, tile);
@@ -114,7 +117,8 @@ static __global__ void __launch_bounds__(WARP_THREADS)
         }
         if (run >= runs) continue;
         cols[run] = (int32_t)(keys[begin] & (((uint64_t)1 << column_bits) - 1));
-        values[run] = (V)sum;
+        if (is_longest) add_long_run(longest, begin, end - begin, (int32_t)run);
+        else values[run] = (V)sum;
     }
 }
 
@@ -250,11 +254,12 @@ static sp_status find_heads(sp_context *context, int64_t products, sorted_produc
 }
 
 template <typename V>
-static sp_status sum_products(warp_run<V> *run, int column_bits, const sorted_products &sorted)
+static sp_status sum_products(warp_run<V> *run, int column_bits, int64_t elements, const sorted_products &sorted)
 {
     sp_context *context = run->context;
     giant_rows<V> &giants = run->giants;
     const cudaStream_t stream = stream_of(context);
+    device_array<long_runs> longest;
     int blocks;
     giants.entries = sorted.runs;
     CHECK(giants.firsts.allocate(context, giants.count + 1));
@@ -265,13 +270,17 @@ static sp_status sum_products(warp_run<V> *run, int column_bits, const sorted_pr
         giants.firsts.data, run->lengths);
     CUDA_CHECK(cudaGetLastError());
     if (giants.entries == 0) return SP_OK;
+    const int64_t most = std::max((int64_t)LONG_RUN, giants.products / MOST_LONG_RUNS);
+    CHECK(longest.allocate(context, 1));
+    CHECK(longest.fill(0, 1));
     CHECK(cuda_full_grid(context, sum_runs<V>, WARP_THREADS, 0, &blocks));
     blocks = (int)std::min((int64_t)blocks, ceil_div(giants.entries, WARP_THREADS));
     sum_runs<<<(unsigned)blocks, WARP_THREADS, 0, stream>>>(
         sorted.keys.data, sorted.values.data, (int)giants.products, sorted.heads.data, (int)giants.entries,
-        column_bits, giants.cols.data, giants.values.data);
+        column_bits, (int)most, longest.data, giants.cols.data, giants.values.data);
     CUDA_CHECK(cudaGetLastError());
-    return SP_OK;
+    if (elements <= most) return SP_OK; /* an entry has no more products than its row has elements */
+    return cuda_sum_long_runs(context, sorted.values.data, longest.data, giants.products, giants.values.data);
 }
 
 /* The same as form_giants, but for want of memory. */
@@ -295,7 +304,7 @@ template <typename V> static sp_status sort_giants(warp_run<V> *run, bool *forme
         CHECK(sort_products(context, operands, all, places.data, giants.products, &sorted));
         CHECK(find_heads(context, giants.products, &sorted));
     }
-    return sum_products(run, operands.column_bits, sorted);
+    return sum_products(run, operands.column_bits, all, sorted);
 }
 
 template <typename V> sp_status form_giants(warp_run<V> *run, bool *formed)

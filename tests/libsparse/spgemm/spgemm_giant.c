@@ -46,7 +46,7 @@ static product row_by_columns(sp_context *host, test_random *random, int64_t n, 
 /* 1 x n times n x 1, of lengths around those that lanes and warps take at once. */
 DEVICE_TEST(a_row_by_a_column_is_summed_in_order, _i, 2)
 {
-    static const int64_t lengths[] = {MANY_ELEMENTS, 33279, 33280, 33281, 33792, 300001};
+    static const int64_t lengths[] = {MANY_ELEMENTS, 33279, 33280, 33281, 33792, 34816, 34817, 300001};
     for (size_t i = 0; i < COUNT(lengths); i++)
         for (int kind = 0; kind < VALUE_KINDS; kind++)
             for (int type = first_type(kind); type <= last_type(kind); type++) {
@@ -67,6 +67,19 @@ DEVICE_TEST(a_giant_row_of_few_columns_is_summed_in_order, _i, 2)
                 test_random random = test_seed(i + 1);
                 product p = row_by_columns(host, &random, MANY_ELEMENTS, columns[i], kind, (sp_value_type)type);
                 check_giant(context, &p, "few columns", i);
+                product_free(host, &p);
+            }
+}
+
+/* Runs of so many products that all of the device adds them, beside each other. */
+DEVICE_TEST(two_or_three_entries_with_most_products_are_summed_in_order, _i, 2)
+{
+    for (int64_t columns = 2; columns <= 3; columns++)
+        for (int kind = 0; kind < VALUE_KINDS; kind++)
+            for (int type = first_type(kind); type <= last_type(kind); type++) {
+                test_random random = test_seed((uint64_t)columns);
+                product p = row_by_columns(host, &random, 150001, columns, kind, (sp_value_type)type);
+                check_giant(context, &p, "most products", 2);
                 product_free(host, &p);
             }
 }
@@ -241,6 +254,7 @@ const test_entry giant_tests[] = {
     CASE("giant", 120),
     ON_DEVICES(a_row_by_a_column_is_summed_in_order),
     ON_DEVICES(a_giant_row_of_few_columns_is_summed_in_order),
+    ON_DEVICES(two_or_three_entries_with_most_products_are_summed_in_order),
     ON_DEVICES(a_full_row_and_a_full_column_have_the_bits_of_the_reference),
     ON_DEVICES(few_elements_with_very_many_products_have_the_bits_of_the_reference),
     ON_DEVICES(giant_rows_among_others_have_the_bits_of_the_reference),
