@@ -76,12 +76,7 @@ sp_status sp_cuda_spgemm_warp(sp_context *context, const sp_csr *a, const sp_csr
 bool cuda_is_small(const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options);
 sp_status sp_cuda_spgemm_small(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c,
                                sp_spgemm_info *info);
-/* The places of the products of C's entries, by slices of 32 entries: see spgemm/cuda/terms.cu. */
-struct product_places {
-    const uint16_t *counts; /* products of each entry, 0 up to a full slice */
-    const int64_t *bases;   /* products before each slice */
-    uint2 *terms;           /* entries of A and of B */
-};
+struct product_places; /* spgemm/cuda/semiring.cuh */
 sp_status sp_cuda_spgemm_warp_places(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked,
                                      const product_places *places, const sp_csr *pattern);
 sp_status sp_cuda_spgemm_warp_values(sp_context *context, const sp_csr *a, const sp_csr *b,

@@ -78,8 +78,9 @@ static __device__ __forceinline__ long_run run_of_chunk(const long_runs *list, u
 /* ---- kernels --------------------------------------------------------------------------------------------- */
 
 /* The sum of each chunk, roughly. */
+template <typename N>
 static __global__ void __launch_bounds__(LONG_SUM_THREADS)
-    total_chunks(const double *numbers, const long_runs *list, double *totals)
+    total_chunks(const N *numbers, const long_runs *list, double *totals)
 {
     const int lane = threadIdx.x & 31;
     for (unsigned chunk = (blockIdx.x * LONG_SUM_THREADS + threadIdx.x) / 32; chunk < list->chunks;
@@ -87,7 +88,7 @@ static __global__ void __launch_bounds__(LONG_SUM_THREADS)
         const long_run run = run_of_chunk(list, chunk);
         const int64_t begin = (int64_t)(chunk - run.chunk) * CHUNK_NUMBERS, end = min(begin + CHUNK_NUMBERS, run.count);
         double total = 0;
-        for (int64_t i = begin + lane; i < end; i += 32) total += numbers[run.from + i];
+        for (int64_t i = begin + lane; i < end; i += 32) total += (double)numbers[run.from + i];
         total = group_sum<32>(total);
         if (lane == 0) totals[chunk] = total;
     }
@@ -115,8 +116,9 @@ static __global__ void __launch_bounds__(LONG_SUM_THREADS) scan_chunks(const lon
 
 /* What each chunk adds; befores[i]: the sum before it, roughly. Sums begin amid the powers of two, where they have the
  * most room. */
+template <typename N>
 static __global__ void __launch_bounds__(LONG_SUM_THREADS)
-    grow_chunks(const double *numbers, const long_runs *list, const double *befores, chunk_growth *growths)
+    grow_chunks(const N *numbers, const long_runs *list, const double *befores, chunk_growth *growths)
 {
     __shared__ double tiles[LONG_SUM_THREADS / 32][SUM_PLACES];
     const int lane = threadIdx.x & 31;
@@ -163,8 +165,8 @@ static __global__ void __launch_bounds__(LONG_SUM_THREADS)
 }
 
 /* The sum of a run, by a warp, added up from its chunks. */
-static __device__ double join_chunks(const double *numbers, const long_run &run, const chunk_growth *growths,
-                                     double *tile)
+template <typename N>
+static __device__ double join_chunks(const N *numbers, const long_run &run, const chunk_growth *growths, double *tile)
 {
     const int lane = threadIdx.x & 31;
     const unsigned chunks = chunks_of(run.count);
@@ -195,24 +197,30 @@ static __device__ double join_chunks(const double *numbers, const long_run &run,
     return sum;
 }
 
-/* values[place] of each run, a warp each. */
-template <typename V>
+/* finish(run, sum) of each run, a warp each. */
+template <typename N, typename Finish>
 static __global__ void __launch_bounds__(32)
-    sum_long_runs(const double *numbers, const long_runs *list, const chunk_growth *growths, V *values)
+    sum_long_runs(const N *numbers, const long_runs *list, const chunk_growth *growths, Finish finish)
 {
     __shared__ double tile[SUM_PLACES];
     if (blockIdx.x >= list->count) return;
     const long_run run = list->runs[blockIdx.x];
     const double sum = join_chunks(numbers, run, growths, tile);
-    if (threadIdx.x == 0) values[run.place] = (V)sum;
+    if (threadIdx.x == 0) finish(run, sum);
 }
 
 /* ---- host ------------------------------------------------------------------------------------------------ */
 
+/* A sum goes where the run's place is. */
+template <typename V> struct write_sum {
+    V *values;
+    __device__ __forceinline__ void operator()(const long_run &run, double sum) const { values[run.place] = (V)sum; }
+};
+
 /* Sums the listed runs, whose list is being made on the stream; `most`: of all their numbers. */
-template <typename V>
-static sp_status cuda_sum_long_runs(sp_context *context, const double *numbers, const long_runs *list, int64_t most,
-                                    V *values)
+template <typename N, typename Finish>
+static sp_status cuda_sum_long_runs(sp_context *context, const N *numbers, const long_runs *list, int64_t most,
+                                    Finish finish)
 {
     const cudaStream_t stream = cuda_state_of(context)->stream;
     const int64_t chunks = most / CHUNK_NUMBERS + MOST_LONG_RUNS, warps = LONG_SUM_THREADS / 32;
@@ -227,7 +235,7 @@ static sp_status cuda_sum_long_runs(sp_context *context, const double *numbers, 
     CUDA_CHECK(cudaGetLastError());
     grow_chunks<<<blocks, LONG_SUM_THREADS, 0, stream>>>(numbers, list, totals.data, growths.data);
     CUDA_CHECK(cudaGetLastError());
-    sum_long_runs<<<MOST_LONG_RUNS, 32, 0, stream>>>(numbers, list, growths.data, values);
+    sum_long_runs<<<MOST_LONG_RUNS, 32, 0, stream>>>(numbers, list, growths.data, finish);
     CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }

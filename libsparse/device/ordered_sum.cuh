@@ -75,15 +75,21 @@ static __device__ double add_lanes(const double (&own)[SUM_EACH], double sum)
     return sum;
 }
 
-/* The next SUM_STEP numbers of a warp, side by side; -0, which changes nothing, behind the last of `count`. */
-template <typename V>
-static __device__ __forceinline__ void load_numbers(const V *numbers, int64_t count, double (&next)[SUM_EACH])
+/* The next SUM_STEP numbers of a warp, side by side, from load(at); -0, which changes nothing, behind the last of
+ * `count`. */
+template <typename Load>
+static __device__ __forceinline__ void load_next(const Load &load, int64_t count, double (&next)[SUM_EACH])
 {
 #pragma unroll
     for (int i = 0; i < SUM_EACH; i++) {
         const int at = 32 * i + (threadIdx.x & 31);
-        next[i] = at < count ? (double)numbers[at] : -0.0;
+        next[i] = at < count ? (double)load(at) : -0.0;
     }
+}
+template <typename V>
+static __device__ __forceinline__ void load_numbers(const V *numbers, int64_t count, double (&next)[SUM_EACH])
+{
+    load_next([&](int at) { return numbers[at]; }, count, next);
 }
 
 /* Passes them to the lanes that add them, SUM_EACH neighbours each. A place of the tile in 17 is empty, so that lanes
@@ -100,19 +106,25 @@ static __device__ __forceinline__ void pass_numbers(double (&own)[SUM_EACH], dou
     __syncwarp();
 }
 
-/* `sum` and then the numbers, by a warp; -0 of none. */
-template <typename V>
-static __device__ double sum_in_order(const V *numbers, int64_t count, double *tile, double sum = -0.0)
+/* `sum` and then load(0), load(1) and so on, by a warp; -0 of none. */
+template <typename Load>
+static __device__ double sum_loaded(const Load &load, int64_t count, double *tile, double sum = -0.0)
 {
     double next[SUM_EACH], own[SUM_EACH];
-    load_numbers(numbers, count, next);
+    load_next(load, count, next);
     for (int64_t base = 0; base < count; base += SUM_STEP) {
+        const int64_t behind = base + SUM_STEP;
         memcpy(own, next, sizeof own);
         pass_numbers(own, tile);
-        if (base + SUM_STEP < count) load_numbers(numbers + base + SUM_STEP, count - base - SUM_STEP, next);
+        if (behind < count) load_next([&](int at) { return load(behind + at); }, count - behind, next);
         sum = add_lanes(own, sum);
     }
     return sum;
+}
+template <typename V>
+static __device__ double sum_in_order(const V *numbers, int64_t count, double *tile, double sum = -0.0)
+{
+    return sum_loaded([&](int64_t at) { return numbers[at]; }, count, tile, sum);
 }
 
 /* The same of numbers in shared memory, the i-th of which is at(i). */

@@ -280,7 +280,8 @@ static sp_status sum_products(warp_run<V> *run, int column_bits, int64_t element
         column_bits, (int)most, longest.data, giants.cols.data, giants.values.data);
     CUDA_CHECK(cudaGetLastError());
     if (elements <= most) return SP_OK; /* an entry has no more products than its row has elements */
-    return cuda_sum_long_runs(context, sorted.values.data, longest.data, giants.products, giants.values.data);
+    return cuda_sum_long_runs(context, sorted.values.data, longest.data, giants.products,
+                              write_sum<V>{giants.values.data});
 }
 
 /* The same as form_giants, but for want of memory. */

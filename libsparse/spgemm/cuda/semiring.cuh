@@ -82,11 +82,43 @@ static __device__ __forceinline__ bool allowed(const product_view<V> &product, i
  * in B. */
 template <typename V> constexpr bool PLACES = std::is_same_v<V, uint32_t>;
 
+/* Slices list so many products of an entry. */
+enum { MOST_PRODUCTS = UINT16_MAX };
+
+/* Entries of more products, by their numbers, and where the products that slices do not list begin, for count + 1. */
+struct crowded_entries {
+    const int64_t *entries, *bases;
+    int64_t count;
+};
+
+/* Where an entry's other products begin, and how many there are. */
+static __device__ __forceinline__ int64_t crowded_base(const crowded_entries &crowded, int64_t entry, int64_t *count)
+{
+    const int64_t at = upper_bound_i64(crowded.entries, 0, crowded.count, entry) - 1;
+    const bool found = at >= 0 && crowded.entries[at] == entry;
+    *count = found ? crowded.bases[at + 1] - crowded.bases[at] : 0;
+    return found ? crowded.bases[at] : 0;
+}
+
+/* The places of the products of C's entries, by slices of 32 entries: see terms.cu. */
+struct product_places {
+    const uint16_t *counts; /* products of each entry, 0 up to a full slice */
+    const int64_t *bases;   /* products before each slice */
+    uint2 *terms;           /* entries of A and of B; behind the slices' those of crowded entries */
+    crowded_entries crowded;
+};
+
 /* Product `number` of entry `entry` of C. A slice of 32 entries lists the first products of all of them, then the
  * second ones, and so on, each time of those that have as many. */
 static __device__ __forceinline__ void put_product(const product_places &places, int64_t entry, uint32_t number,
                                                    uint32_t a, uint32_t b)
 {
+    if (number >= MOST_PRODUCTS) {
+        int64_t count;
+        const int64_t base = crowded_base(places.crowded, entry, &count);
+        places.terms[base + number - MOST_PRODUCTS] = make_uint2(a, b);
+        return;
+    }
     const uint4 *counts = (const uint4 *)(places.counts + entry / 32 * 32);
     const uint32_t both = number | number << 16, lane = (uint32_t)(entry % 32);
     uint32_t before = 0;

@@ -408,24 +408,6 @@ static int64_t end_of_rows(const sp_csr *c, int64_t first, int64_t room)
     return low;
 }
 
-/* C's values by a product that forms its pattern, too; *done is false if there is no room for that. The product splits
- * rows of very many products over the device. Without it a warp sums each such row: one of 3 million products takes
- * 153 ms instead of 5. */
-static sp_status fill_by_product(sp_context *context, const sp_csr *a, const sp_csr *b,
-                                 const sp_spgemm_options *options, sp_csr *c, bool *done)
-{
-    sp_csr made;
-    sp_spgemm_info info = {};
-    sp_status status = sp_cuda_spgemm_warp(context, a, b, options, &made, &info);
-    *done = status == SP_OK && made.nnz == c->nnz;
-    if (status != SP_OK) return status == SP_ERROR_DEVICE_MEMORY ? SP_OK : status;
-    if (*done)
-        status = context->backend->copy(context, c->values, SP_DEVICE, made.values, SP_DEVICE,
-                                        (size_t)c->nnz * sp_value_size(c->value_type));
-    sp_csr_free(context, &made);
-    return status;
-}
-
 sp_status sp_cuda_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_csr *b,
                                  const sp_spgemm_options *options, void *state, sp_csr *c)
 {
@@ -437,10 +419,6 @@ sp_status sp_cuda_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_
     if (c->space == SP_DEVICE) {
         if (kept->rows && a->values && b->values) return cuda_sum_rows(context, kept->rows, a, b, c);
         if (kept->terms.tile) return cuda_sum_terms(context, &kept->terms, a, b, options->semiring, c);
-        bool done = false;
-        if (kept->terms.too_many && options->semiring == SP_PLUS_TIMES && !kept->masked && a->values && b->values)
-            CHECK(fill_by_product(context, a, b, &own, c, &done));
-        if (done) return SP_OK;
         return sp_cuda_spgemm_warp_values(context, a, b, &own, c);
     }
     CHECK(room_for_block(context, &room));

@@ -9,7 +9,8 @@
  *   - Entries of several products list the places of these, 2 bytes each, in slices of 32 entries, a lane each. They
  *     are sorted by how many they have (SELL, Kreutzer et al. 2014, with a tile as its window): without that a slice
  *     waits for its longest entry, 5 times the work in R-MAT graphs.
- *   - Entries of more than MOST_TERMS products are summed by a warp each, from pairs of an entry of A and one of B.
+ *   - Entries of more than MOST_TERMS products are summed by a warp each, from pairs of an entry of A and one of B, and
+ *     those of more than most_of_warp by the device (long_sums.cuh).
  *
  * Bytes a product: v of B from L2, 2.3 to 3.5 of the plan from memory, 5 where rows of B are as short as in road
  * networks. An entry of C: 2, and its value.
@@ -98,25 +99,7 @@ static __device__ __forceinline__ void add_terms(const product_view<V> &product,
     }
 }
 
-/* The sum of a long entry, by a warp: 32 products are formed while those before them are added up. */
-template <bool PLAIN, typename V>
-static __device__ __forceinline__ void sum_long(const product_view<V> &product, const product_terms &terms,
-                                                int64_t number, V *values)
-{
-    const int lane = threadIdx.x & 31;
-    const long_entry own = terms.longs[number];
-    const uint2 *pairs = terms.long_terms + own.term;
-    double sum = no_sum<PLAIN>(), next = product_at<PLAIN>(product, pairs[min((int64_t)lane, own.count - 1)]);
-    for (int64_t base = 0; base < own.count; base += 32) {
-        const double now = next;
-        const int count = (int)min(own.count - base, (int64_t)32);
-        if (base + 32 < own.count) next = product_at<PLAIN>(product, pairs[min(base + 32 + lane, own.count - 1)]);
-        for (int i = 0; i < count; i++) add_to<PLAIN>(product, &sum, __shfl_sync(FULL_WARP, now, i));
-    }
-    if (lane == 0) values[own.entry] = (V)sum;
-}
-
-/* The first blocks take long entries, a warp each, the others a tile each. */
+/* A tile a block. */
 template <typename V, bool PLAIN>
 static __global__ void __launch_bounds__(TILE_THREADS, MOST_THREADS / TILE_THREADS - !PLAIN)
     sum_tiles(product_terms terms, product_view<V> product, V *values)
@@ -124,12 +107,7 @@ static __global__ void __launch_bounds__(TILE_THREADS, MOST_THREADS / TILE_THREA
     enum { AHEAD = 4, WRITES = 4 };
     __shared__ tile_memory memory;
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
-    const int64_t long_blocks = (terms.long_entries + TILE_WARPS - 1) / TILE_WARPS, number = blockIdx.x - long_blocks;
-    if (number < 0) {
-        const int64_t own = (int64_t)blockIdx.x * TILE_WARPS + warp;
-        if (own < terms.long_entries) sum_long<PLAIN>(product, terms, own, values);
-        return;
-    }
+    const int64_t number = blockIdx.x;
     const uint2 *own_groups = terms.groups + number * TILE_GROUPS + lane * TILE_WARPS + warp;
     const uint2 groups = lane < WARP_GROUPS ? __ldcs(own_groups) : make_uint2(0, 0);
     const product_tile tile = terms.tile[number];
@@ -158,15 +136,101 @@ static __global__ void __launch_bounds__(TILE_THREADS, MOST_THREADS / TILE_THREA
     }
 }
 
+/* ---- device: long entries -------------------------------------------------------------------------------- */
+
+enum { LONG_THREADS = 128, FORMED = 8 };
+
+/* Long entries of up to `most` products, a warp each. */
+template <typename V, bool PLAIN>
+static __global__ void __launch_bounds__(LONG_THREADS)
+    sum_long_entries(product_terms terms, product_view<V> product, int64_t most, V *values)
+{
+    __shared__ double tiles[PLAIN ? LONG_THREADS / 32 : 1][SUM_PLACES];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    const int64_t number = (int64_t)blockIdx.x * (LONG_THREADS / 32) + warp;
+    if (number >= terms.long_entries) return;
+    const long_entry own = terms.longs[number];
+    const uint2 *pairs = terms.long_terms + own.term;
+    double sum = no_sum<PLAIN>();
+    if (own.count > most) return;
+    if constexpr (PLAIN) {
+        const auto load = [&](int64_t at) { return product_at<PLAIN>(product, __ldg(pairs + at)); };
+        sum = sum_loaded(load, own.count, tiles[warp]);
+    } else {
+        double next = product_at<PLAIN>(product, pairs[min((int64_t)lane, own.count - 1)]);
+        for (int64_t base = 0; base < own.count; base += 32) {
+            const double now = next;
+            const int count = (int)min(own.count - base, (int64_t)32);
+            if (base + 32 < own.count) next = product_at<PLAIN>(product, pairs[min(base + 32 + lane, own.count - 1)]);
+            for (int i = 0; i < count; i++) add_to<PLAIN>(product, &sum, __shfl_sync(FULL_WARP, now, i));
+        }
+    }
+    if (lane == 0) values[own.entry] = (V)sum;
+}
+
+/* The products of all long entries, of which those of more than `most` are listed. */
+template <typename V>
+static __global__ void __launch_bounds__(TILE_THREADS)
+    form_long_values(product_terms terms, product_view<V> product, int64_t most, long_runs *longest)
+{
+    const int64_t begin = (int64_t)blockIdx.x * TILE_THREADS * FORMED + threadIdx.x;
+    uint2 pair[FORMED];
+#pragma unroll
+    for (int u = 0; u < FORMED; u++)
+        if (begin + u * TILE_THREADS < terms.long_count) pair[u] = __ldcs(terms.long_terms + begin + u * TILE_THREADS);
+#pragma unroll
+    for (int u = 0; u < FORMED; u++)
+        if (begin + u * TILE_THREADS < terms.long_count)
+            terms.long_values[begin + u * TILE_THREADS] = product_at<true>(product, pair[u]);
+    for (int64_t i = (int64_t)blockIdx.x * TILE_THREADS + threadIdx.x; i < terms.long_entries;
+         i += (int64_t)gridDim.x * TILE_THREADS)
+        if (terms.longs[i].count > most) add_long_run(longest, terms.longs[i].term, terms.longs[i].count, (int32_t)i);
+}
+
+/* The sum of the long entry that is a run's place. */
+template <typename V> struct write_long_entry {
+    const long_entry *longs;
+    V *values;
+    __device__ __forceinline__ void operator()(const long_run &run, double sum) const
+    {
+        values[longs[run.place].entry] = (V)sum;
+    }
+};
+
 void cuda_free_terms(sp_context *context, product_terms *terms)
 {
     void *const arrays[] = {terms->tile,   terms->groups, terms->segments,  terms->lists,
-                            terms->firsts, terms->longs,  terms->long_terms};
+                            terms->firsts, terms->longs,  terms->long_terms, terms->long_values};
     for (void *array : arrays) cuda_release(context, array);
     *terms = {};
 }
 
 /* ---- host: sums ------------------------------------------------------------------------------------------ */
+
+/* Long entries: those that the device sums, then a warp each. */
+template <typename V>
+static sp_status sum_longs(sp_context *context, const product_terms &terms, const product_view<V> &product, bool plain,
+                           V *values)
+{
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    const bool has_longest = plain && terms.long_values && terms.long_entries <= INT32_MAX;
+    const int64_t most = has_longest ? most_of_warp(terms) : INT64_MAX;
+    device_array<long_runs> longest;
+    if (has_longest) {
+        CHECK(longest.allocate(context, 1));
+        CHECK(longest.fill(0, 1));
+        form_long_values<<<(unsigned)ceil_div(terms.long_count, TILE_THREADS * FORMED), TILE_THREADS, 0, stream>>>(
+            terms, product, most, longest.data);
+        CUDA_CHECK(cudaGetLastError());
+        CHECK(cuda_sum_long_runs(context, (const double *)terms.long_values, longest.data, terms.long_count,
+                                 write_long_entry<V>{terms.longs, values}));
+    }
+    const auto kernel = plain ? sum_long_entries<V, true> : sum_long_entries<V, false>;
+    kernel<<<(unsigned)ceil_div(terms.long_entries, LONG_THREADS / 32), LONG_THREADS, 0, stream>>>(terms, product, most,
+                                                                                               values);
+    CUDA_CHECK(cudaGetLastError());
+    return SP_OK;
+}
 
 template <typename V>
 static sp_status sum_of(sp_context *context, const product_terms *terms, const sp_csr *a, const sp_csr *b,
@@ -174,9 +238,9 @@ static sp_status sum_of(sp_context *context, const product_terms *terms, const s
 {
     const product_view<V> product = {view_of<V>(a), view_of<V>(b), b->cols, semiring, NULL, NULL, false, {}};
     const bool plain = semiring == SP_PLUS_TIMES && a->values && b->values;
-    const int64_t blocks = terms->tiles + (terms->long_entries + TILE_WARPS - 1) / TILE_WARPS;
     auto kernel = plain ? sum_tiles<V, true> : sum_tiles<V, false>;
-    kernel<<<(unsigned)blocks, TILE_THREADS, 0, cuda_state_of(context)->stream>>>(*terms, product, (V *)c->values);
+    if (terms->long_entries > 0) CHECK(sum_longs(context, *terms, product, plain, (V *)c->values));
+    kernel<<<(unsigned)terms->tiles, TILE_THREADS, 0, cuda_state_of(context)->stream>>>(*terms, product, (V *)c->values);
     CUDA_CHECK(cudaGetLastError());
     return cuda_finish(context);
 }

@@ -4,13 +4,13 @@
 #define SPARSE_CUDA_TERMS_CUH
 
 #include "device/common.cuh"
+#include "device/long_sums.cuh"
 
 /* A tile has the entries whose first product is among TILE_PRODUCTS, counted over all of C: with MOST_TERMS,
  * TILE_MOST products at most. Six blocks of 36 KB fill a multiprocessor; LIST_PIECES of 8 places are enough for lists
  * of which a fifth is padding, others are read from memory. */
 enum { TILE_THREADS = 256, TILE_WARPS = TILE_THREADS / 32, TILE_PRODUCTS = 3072, MOST_TERMS = 512,
-       TILE_MOST = TILE_PRODUCTS + MOST_TERMS, TILE_GROUPS = TILE_MOST / 32, LIST_PIECES = 512,
-       MOST_PRODUCTS = UINT16_MAX };
+       TILE_MOST = TILE_PRODUCTS + MOST_TERMS, TILE_GROUPS = TILE_MOST / 32, LIST_PIECES = 512 };
 /* What a thread takes of a tile's products, and a warp of its groups. */
 enum { TILE_EACH = TILE_MOST / TILE_THREADS, WARP_GROUPS = TILE_GROUPS / TILE_WARPS };
 static_assert(TILE_EACH * TILE_THREADS == TILE_MOST && WARP_GROUPS * TILE_WARPS == TILE_GROUPS, "no rest");
@@ -32,20 +32,28 @@ struct long_entry {
 
 /* Device memory; tile is NULL where nothing is listed. */
 struct product_terms {
-    bool too_many; /* for a list: an entry of C has more than MOST_PRODUCTS */
     int64_t tiles, long_entries, bytes;
+    int64_t long_count, longest; /* products of long entries: of all, of one */
     product_tile *tile;
     uint2 *groups;       /* of each 32 products of a tile: which begin a segment; segments of the tile before them */
     uint2 *segments;     /* entry of A; entry of B less the place of the first product */
     uint4 *lists;        /* places of the products of entries that have several */
     uint16_t *firsts;    /* the place of the first product of every entry of C */
     long_entry *longs;
-    uint2 *long_terms; /* entries of A and of B */
+    uint2 *long_terms;  /* entries of A and of B */
+    double *long_values; /* their products, where one entry has so many that the device sums them; else NULL */
 };
 
+/* The most products of an entry that a warp sums; the device sums others, of which there are MOST_LONG_RUNS at most. */
+static inline int64_t most_of_warp(const product_terms &terms)
+{
+    const int64_t usual = 1 << 14, share = terms.long_count / MOST_LONG_RUNS;
+    return share > usual ? share : usual;
+}
+
 /* Lists the products of A·B that fall on the pattern of C, all on the device; `products` is their number where no
- * mask forbids any. No list, and SP_OK, where it does not fit the memory beside C, an entry of C has more than 65,535
- * products or an operand 2^32 entries. O(products). */
+ * mask forbids any. No list, and SP_OK, where it does not fit the memory beside C, an entry of C has 2^31 products or an
+ * operand 2^32 entries. O(products). */
 sp_status cuda_make_terms(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked, const sp_csr *pattern,
                           int64_t products, product_terms *terms);
 void cuda_free_terms(sp_context *context, product_terms *terms);

@@ -5,6 +5,8 @@
  * are then sorted by entry of A; those of one entry of A keep the order of C, which is B's.
  */
 #include <cub/block/block_radix_sort.cuh>
+#include <cub/device/device_select.cuh>
+#include <thrust/iterator/counting_iterator.h>
 
 #include "base/ablation.h"
 #include "spgemm/cuda/semiring.cuh"
@@ -19,28 +21,37 @@ struct pair_lists {
     int64_t nnz, slices;
     const uint16_t *counts;
     const int64_t *bases;
-    const uint2 *pairs;
+    const uint2 *pairs; /* behind those of slices what crowded entries have beside */
+    crowded_entries crowded;
 };
+
+/* The products of an entry. */
+static __device__ __forceinline__ int64_t products_of(const pair_lists &lists, int64_t entry, unsigned count)
+{
+    int64_t others = 0;
+    if (count == MOST_PRODUCTS) crowded_base(lists.crowded, entry, &others);
+    return count + others;
+}
 
 /* All that is counted on the device. */
 struct term_totals {
-    unsigned long long long_terms, placed_terms;
+    unsigned long long long_terms, placed_terms, longest;
     unsigned int long_entries, placed, too_many;
 };
 
 /* Products of entries and slices. */
 static __global__ void __launch_bounds__(TILE_THREADS)
-    count_slices(int64_t nnz, int64_t slices, const float *products, uint16_t *counts, int32_t *totals,
+    count_slices(int64_t nnz, int64_t slices, const double *products, uint16_t *counts, int32_t *totals,
                  term_totals *all)
 {
     const int lane = threadIdx.x & 31;
     for (int64_t slice = ((int64_t)blockIdx.x * TILE_THREADS + threadIdx.x) / 32; slice < slices;
          slice += (int64_t)gridDim.x * TILE_THREADS / 32) {
         const int64_t entry = slice * 32 + lane;
-        const unsigned count = entry < nnz ? (unsigned)products[entry] : 0;
-        if (count > MOST_PRODUCTS) all->too_many = 1;
+        const double its = entry < nnz ? products[entry] : 0;
+        const unsigned count = (unsigned)fmin(its, (double)MOST_PRODUCTS), total = warp_add(count);
+        if (its > INT32_MAX) all->too_many = 1;
         counts[entry] = (uint16_t)count;
-        const unsigned total = warp_add(min(count, (unsigned)MOST_PRODUCTS));
         if (lane == 0) totals[slice] = (int32_t)total;
     }
 }
@@ -61,8 +72,10 @@ static __global__ void __launch_bounds__(TILE_THREADS)
         if (entry == 0) cuts[0] = 0;
         if (entry == lists.nnz - 1) cuts[tiles] = lists.nnz;
         if (count > MOST_TERMS) {
+            const unsigned long long its = (unsigned long long)products_of(lists, entry, (unsigned)count);
             atomicAdd(&all->long_entries, 1u);
-            atomicAdd(&all->long_terms, (unsigned long long)count);
+            atomicAdd(&all->long_terms, its);
+            atomicMax(&all->longest, its);
         }
     }
 }
@@ -116,8 +129,9 @@ static __device__ void load_pairs(const pair_lists &lists, int64_t first, int en
         const uint2 *at = lists.pairs + lists.bases[slice];
         uint2 *to = NULL;
         if (WRITE && own && is_long) {
-            const int64_t term = (int64_t)atomicAdd(&all->placed_terms, (unsigned long long)count);
-            terms.longs[atomicAdd(&all->placed, 1u)] = {entry, term, count};
+            const int64_t its = products_of(lists, entry, count);
+            const int64_t term = (int64_t)atomicAdd(&all->placed_terms, (unsigned long long)its);
+            terms.longs[atomicAdd(&all->placed, 1u)] = {entry, term, its};
             to = terms.long_terms + term;
         }
         const unsigned wanted = own && (WRITE || !is_long) ? count : 0;
@@ -274,15 +288,26 @@ static __global__ void __launch_bounds__(TILE_THREADS)
         terms.firsts[first + i] = terms_of(memory, i) ? memory.place[memory.start[i]] : (uint16_t)ELSEWHERE;
 }
 
+/* The products that slices do not list, to where those of their entries are. A block an entry. */
+static __global__ void __launch_bounds__(TILE_THREADS) copy_crowded(pair_lists lists, product_terms terms)
+{
+    const long_entry own = terms.longs[blockIdx.x];
+    int64_t count;
+    const int64_t base = own.count > MOST_PRODUCTS ? crowded_base(lists.crowded, own.entry, &count) : 0;
+    for (int64_t i = MOST_PRODUCTS + threadIdx.x; i < own.count; i += TILE_THREADS)
+        terms.long_terms[own.term + i] = lists.pairs[base + i - MOST_PRODUCTS];
+}
+
 /* ---- host --------------------------------------------------------------------------------- */
 
 /* What a plan is made from. */
 struct term_source {
     device_array<uint16_t> counts;
-    device_array<int64_t> bases;
+    device_array<int64_t> bases, crowded, crowded_bases;
     device_array<uint2> pairs;
     device_array<term_totals> totals;
     pair_lists lists;
+    int64_t listed; /* products that slices list */
 };
 
 static unsigned slice_grid(sp_context *context, int64_t slices)
@@ -300,26 +325,81 @@ static sp_status read_total(sp_context *context, const int64_t *from, int64_t *v
 
 /* The products of each entry of C, by the product of patterns. */
 static sp_status count_entry_products(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked,
-                                const sp_csr *pattern, float *products)
+                                const sp_csr *pattern, double *products)
 {
     sp_csr a_pattern = *a, b_pattern = *b, c = *pattern;
     sp_spgemm_options options = {};
     options.semiring = SP_PLUS_PAIR;
     options.mask = masked ? pattern : NULL;
     a_pattern.values = b_pattern.values = NULL;
-    a_pattern.value_type = b_pattern.value_type = c.value_type = SP_F32;
+    a_pattern.value_type = b_pattern.value_type = c.value_type = SP_F64;
     c.values = products;
     return sp_cuda_spgemm_warp_values(context, &a_pattern, &b_pattern, &options, &c);
 }
 
+static __global__ void shift_places(int64_t *places, int64_t count, int64_t by)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) places[i] += by;
+}
+struct is_crowded {
+    const double *products;
+    __device__ __forceinline__ bool operator()(int64_t entry) const { return products[entry] > MOST_PRODUCTS; }
+};
+static __global__ void count_others(const int64_t *entries, int64_t count, const double *products, int32_t *others)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) others[i] = (int32_t)(products[entries[i]] - MOST_PRODUCTS);
+}
+
+/* Crowded entries; their other products lie behind `listed` ones, and *total of all. */
+static sp_status list_crowded(sp_context *context, const double *products, int64_t nnz, int64_t listed,
+                              term_source *source, int64_t *total)
+{
+    enum { THREADS = 256 };
+    const thrust::counting_iterator<int64_t> entries(0);
+    const cudaStream_t stream = stream_of(context);
+    device_array<int64_t> counted;
+    device_array<int32_t> others;
+    device_array<char> scratch;
+    size_t bytes = 0;
+    int64_t count = 0;
+    CHECK(source->crowded.allocate(context, listed / MOST_PRODUCTS + 1));
+    CHECK(counted.allocate(context, 1));
+    const auto select = [&](void *memory) {
+        return cub::DeviceSelect::If(memory, bytes, entries, source->crowded.data, counted.data, nnz,
+                                     is_crowded{products}, stream);
+    };
+    CUDA_CHECK(select(nullptr));
+    CHECK(scratch.allocate(context, (int64_t)bytes));
+    CUDA_CHECK(select(scratch.data));
+    CHECK(read_total(context, counted.data, &count));
+    CHECK(cuda_finish(context));
+    *total = listed;
+    if (count == 0) return SP_OK;
+    CHECK(others.allocate(context, count + 1));
+    CHECK(source->crowded_bases.allocate(context, count + 1));
+    count_others<<<(unsigned)((count + THREADS - 1) / THREADS), THREADS, 0, stream>>>(source->crowded.data, count,
+                                                                                    products, others.data);
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(cuda_scan_counts(context, count, others.data, source->crowded_bases.data));
+    shift_places<<<(unsigned)(count / THREADS + 1), THREADS, 0, stream>>>(source->crowded_bases.data, count + 1,
+                                                                          listed);
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(read_total(context, source->crowded_bases.data + count, total));
+    source->lists.crowded = {source->crowded.data, source->crowded_bases.data, count};
+    return cuda_finish(context);
+}
+
 /* Counts and bases; *total is 0 if an entry has too many products. */
 static sp_status lay_out(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked, const sp_csr *pattern,
-                         term_source *source, int64_t *total, bool *too_many)
+                         term_source *source, int64_t *total)
 {
     const int64_t slices = (pattern->nnz + 31) / 32;
-    device_array<float> products;
+    device_array<double> products;
     device_array<int32_t> totals;
     term_totals all = {};
+    int64_t listed;
     CHECK(products.allocate(context, pattern->nnz));
     CHECK(totals.allocate(context, slices + 1));
     CHECK(source->totals.allocate(context, 1));
@@ -332,12 +412,13 @@ static sp_status lay_out(sp_context *context, const sp_csr *a, const sp_csr *b, 
     CUDA_CHECK(cudaGetLastError());
     CHECK(cuda_scan_counts(context, slices, totals.data, source->bases.data));
     CUDA_CHECK(cudaMemcpyAsync(&all, source->totals.data, sizeof all, cudaMemcpyDeviceToHost, stream_of(context)));
-    CHECK(read_total(context, source->bases.data + slices, total));
+    CHECK(read_total(context, source->bases.data + slices, &listed));
     CHECK(cuda_finish(context));
-    *too_many = all.too_many > 0;
-    if (*too_many) *total = 0;
-    source->lists = {pattern->nnz, slices, source->counts.data, source->bases.data, NULL};
-    return SP_OK;
+    source->lists = {pattern->nnz, slices, source->counts.data, source->bases.data, NULL, {}};
+    *total = 0;
+    if (all.too_many) return SP_OK;
+    source->listed = listed;
+    return list_crowded(context, products.data, pattern->nnz, listed, source, total);
 }
 
 static sp_status list_pairs(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked, const sp_csr *pattern,
@@ -345,7 +426,8 @@ static sp_status list_pairs(sp_context *context, const sp_csr *a, const sp_csr *
 {
     CHECK(source->pairs.allocate(context, total));
     source->lists.pairs = source->pairs.data;
-    const product_places places = {source->counts.data, source->bases.data, source->pairs.data};
+    const product_places places = {source->counts.data, source->bases.data, source->pairs.data,
+                                   source->lists.crowded};
     return sp_cuda_spgemm_warp_places(context, a, b, masked, &places, pattern);
 }
 
@@ -356,10 +438,10 @@ template <typename T> static sp_status add_array(sp_context *context, int64_t co
     return cuda_allocate(context, (size_t)count * sizeof(T), (void **)array);
 }
 
-/* Tiles from pairs, which are `total`. */
-static sp_status make_tiles(sp_context *context, int64_t total, const term_source *source, product_terms *terms)
+/* Tiles from pairs. */
+static sp_status make_tiles(sp_context *context, const term_source *source, product_terms *terms)
 {
-    const int64_t tiles = (total + TILE_PRODUCTS - 1) / TILE_PRODUCTS;
+    const int64_t tiles = (source->listed + TILE_PRODUCTS - 1) / TILE_PRODUCTS;
     device_array<int64_t> cuts, segments_before, pieces_before;
     device_array<int32_t> segments, pieces;
     int64_t all_segments, all_pieces;
@@ -385,15 +467,22 @@ static sp_status make_tiles(sp_context *context, int64_t total, const term_sourc
 
     terms->tiles = tiles;
     terms->long_entries = all.long_entries;
+    terms->long_count = (int64_t)all.long_terms;
+    terms->longest = (int64_t)all.longest;
     CHECK(add_array(context, tiles, &terms->bytes, &terms->tile));
     CHECK(add_array(context, tiles * TILE_GROUPS, &terms->bytes, &terms->groups));
     CHECK(add_array(context, all_segments, &terms->bytes, &terms->segments));
     CHECK(add_array(context, all_pieces, &terms->bytes, &terms->lists));
     CHECK(add_array(context, source->lists.nnz, &terms->bytes, &terms->firsts));
     CHECK(add_array(context, all.long_entries, &terms->bytes, &terms->longs));
-    CHECK(add_array(context, (int64_t)all.long_terms, &terms->bytes, &terms->long_terms));
+    CHECK(add_array(context, terms->long_count, &terms->bytes, &terms->long_terms));
+    if (terms->longest > most_of_warp(*terms))
+        CHECK(add_array(context, terms->long_count, &terms->bytes, &terms->long_values));
     build_tiles<true><<<(unsigned)tiles, TILE_THREADS, 0, stream_of(context)>>>(
         source->lists, cuts.data, segments_before.data, pieces_before.data, NULL, NULL, *terms, source->totals.data);
+    CUDA_CHECK(cudaGetLastError());
+    if (source->lists.crowded.count == 0) return SP_OK;
+    copy_crowded<<<(unsigned)terms->long_entries, TILE_THREADS, 0, stream_of(context)>>>(source->lists, *terms);
     CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
@@ -402,12 +491,12 @@ static sp_status make_tiles(sp_context *context, int64_t total, const term_sourc
 static sp_status list_terms(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked, const sp_csr *pattern,
                             int64_t room, product_terms *terms)
 {
-    term_source source;
+    term_source source = {};
     int64_t total = 0;
-    CHECK(lay_out(context, a, b, masked, pattern, &source, &total, &terms->too_many));
+    CHECK(lay_out(context, a, b, masked, pattern, &source, &total));
     if (total > 0 && total <= room / (int64_t)sizeof(uint2)) {
         CHECK(list_pairs(context, a, b, masked, pattern, total, &source));
-        CHECK(make_tiles(context, total, &source, terms));
+        CHECK(make_tiles(context, &source, terms));
         CHECK(cuda_finish(context));
         if (terms->bytes <= room) return SP_OK;
     }
@@ -429,8 +518,6 @@ sp_status cuda_make_terms(sp_context *context, const sp_csr *a, const sp_csr *b,
     if (room <= 0 || (!masked && products > room / (int64_t)sizeof(uint2))) return SP_OK;
     const sp_status status = list_terms(context, a, b, masked, pattern, room, terms);
     if (status == SP_OK) return SP_OK;
-    const bool too_many = terms->too_many;
     cuda_free_terms(context, terms);
-    terms->too_many = too_many;
     return status == SP_ERROR_DEVICE_MEMORY ? SP_OK : status;
 }

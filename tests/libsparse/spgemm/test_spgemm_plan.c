@@ -131,23 +131,44 @@ DEVICE_TEST(plans_sum_entries_of_any_number_of_products, _i, 2)
     }
 }
 
-/* Entries of C of more products than a plan lists of one: of a row times a column, and among others. */
+/* Rows of `many` elements, of which all but 200 meet column 1 of B, and others. */
+static product crowded(sp_context *host, test_random *random, int64_t rows, int64_t many, sp_value_type type)
+{
+    enum { COLS = 3 };
+    entry_list list = {0};
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < (i % 7 ? 5 + i : many); j++) entry_add(&list, i, j, product_value(random));
+    sp_csr a = entry_matrix(host, &list, rows, many, type, false);
+    for (int64_t j = 0; j < many; j++) entry_add(&list, j, j < 200 ? j % COLS : 1, product_value(random));
+    product p = product_of(a, entry_matrix(host, &list, many, COLS, type, false));
+    snprintf(p.name, sizeof p.name, "%lld products, %lld rows", (long long)many, (long long)rows);
+    return p;
+}
+
+/* Entries of C of more products than the CUDA back end lists of one in its place, or lets a warp sum: of a row times a
+ * column, and among others. 133 of the 200 elements have other columns. */
 DEVICE_TEST(plans_sum_entries_of_very_many_products, _i, 2)
 {
-    enum { MANY = 70000, COLS = 3 };
+    static const int64_t many[] = {16384 + 133, 16385 + 133, 65535 + 133, 65536 + 133, 150000};
     for (int type = SP_F32; type <= SP_F64; type++)
-        for (int64_t rows = 1; rows < 20; rows += 15) {
-            test_random random = test_seed((uint64_t)rows);
-            entry_list list = {0};
-            for (int64_t i = 0; i < rows; i++)
-                for (int64_t j = 0; j < (i % 7 ? 5 + i : MANY); j++) entry_add(&list, i, j, product_value(&random));
-            sp_csr a = entry_matrix(host, &list, rows, MANY, (sp_value_type)type, false);
-            for (int64_t j = 0; j < MANY; j++) entry_add(&list, j, j < 200 ? j % COLS : 1, product_value(&random));
-            product p = product_of(a, entry_matrix(host, &list, MANY, COLS, (sp_value_type)type, false));
-            snprintf(p.name, sizeof p.name, "very many products, %lld rows", (long long)rows);
-            check_plan(context, &p, &random);
-            product_free(host, &p);
-        }
+        for (size_t i = 0; i < COUNT(many); i++)
+            for (int64_t rows = 1; rows < 20; rows += 15) {
+                test_random random = test_seed((uint64_t)rows);
+                product p = crowded(host, &random, rows, many[i], (sp_value_type)type);
+                check_plan(context, &p, &random);
+                product_free(host, &p);
+            }
+}
+
+DEVICE_TEST(plans_combine_very_many_products_by_any_semiring, _i, 2)
+{
+    for (int semiring = SP_PLUS_TIMES; semiring <= SP_OR_AND; semiring++) {
+        test_random random = test_seed(7);
+        product p = crowded(host, &random, 9, 70000, SP_F64);
+        p.options.semiring = (sp_semiring)semiring;
+        check_plan(context, &p, &random);
+        product_free(host, &p);
+    }
 }
 
 /* Nodes of one to seven unknowns with the same neighbours, whose rows are alike, some with a gap; behind them rows of
@@ -316,6 +337,7 @@ static const test_entry tests[] = {
     ON_DEVICES(large_plans_have_the_bits_of_the_reference),
     ON_DEVICES(plans_sum_entries_of_any_number_of_products),
     ON_DEVICES(plans_sum_entries_of_very_many_products),
+    ON_DEVICES(plans_combine_very_many_products_by_any_semiring),
     ON_DEVICES(plans_of_finite_elements_have_the_bits_of_the_reference),
     ON_DEVICES(plans_stand_alone),
     ON_DEVICES(plans_refuse_what_they_are_not_for),
