@@ -3,9 +3,9 @@
  *
  * Nodes in the order of their labels list the rows of G that make up each row of C. Where labels ascend that is G's
  * own order, and a row of C is a run of G's entries. Else a node's place in its group is counted with the group's
- * entries, in any order, and it is put there. Sums of f32 need no more; for all else a warp or half of one orders the
- * nodes of a group, or if one has many nodes, all are sorted by radix. Before that rows are put in classes, so that the
- * host knows what to launch when it ends. Rows of C are combined by class of length, columns replaced by labels as they
+ * entries, in any order, and it is put there. Sums of f32 need no more; for all else some lanes, a warp or a block order
+ * the nodes of a group, or if one has very many, all are sorted by radix. Before that rows are put in classes, so that
+ * the host knows what to launch when it ends. Rows of C are combined by class of length, columns replaced by labels as they
  * are read:
  *   - TO_8, TO_16 (small.cuh): sorted in registers, 2 or 4 rows a warp, since a warp each would be
  *     mostly idle;

@@ -1,8 +1,9 @@
 /* The nodes of a contraction by group: counted with their groups' entries, put there in any order, and, where rows of C
- * need it, ordered within each, by a warp or half of one; by radix where a group has many.
+ * need it, ordered within each: by some lanes of a warp, a warp or a block; by radix where a group has very many.
  *
  * Bytes a node: 12 read and 8 written to count, 28 and 8 to place, 16 and 20 to order; 48 or more where they are
  * sorted. */
+#include <cub/block/block_radix_sort.cuh>
 #include <cub/device/device_radix_sort.cuh>
 
 #include "contract/cuda/run.cuh"
@@ -10,11 +11,11 @@
 /* ---- device --------------------------------------------------------------------------------------------- */
 
 /* Groups of fewer than MANY_NODES on average are ordered by half a warp (10 nodes each: 28 µs for a million nodes, a
- * warp 46), others by a warp. */
-enum { MANY_NODES = 12, NODE_THREADS = 128 };
+ * warp 46), of fewer than FEW_NODES by a quarter, others by a warp. */
+enum { FEW_NODES = 4, MANY_NODES = 12, NODE_THREADS = 128 };
 
-/* One group of more nodes means that all nodes are sorted. */
-enum { MOST_ORDERED = 256 };
+/* A warp orders so many nodes, a block of the two kinds the others; one group of more means that all nodes are sorted. */
+enum { MOST_ORDERED = 256, MOST_LARGE = 2048, MOST_LARGEST = 16384 };
 
 /* Counts the entries and nodes of each group, and looks for bad labels. preceding[i] is what of its group came before
  * node i, in any order, or UNLISTED where it has no entries; nodes of a label that follow each other are counted at
@@ -125,12 +126,15 @@ static __global__ void __launch_bounds__(NODE_THREADS, 8)
         const int64_t first = count ? (uint32_t)job.firsts[p] : 0;
         const stage_range range = count ? job.ranges[p] : stage_range{0, 0};
         if (lanes == 32) {
-            if (count) order_group(job, placed, (uint32_t)p, first, count, range);
+            if (count && count <= MOST_ORDERED) order_group(job, placed, (uint32_t)p, first, count, range);
             continue;
         }
-        order_nodes<16, 1>(job, placed, (uint32_t)p, first, count <= lanes ? count : 0, range);
+        const int few = count <= lanes ? count : 0;
+        if (lanes == 16) order_nodes<16, 1>(job, placed, (uint32_t)p, first, few, range);
+        else order_nodes<8, 1>(job, placed, (uint32_t)p, first, few, range);
         __syncwarp();
-        for (unsigned left = __ballot_sync(FULL_WARP, count > lanes && lane % lanes == 0); left; left &= left - 1) {
+        const bool more = count > lanes && count <= MOST_ORDERED;
+        for (unsigned left = __ballot_sync(FULL_WARP, more && lane % lanes == 0); left; left &= left - 1) {
             const int of = __ffs((int)left) - 1;
             order_group(job, placed, (uint32_t)(base + of / lanes), __shfl_sync(FULL_WARP, (long long)first, of),
                         __shfl_sync(FULL_WARP, count, of),
@@ -145,6 +149,74 @@ static __global__ void __launch_bounds__(NODE_THREADS, 8)
         if (k == job.nodes) break;
         job.sources[k] = 0; /* is read ahead */
         job.keys[k] = (uint32_t)job.groups;
+    }
+}
+
+/* The nodes of group p, by a block: as order_nodes. */
+template <int THREADS, int ITEMS, typename V>
+static __device__ void order_large(const contract_job<V> &job, const uint2 *placed, uint32_t p, int64_t first,
+                                   int count, stage_range range, char *scratch)
+{
+    using sort = cub::BlockRadixSort<uint32_t, THREADS, ITEMS, uint16_t>;
+    __shared__ unsigned long long upto[THREADS / 32];
+    uint32_t source[ITEMS];
+    uint16_t at[ITEMS];
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++) {
+        const int i = u * THREADS + threadIdx.x;
+        source[u] = i < count ? __ldg(placed + first + i).y : UINT32_MAX;
+        at[u] = (uint16_t)i;
+    }
+    sort(*(typename sort::TempStorage *)scratch).Sort(source, at);
+    unsigned long long length = 0;
+    uint32_t own[ITEMS];
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++) {
+        const int64_t k = first + at[u];
+        own[u] = 0;
+        if ((int)threadIdx.x * ITEMS + u < count)
+            own[u] = (uint32_t)(at[u] + 1 < count ? __ldg(placed + k + 1).x : range.end) - __ldg(placed + k).x;
+        length += own[u];
+    }
+    const unsigned long long until = sum_until(length);
+    if (threadIdx.x % 32 == 31) upto[threadIdx.x / 32] = until;
+    __syncthreads();
+    int64_t begin = range.begin + (int64_t)(until - length);
+    for (unsigned w = 0; w < threadIdx.x / 32; w++) begin += (int64_t)upto[w];
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++) {
+        const int64_t k = first + (int)threadIdx.x * ITEMS + u;
+        if ((int)threadIdx.x * ITEMS + u >= count) break;
+        job.sources[k] = source[u];
+        job.starts[k] = begin;
+        job.keys[k] = p;
+        begin += own[u];
+    }
+    __syncthreads();
+}
+
+/* The nodes of groups of more than `least`, a block each. Groups that follow each other are different blocks', as large
+ * ones often do. */
+template <int THREADS, int ITEMS, typename V>
+static __global__ void __launch_bounds__(THREADS)
+    order_large_groups(contract_job<V> job, int least, const int32_t *sizes, const uint2 *placed)
+{
+    extern __shared__ char scratch[];
+    __shared__ int32_t large[THREADS];
+    __shared__ int listed;
+    for (int64_t base = blockIdx.x; base < job.groups; base += (int64_t)gridDim.x * THREADS) {
+        if (threadIdx.x == 0) listed = 0;
+        __syncthreads();
+        const int64_t p = base + (int64_t)threadIdx.x * gridDim.x;
+        const int count = p < job.groups ? sizes[p] : 0;
+        if (count > least && count <= THREADS * ITEMS) large[atomicAdd(&listed, 1)] = (int32_t)p;
+        __syncthreads();
+        for (int i = 0; i < listed; i++) {
+            const int32_t its = large[i];
+            order_large<THREADS, ITEMS>(job, placed, (uint32_t)its, (uint32_t)job.firsts[its], sizes[its],
+                                        job.ranges[its], scratch);
+        }
+        __syncthreads();
     }
 }
 
@@ -222,14 +294,24 @@ template <typename V> static sp_status sort_nodes(contract_run<V> *run)
     return cuda_scan_counts(context, job.nodes, by.lengths, job.starts);
 }
 
+template <int THREADS, int ITEMS, typename V> static sp_status launch_large(contract_run<V> *run, int least)
+{
+    using sort = cub::BlockRadixSort<uint32_t, THREADS, ITEMS, uint16_t>;
+    return launch(run, order_large_groups<THREADS, ITEMS, V>, THREADS, sizeof(typename sort::TempStorage),
+                  run->job.groups, stream_of(run->context), least, run->sizes, run->placed);
+}
+
 template <typename V> sp_status order_nodes(contract_run<V> *run, const contract_totals *totals)
 {
     const int64_t nodes = run->job.nodes, groups = run->job.groups;
-    const int lanes = nodes < groups * MANY_NODES ? 16 : 32;
+    const int lanes = nodes < groups * FEW_NODES ? 8 : nodes < groups * MANY_NODES ? 16 : 32;
     if (groups == 0) return SP_OK;
-    if (totals->most_nodes > MOST_ORDERED || !run->narrow) return sort_nodes(run);
-    return launch_full(run, order_groups<V>, NODE_THREADS, blocks_of(groups * lanes, NODE_THREADS), run->job, lanes,
-                       run->sizes, run->placed);
+    if (totals->most_nodes > MOST_LARGEST || !run->narrow) return sort_nodes(run);
+    CHECK(launch_full(run, order_groups<V>, NODE_THREADS, blocks_of(groups * lanes, NODE_THREADS), run->job, lanes,
+                      run->sizes, run->placed));
+    if (totals->most_nodes > MOST_ORDERED) CHECK((launch_large<256, MOST_LARGE / 256>(run, MOST_ORDERED)));
+    if (totals->most_nodes > MOST_LARGE) CHECK((launch_large<1024, MOST_LARGEST / 1024>(run, MOST_LARGE)));
+    return SP_OK;
 }
 
 template sp_status count_nodes(contract_run<float> *);
