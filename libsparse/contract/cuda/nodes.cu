@@ -7,6 +7,7 @@
 #include <cub/device/device_radix_sort.cuh>
 
 #include "contract/cuda/run.cuh"
+#include "device/radix.cuh"
 
 /* ---- device --------------------------------------------------------------------------------------------- */
 
@@ -155,29 +156,23 @@ static __global__ void __launch_bounds__(NODE_THREADS, 8)
 /* The nodes of group p, by a block: as order_nodes. */
 template <int THREADS, int ITEMS, typename V>
 static __device__ void order_large(const contract_job<V> &job, const uint2 *placed, uint32_t p, int64_t first,
-                                   int count, stage_range range, char *scratch)
+                                   int count, stage_range range, int bits, char *scratch)
 {
-    using sort = cub::BlockRadixSort<uint32_t, THREADS, ITEMS, uint16_t>;
+    using sort = cub::BlockRadixSort<uint32_t, THREADS, ITEMS, uint32_t>;
     __shared__ unsigned long long upto[THREADS / 32];
-    uint32_t source[ITEMS];
-    uint16_t at[ITEMS];
+    uint32_t source[ITEMS], own[ITEMS]; /* own: entries */
+    unsigned long long length = 0;
 #pragma unroll
     for (int u = 0; u < ITEMS; u++) {
         const int i = u * THREADS + threadIdx.x;
-        source[u] = i < count ? __ldg(placed + first + i).y : UINT32_MAX;
-        at[u] = (uint16_t)i;
+        const uint2 node = i < count ? __ldg(placed + first + i) : make_uint2(0, UINT32_MAX);
+        const uint32_t end = i + 1 < count ? __ldg(&placed[first + i + 1].x) : (uint32_t)range.end;
+        source[u] = node.y;
+        own[u] = i < count ? end - node.x : 0;
     }
-    sort(*(typename sort::TempStorage *)scratch).Sort(source, at);
-    unsigned long long length = 0;
-    uint32_t own[ITEMS];
+    sort(*(typename sort::TempStorage *)scratch).Sort(source, own, 0, bits);
 #pragma unroll
-    for (int u = 0; u < ITEMS; u++) {
-        const int64_t k = first + at[u];
-        own[u] = 0;
-        if ((int)threadIdx.x * ITEMS + u < count)
-            own[u] = (uint32_t)(at[u] + 1 < count ? __ldg(placed + k + 1).x : range.end) - __ldg(placed + k).x;
-        length += own[u];
-    }
+    for (int u = 0; u < ITEMS; u++) length += own[u];
     const unsigned long long until = sum_until(length);
     if (threadIdx.x % 32 == 31) upto[threadIdx.x / 32] = until;
     __syncthreads();
@@ -199,7 +194,7 @@ static __device__ void order_large(const contract_job<V> &job, const uint2 *plac
  * ones often do. */
 template <int THREADS, int ITEMS, typename V>
 static __global__ void __launch_bounds__(THREADS)
-    order_large_groups(contract_job<V> job, int least, const int32_t *sizes, const uint2 *placed)
+    order_large_groups(contract_job<V> job, int least, int bits, const int32_t *sizes, const uint2 *placed)
 {
     extern __shared__ char scratch[];
     __shared__ int32_t large[THREADS];
@@ -214,7 +209,7 @@ static __global__ void __launch_bounds__(THREADS)
         for (int i = 0; i < listed; i++) {
             const int32_t its = large[i];
             order_large<THREADS, ITEMS>(job, placed, (uint32_t)its, (uint32_t)job.firsts[its], sizes[its],
-                                        job.ranges[its], scratch);
+                                        job.ranges[its], bits, scratch);
         }
         __syncthreads();
     }
@@ -294,24 +289,30 @@ template <typename V> static sp_status sort_nodes(contract_run<V> *run)
     return cuda_scan_counts(context, job.nodes, by.lengths, job.starts);
 }
 
-template <int THREADS, int ITEMS, typename V> static sp_status launch_large(contract_run<V> *run, int least)
+template <int THREADS, int ITEMS, typename V>
+static sp_status launch_large(contract_run<V> *run, int least, cudaStream_t stream)
 {
-    using sort = cub::BlockRadixSort<uint32_t, THREADS, ITEMS, uint16_t>;
+    using sort = cub::BlockRadixSort<uint32_t, THREADS, ITEMS, uint32_t>;
+    const int bits = radix_bits(run->entries + 1);
     return launch(run, order_large_groups<THREADS, ITEMS, V>, THREADS, sizeof(typename sort::TempStorage),
-                  run->job.groups, stream_of(run->context), least, run->sizes, run->placed);
+                  run->job.groups, stream, least, bits, run->sizes, run->placed);
 }
 
 template <typename V> sp_status order_nodes(contract_run<V> *run, const contract_totals *totals)
 {
+    sp_context *context = run->context;
     const int64_t nodes = run->job.nodes, groups = run->job.groups;
     const int lanes = nodes < groups * FEW_NODES ? 8 : nodes < groups * MANY_NODES ? 16 : 32;
+    const bool large = totals->most_nodes > MOST_ORDERED, largest = totals->most_nodes > MOST_LARGE;
+    cudaStream_t *side = cuda_state_of(context)->side;
     if (groups == 0) return SP_OK;
     if (totals->most_nodes > MOST_LARGEST || !run->narrow) return sort_nodes(run);
+    if (large) CHECK(cuda_fork(context, 1 + largest));
+    if (largest) CHECK((launch_large<1024, MOST_LARGEST / 1024>(run, MOST_LARGE, side[1])));
+    if (large) CHECK((launch_large<256, MOST_LARGE / 256>(run, MOST_ORDERED, side[0])));
     CHECK(launch_full(run, order_groups<V>, NODE_THREADS, blocks_of(groups * lanes, NODE_THREADS), run->job, lanes,
                       run->sizes, run->placed));
-    if (totals->most_nodes > MOST_ORDERED) CHECK((launch_large<256, MOST_LARGE / 256>(run, MOST_ORDERED)));
-    if (totals->most_nodes > MOST_LARGE) CHECK((launch_large<1024, MOST_LARGEST / 1024>(run, MOST_LARGE)));
-    return SP_OK;
+    return large ? cuda_join(context, 1 + largest) : SP_OK;
 }
 
 template sp_status count_nodes(contract_run<float> *);

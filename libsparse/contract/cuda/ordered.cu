@@ -11,7 +11,10 @@
 #include "device/ordered_sum.cuh"
 #include "device/radix.cuh"
 
-enum { SERIAL = 64, AHEAD = 8 }; /* entries of a cell that a thread combines, and that it reads at once */
+/* Entries of a cell that a thread combines, and that it reads at once. A warp takes about as long for a cell of some
+ * hundreds as a thread for LANE_SERIAL, and its threads work at the same time. */
+enum { SERIAL = 64, LANE_SERIAL = 48, AHEAD = 8 };
+enum { SEGMENT = 4 }; /* neighbouring cells of a warp */
 enum { PLACE_THREADS = 1024, KEY_THREADS = 256 };
 
 /* ---- device: entries to keys ---------------------------------------------------------------------------- */
@@ -155,23 +158,24 @@ template <typename V> static __device__ double combine_run(sp_combine operation,
     return kept;
 }
 
-/* A cell a lane, and of many entries the warp. Where cells are few a warp takes fewer than 32 together. */
+/* A cell a lane, and of many entries the warp, if few of its cells have. Cells of many are often neighbours, as those of
+ * large groups: a warp's are far from each other, by fours where there are more cells than lanes. */
 template <typename Key, typename V>
 static __global__ void __launch_bounds__(KEY_THREADS) combine_cells(contract_job<V> job, sorted_entries<Key, V> sorted)
 {
     __shared__ double tiles[KEY_THREADS / 32][SUM_PLACES];
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     const int64_t warps = (int64_t)gridDim.x * (KEY_THREADS / 32), cells = sorted.number[sorted.entries - 1];
-    const int together = (int)max(min((cells + warps - 1) / warps, (int64_t)32), (int64_t)1);
+    const int segment = cells > 32 * warps ? SEGMENT : 1;
     const sp_combine operation = job.operation.combine;
     const bool sums = operation == SP_COMBINE_SUM || operation == SP_COMBINE_MEAN;
     const bool first_only = operation == SP_COMBINE_COUNT || operation == SP_COMBINE_FIRST;
-    for (int64_t base = (blockIdx.x * (KEY_THREADS / 32) + warp) * (int64_t)together; base < cells;
-         base += warps * together) {
-        const int64_t c = base + lane;
-        const bool own = lane < together && c < cells;
+    for (int64_t base = (blockIdx.x * (KEY_THREADS / 32) + warp) * (int64_t)segment; base < cells; base += 32 * warps) {
+        const int64_t c = base + lane / segment * segment * warps + lane % segment;
+        const bool own = c < cells;
         const int64_t begin = own ? sorted.first[c] : 0, count = own ? sorted.first[c + 1] - begin : 0;
-        const bool is_long = count > SERIAL && !first_only;
+        const int longs_here = __popc(__ballot_sync(FULL_WARP, count > SERIAL));
+        const bool is_long = count > max((int)SERIAL, LANE_SERIAL * longs_here) && !first_only;
         double kept = own ? (double)sorted.values[begin] : 0;
         if (own && !is_long && !first_only) kept = combine_run(operation, sorted.values + begin, count);
         for (unsigned longs = __ballot_sync(FULL_WARP, is_long); longs; longs &= longs - 1) {

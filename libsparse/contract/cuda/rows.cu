@@ -10,7 +10,7 @@
  * rows have coarse ones then, and those of 1,024 entries are sorted. */
 enum { MOST_SORTED = 512, MOST_SORTED_OF_MANY = 1024, FEW_WORDS = 2048, MANY_WORDS = 4096 };
 enum { WIDE_ROW_THREADS = 1024, LEAST_WORDS = 256 }; /* a bit an entry of the longest row in registers */
-static_assert(LEAST_WORDS * 32 >= LONGER_THREADS * LONGEST_ITEMS, "bits where nodes begin");
+static_assert(LEAST_WORDS * 32 >= LONGEST_THREADS * LONGEST_ITEMS, "bits where nodes begin");
 
 /* Streams that classes of rows are spread over beside the main one, on which the first need not wait; wide rows, five
  * launches that wait for each other, have the last of the side streams, whose blocks come before others'. */
@@ -62,7 +62,7 @@ template <typename V> void size_tables(contract_run<V> *run)
     const size_t kept = sizeof(typename ranked_row<WIDE_ROW_THREADS, 0, false, V>::memory) + 1024;
     const size_t limit = cuda_state_of(run->context)->shared_limit - kept;
     const int64_t most = (run->job.columns + 31) / 32;
-    const int longer = LONGER_THREADS * LONGER_ITEMS, longest = LONGER_THREADS * LONGEST_ITEMS;
+    const int longer = LONGER_THREADS * LONGER_ITEMS, longest = LONGEST_THREADS * LONGEST_ITEMS;
     int words = LEAST_WORDS;
     while (words < LONGER_WORDS && words < most) words *= 2;
     run->ranked_words = words < RANKED_WORDS ? words : RANKED_WORDS;
@@ -75,7 +75,7 @@ template <typename V> void size_tables(contract_run<V> *run)
     run->limits.sorted = words > MANY_WORDS || run->few_words ? MOST_SORTED_OF_MANY : MOST_SORTED;
     run->limits.ranked = RANKED_THREADS * RANKED_ITEMS;
     run->limits.longer = ranked_bytes(run->longer_words, LONGER_THREADS, longer, mean) <= limit ? longer : 0;
-    run->limits.longest = ranked_bytes(run->longer_words, LONGER_THREADS, longest, mean) <= limit ? longest : 0;
+    run->limits.longest = ranked_bytes(run->longer_words, LONGEST_THREADS, longest, mean) <= limit ? longest : 0;
     if (std::is_same_v<V, double> && left_out("contract-ranked")) {
         run->few_words = false;
         run->limits = {MOST_SORTED_OF_MANY, 0, 0, 0};
@@ -223,7 +223,7 @@ static sp_status launch_class(contract_run<V> *run, int c, unsigned count, bool 
     case TO_4096:
         return launch_blocks<512, 8, LONGER_THREADS, LONGER_ITEMS>(run, c, count, run->longer_words, again, stream);
     default:
-        return launch_blocks<1024, 8, LONGER_THREADS, LONGEST_ITEMS>(run, c, count, run->longer_words, again, stream);
+        return launch_blocks<1024, 8, LONGEST_THREADS, LONGEST_ITEMS>(run, c, count, run->longer_words, again, stream);
     }
 }
 
@@ -231,7 +231,7 @@ static sp_status launch_class(contract_run<V> *run, int c, unsigned count, bool 
 template <typename V> bool takes_any_order(const contract_run<V> *run, const contract_totals *totals)
 {
     const unsigned *members = totals->members;
-    const int longest = members[TO_8192]  ? LONGER_THREADS * LONGEST_ITEMS
+    const int longest = members[TO_8192]  ? LONGEST_THREADS * LONGEST_ITEMS
                         : members[TO_4096] ? LONGER_THREADS * LONGER_ITEMS
                         : members[TO_2048] ? RANKED_THREADS * RANKED_ITEMS
                                           : 0;

@@ -9,7 +9,7 @@
  * shared memory: 24 KB a row in the first class, so that several blocks share a multiprocessor. Windows have so
  * many words of bits, or those of all columns where they are fewer. */
 enum { RANKED_THREADS = 256, RANKED_ITEMS = 8, RANKED_WORDS = 8192 };
-enum { LONGER_THREADS = 512, LONGER_ITEMS = 8, LONGEST_ITEMS = 16, LONGER_WORDS = 16384 };
+enum { LONGER_THREADS = 512, LONGER_ITEMS = 8, LONGEST_THREADS = 1024, LONGEST_ITEMS = 8, LONGER_WORDS = 16384 };
 enum { MOST_COLUMNS = LONGER_WORDS * 1024 }; /* of summed rows, and of those that are rows of B added up */
 
 enum { LENGTHS = 1024, CHUNK = 512 }; /* of C's rows that a block adds up; cells of C that a warp moves */
