@@ -152,7 +152,7 @@ static sp_status advance(process *p)
     sp_csr next;
     iteration.inflation = initial ? (double)(float)p->options->initial_inflation : p->inflation;
     sp_status status = step(p, &iteration, &next);
-    if (status == SP_ERROR_INTERRUPTED && p->monitor && !p->ranks) {
+    if (status == SP_ERROR_INTERRUPTED && p->monitor) {
         iteration = begin_iteration(p, done->iterations);
         iteration.interrupted = true;
         p->monitor(p->user, &iteration, p->current);
@@ -227,6 +227,15 @@ static void close_process(process *p)
     sp_free(p->context, p->cut);
 }
 
+static sp_status number_by_communities(process *p, const sp_csr *start, int32_t **order)
+{
+    if (start->nnz < RENUMBER_NNZ) return SP_OK;
+    sp_status status = sp_csr_community_order(p->context, start, order);
+    if (status == SP_OK) status = mcl_renumber(p->context, start, *order, &p->owned);
+    if (status == SP_OK) p->current = &p->owned;
+    return status;
+}
+
 /* Numbers the nodes by communities, and keeps this process's rows. */
 static sp_status place_rows(process *p, const sp_csr *start, const int64_t *given, int32_t **order)
 {
@@ -235,11 +244,8 @@ static sp_status place_rows(process *p, const sp_csr *start, const int64_t *give
         TRY(mcl_ranks_share(p->context, p->ranks, start, given, &p->cut, order, &p->owned, &p->nnz_input));
         p->current = &p->owned;
     } else {
-        if (start->nnz >= RENUMBER_NNZ) {
-            TRY(sp_csr_community_order(p->context, start, order));
-            TRY(mcl_renumber(p->context, start, *order, &p->owned));
-            p->current = &p->owned;
-        }
+        status = number_by_communities(p, start, order);
+        if (p->ranks) TRY(mcl_ranks_go_on(p->context, p->ranks, status));
         if (p->ranks) TRY(take_part(p));
     }
     p->order = *order;

@@ -154,7 +154,8 @@ typedef struct mcl_ranks {
 /* mcl_iterate in several processes. With `given` NULL each gives the same start matrix, else process r its rows given[r]
  * to given[r + 1] - 1, in a matrix of the whole shape whose other rows are empty. All get the same iterations and *run as
  * a single process on one device of that kind, and process 0 the same limit; elsewhere *limit has no rows. The monitor
- * is called with this process's rows of the iterand, and not after an interrupt; what it returns counts at process 0.
+ * is called with this process's rows of the iterand; what it returns counts at process 0. An interrupt of one process is
+ * one of all, which have the same iteration then.
  * options->fast has no effect. */
 sp_status mcl_iterate_together(sp_context *context, const mcl_ranks *ranks, const sp_csr *start, const int64_t *given,
                                const mcl_options *options, mcl_monitor monitor, void *user, sp_csr *limit,

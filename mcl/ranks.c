@@ -69,6 +69,20 @@ static sp_status share_number(sp_context *context, const mcl_ranks *ranks, int64
     return status;
 }
 
+sp_status mcl_ranks_go_on(sp_context *context, const mcl_ranks *ranks, sp_status status)
+{
+    const int64_t own = status == SP_ERROR_INTERRUPTED || sp_context_interrupted(context);
+    int64_t *asked = NULL;
+    if (status != SP_OK && status != SP_ERROR_INTERRUPTED) return status;
+    TRY(sp_alloc(context, ranks->size, sizeof *asked, (void **)&asked));
+    TRY(share_number(context, ranks, own, asked));
+    for (int r = 0; r < ranks->size && status == SP_OK; r++)
+        if (asked[r]) status = sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted");
+done:
+    sp_free(context, asked);
+    return status;
+}
+
 /* ---- rows ---------------------------------------------------------------------------------------------- */
 
 static double row_work(const sp_csr *m, int64_t row)
@@ -315,7 +329,8 @@ sp_status mcl_ranks_expand(sp_context *context, const mcl_ranks *ranks, const in
         b.rows.row_offsets = offsets;
         b.rows.col_indices = part->col_indices + base;
         b.rows.values = (float *)part->values + base;
-        TRY(expand_batch(context, ranks, cut, part, &b, epilogue, &made[k], rows, &one));
+        TRY(mcl_ranks_go_on(context, ranks,
+                            expand_batch(context, ranks, cut, part, &b, epilogue, &made[k], rows, &one)));
         add_info(info, &one);
     }
     if (most == 1) {

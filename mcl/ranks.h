@@ -27,6 +27,10 @@ sp_status mcl_ranks_expand(sp_context *context, const mcl_ranks *ranks, const in
 sp_status mcl_ranks_gather(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, sp_markov_row *rows,
                            mcl_iteration *iteration);
 
+/* A step that each process takes by itself has ended with this status. An interrupt of one is one of all; with another
+ * failure the process returns at once, and the others wait. */
+sp_status mcl_ranks_go_on(sp_context *context, const mcl_ranks *ranks, sp_status status);
+
 /* The failure of a function of `ranks`, which returned the sentence. */
 sp_status mcl_ranks_check(sp_context *context, const char *failure);
 

@@ -10,7 +10,8 @@
 #include "base/try.h"
 #include "io.h"
 
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
+/* EXIT_KEPT: ended by a signal, and a later run goes on from a file that was written. EXIT_SIGNAL: + the signal. */
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_KEPT = 75, EXIT_SIGNAL = 128 };
 
 /* Opens closed standard streams, so that files do not get their descriptors (0 to 2). A closed stdin becomes one that
  * cannot be read, a closed stdout or stderr one that cannot be written: using them fails as before. */

@@ -7,8 +7,6 @@
 #include "input.h"
 #include "options.h"
 
-enum { EXIT_KEPT = 75 }; /* stopped by a signal; the model is saved */
-
 /* One training, by its seed. */
 typedef struct gnn_run {
     int64_t seed;

@@ -132,12 +132,14 @@ bool job_checkpoint_due(const job *j, const mcl_iteration *i)
     return passed >= s->checkpoint_every && passed >= SHARE * j->checkpoint.seconds;
 }
 
+bool job_has_checkpoint(const job *j) { return j->checkpoint.iteration > 0; }
+
 sp_status job_checkpoint(job *j, sp_context *context, const report_run *run, const mcl_iteration *i,
                          const sp_csr *iterand)
 {
     const settings *s = j->settings;
     const double now = wall_seconds();
-    const sp_status status = write_checkpoint(j, context, run, i, iterand);
+    const sp_status status = j->follows ? SP_OK : write_checkpoint(j, context, run, i, iterand);
     if (status != SP_OK) return status;
     j->checkpoint.iteration = i->number + 1;
     j->checkpoint.written = wall_seconds();

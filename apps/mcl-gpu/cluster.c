@@ -169,28 +169,37 @@ static expansion foresee(const monitor_state *m, const sp_csr *iterand)
     return (expansion){products, entries, threads};
 }
 
-/* The dumps and the checkpoint after an iteration. Of several processes the first writes, after it has gathered the
- * iterand if something is due. */
+/* The dumps and the checkpoint after an iteration, or the checkpoint after an interrupt. Of several processes the first
+ * writes, after it has gathered the iterand if something is due. */
 static sp_status save(monitor_state *m, const mcl_iteration *iteration, const sp_csr *iterand)
 {
     job *j = m->job;
     const int64_t number = iteration->number;
+    const bool dumps = !iteration->interrupted && (dumps_iterand(j->settings, number) || dumps_next(j->settings, number));
     bool due = job_checkpoint_due(j, iteration);
     const sp_csr *whole = iterand;
     sp_csr gathered = {0};
     sp_status status;
     TRY(ranks_agree(j, &due, sizeof due));
-    if (j->ranks && (due || dumps_iterand(j->settings, number) || dumps_next(j->settings, number))) {
+    if (j->ranks && (due || dumps)) {
         status = mcl_gather(m->context, j->ranks, iterand, &gathered);
         if (status != SP_OK) ranks_give_up(j, m->context, status); /* the others are waiting in the middle of it */
         whole = &gathered;
     }
-    if (j->follows) goto done;
-    TRY(dump(m, iteration, whole));
+    if (!iteration->interrupted && !j->follows) TRY(dump(m, iteration, whole));
     if (due) TRY(job_checkpoint(j, m->context, m->run, iteration, whole));
 done:
     sp_csr_free(m->context, &gathered);
     return status;
+}
+
+/* An iteration was interrupted: saves the iterand before it. */
+static void save_interrupted(monitor_state *m, const mcl_iteration *iteration, const sp_csr *iterand)
+{
+    job *j = m->job;
+    m->status = ranks_agree_on_signal(j);
+    if (m->status == SP_OK) m->status = save(m, iteration, iterand);
+    if (m->status != SP_OK) log_warning(&j->log, "mcl-gpu: %s", sp_last_error(j->host));
 }
 
 static bool on_iteration(void *user, const mcl_iteration *iteration, const sp_csr *iterand)
@@ -199,8 +208,7 @@ static bool on_iteration(void *user, const mcl_iteration *iteration, const sp_cs
     job *j = m->job;
     int64_t initial = j->settings->mcl.initial_length;
     if (iteration->interrupted) {
-        if (job_checkpoint_due(j, iteration)) m->status = job_checkpoint(j, m->context, m->run, iteration, iterand);
-        if (m->status != SP_OK) log_warning(&j->log, "mcl-gpu: %s", sp_last_error(j->host));
+        save_interrupted(m, iteration, iterand);
         return false;
     }
     if (!m->keep_start && iterand != &j->start) sp_csr_free(j->host, &j->start);

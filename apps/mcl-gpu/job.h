@@ -100,7 +100,9 @@ uint64_t job_hash(const sp_csr *matrix);
 sp_status job_begin_checkpoints(job *j);
 /* Whether it is time for a checkpoint, or the run was interrupted. */
 bool job_checkpoint_due(const job *j, const mcl_iteration *iteration);
-/* Writes a checkpoint. */
+/* Whether this run has written a checkpoint, from which another can go on. */
+bool job_has_checkpoint(const job *j);
+/* Writes a checkpoint; of several processes the first does, and all call it. */
 sp_status job_checkpoint(job *j, sp_context *context, const report_run *run, const mcl_iteration *iteration,
                          const sp_csr *iterand);
 /* Reads the checkpoint, which must be of this input and these options; fills the run's iterations. */
@@ -154,6 +156,8 @@ sp_status ranks_agree_on(job *j, sp_status status);
 sp_status ranks_share(job *j, const void *own, int64_t size, void *all);
 /* The sum over all processes, by 64 bits. */
 sp_status ranks_add_up(job *j, int64_t *number);
+/* The run was interrupted, and all know. The signal that one has got is that of all, and process 0 says it. */
+sp_status ranks_agree_on_signal(job *j);
 /* Fails in a process whose start matrix is not that of process 0. */
 sp_status ranks_compare_start(job *j);
 /* Process 0 gets counts[r] bytes of each process r, in their order; this one gives `count`. */

@@ -420,6 +420,18 @@ static void close_job(job *j)
     sp_context_destroy(j->host);
 }
 
+/* Returns the exit code. */
+static int say_failure(job *j, sp_status status)
+{
+    tool_line line = {.tool = "mcl-gpu", .progress = j->log.progress};
+    int code = interrupt_signal ? EXIT_SIGNAL + interrupt_signal : EXIT_FAILED;
+    if (!j->silent) {
+        ranks_name_failure(j, status);
+        code = end_failed(&line, j->host, status);
+    }
+    return interrupt_signal && job_has_checkpoint(j) ? EXIT_KEPT : code;
+}
+
 static int run(const settings *s)
 {
     job j = {.settings = s, .finish = &stop_asked};
@@ -438,10 +450,8 @@ static int run(const settings *s)
         code = EXIT_DONE;
     } else if (j.mistaken) {
         code = EXIT_USAGE;
-    } else if (!j.silent) {
-        ranks_name_failure(&j, status);
-        tool_line line = {.tool = "mcl-gpu", .progress = j.log.progress};
-        const int failed = end_failed(&line, j.host, status);
+    } else {
+        const int failed = say_failure(&j, status);
         if (code != EXIT_USAGE) code = failed;
     }
     close_job(&j);

@@ -82,9 +82,6 @@ sp_status job_open_ranks(job *j)
     j->log.quiet = j->log.quiet || j->follows;
     if (!j->follows) return SP_OK;
     j->log.terminal = j->log.plain = false;
-    /* It has no files to remove: what the launcher sends when another process has failed ends it at once. */
-    const int ending[] = {SIGTERM, SIGINT, SIGHUP};
-    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) signal(ending[i], SIG_DFL);
     return SP_OK;
 }
 
@@ -163,7 +160,21 @@ sp_status ranks_agree_on(job *j, sp_status status)
     j->silent = j->ends_together && first != ranks->rank; /* from here on a process says why it alone fails */
     if (j->ends_together) agreed = all[first];
     free(all);
+    if (agreed == SP_ERROR_INTERRUPTED && ranks_agree_on_signal(j) != SP_OK) agreed = SP_ERROR_DEVICE;
     return agreed;
+}
+
+sp_status ranks_agree_on_signal(job *j)
+{
+    int own = interrupt_signal, *all = j->ranks ? calloc((size_t)j->ranks->size, sizeof *all) : NULL;
+    if (!j->ranks) return SP_OK;
+    if (!all) ranks_give_up(j, j->host, SP_ERROR_HOST_MEMORY);
+    const sp_status status = ranks_share(j, &own, sizeof own, all);
+    for (int r = 0; r < j->ranks->size && !interrupt_signal && status == SP_OK; r++) interrupt_signal = all[r];
+    free(all);
+    j->ends_together = status == SP_OK;
+    j->silent = j->follows;
+    return status;
 }
 
 sp_status ranks_compare_start(job *j)
@@ -241,7 +252,10 @@ void ranks_give_up(job *j, sp_context *context, sp_status status)
 
 void ranks_end(const job *j, int code)
 {
+    /* A launcher ends all when the first has ended with a failure, which is the same failure. */
+    const int ending[] = {SIGTERM, SIGINT, SIGHUP};
     if (!j->mpi) return;
+    for (size_t i = 0; i < sizeof ending / sizeof *ending && code != EXIT_DONE; i++) signal(ending[i], SIG_IGN);
     if (code != EXIT_DONE && !j->ends_together) j->mpi->stop(code);
     j->mpi->close();
 }

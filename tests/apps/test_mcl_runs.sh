@@ -116,7 +116,7 @@ interrupted() { # interrupted SIGNAL ITERATION: ends a run after that iteration
         case $line in " "*"$2 "*" "*) [ "$(echo "$line" | awk '{print $1}')" = "$2" ] && kill "-$1" "$process" ;; esac
     done <pipe.err >run.err
     wait "$process"
-    [ $? -eq $((128 + $(kill -l "$1"))) ] && [ ! -e cut.cls ] && [ -s c.ckpt ] || { cat run.err; return 1; }
+    [ $? -eq 75 ] && [ ! -e cut.cls ] && [ -s c.ckpt ] || { cat run.err; return 1; }
 }
 resumed() { # the files of a run that was not interrupted
     status 0 "$network" --abc --device cpu --resume c.ckpt -o again.cls --write-limit --report again.json "$@" &&

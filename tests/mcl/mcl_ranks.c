@@ -141,11 +141,21 @@ typedef struct seen {
     const mcl_ranks *ranks; /* not NULL: iterand number `stop_after` is gathered */
     sp_csr gathered;
     sp_status status;
+    int64_t interrupt_after; /* the iteration after which `interrupt` is set */
+    volatile int interrupt;
+    int64_t interrupted;     /* the monitor's calls after an interrupt */
 } seen;
 
 static bool watch(void *user, const mcl_iteration *iteration, const sp_csr *iterand)
 {
     seen *s = user;
+    if (iteration->interrupted) {
+        s->interrupted++;
+        s->status = mcl_gather(s->context, s->ranks, iterand, &s->gathered);
+        ck_assert_int_eq(iteration->number, s->last.number);
+        return false;
+    }
+    if (iteration->number > 0 && iteration->number == s->interrupt_after) s->interrupt = 1;
     if (iteration->number == s->stop_after)
         s->status = s->ranks ? mcl_gather(s->context, s->ranks, iterand, &s->gathered)
                              : sp_csr_copy(s->context, iterand, SP_HOST, &s->gathered);
@@ -426,6 +436,50 @@ HOST_TEST(a_run_goes_on_in_another_number_of_processes, 1)
     sp_context_destroy(alone);
 }
 
+/* An interrupt of one process ends all after the same iteration; what they had goes on as if nothing had happened. */
+HOST_TEST(an_interrupt_of_one_process_ends_all, 1)
+{
+    sp_context *alone = test_context(_i, 1);
+    test_random random = test_seed(13);
+    const mcl_options options = defaults();
+    sp_csr start = start_of(host, test_communities(host, &random, 40, 12, 0.6, 0.0006)), limit, again;
+    mcl_run run, found;
+    ck_ok(alone, mcl_iterate(alone, &start, &options, NULL, NULL, &limit, &run));
+    for (int size = 1; size <= 4; size++) {
+        meeting all = {.size = size, .memory = size % 2 ? 100000 : 0, .fails_at = -1};
+        task tasks[MOST];
+        pthread_t threads[MOST];
+        pthread_barrier_init(&all.barrier, NULL, (unsigned)size);
+        for (int r = 0; r < size; r++) {
+            task *t = &tasks[r];
+            *t = (task){.device = _i, .start = &start, .options = &options, .seen = {.stop_after = -1}};
+            t->member = (member){.all = &all, .rank = r};
+            t->seen.interrupt_after = r == size - 1 ? 2 : 0;
+            t->context = test_context_with(_i, (sp_context_options){.threads = 1, .interrupt = &t->seen.interrupt});
+        }
+        for (int r = 0; r < size; r++) ck_assert_int_eq(pthread_create(&threads[r], NULL, run_task, &tasks[r]), 0);
+        for (int r = 0; r < size; r++) pthread_join(threads[r], NULL);
+        pthread_barrier_destroy(&all.barrier);
+        for (int r = 0; r < size; r++) {
+            ck_assert_int_eq(tasks[r].status, SP_ERROR_INTERRUPTED);
+            ck_assert_int_eq(tasks[r].seen.interrupted, 1);
+            ck_assert_int_eq(tasks[r].seen.last.number, 2);
+            ck_assert_int_eq(tasks[r].seen.status, SP_OK);
+        }
+        const mcl_iteration *last = &tasks[0].seen.last;
+        const mcl_state state = {.iterations = 2, .nnz_input = start.nnz, .inflation = last->next_inflation,
+                                 .marks = {last->marks[0], last->marks[1], 100}, .iterand = &tasks[0].seen.gathered};
+        ck_ok(alone, mcl_continue(alone, &state, &options, NULL, NULL, &again, &found));
+        test_same(&limit, &again, (uint64_t)size);
+        expect_same_run(&run, &found);
+        sp_csr_free(alone, &again);
+        end_threads(tasks, size);
+    }
+    test_free(alone, &limit);
+    sp_csr_free(host, &start);
+    sp_context_destroy(alone);
+}
+
 /* Each call of the functions fails in turn: the sentence is theirs, nothing is written and nothing is left. */
 TEST(a_broken_connection_ends_the_run)
 {
@@ -600,6 +654,7 @@ const test_entry ranks_tests[] = {
     ON_DEVICES(batches_change_no_bit),
     ON_DEVICES(a_column_that_needs_too_much_is_reported),
     ON_DEVICES(a_run_goes_on_in_another_number_of_processes),
+    ON_DEVICES(an_interrupt_of_one_process_ends_all),
     ON_DEVICES(a_broken_connection_ends_the_run),
     {0},
 };

@@ -185,6 +185,55 @@ killed() { # one process of three, in the middle
 "$tests/gen/gen_protein" 20000 60 7 >large.abc
 ok 'a killed process ends all' killed
 
+# ---- signals ---------------------------------------------------------------------------------------------------
+
+# began ITERATION PID: the run of the launcher has ended that iteration; the ids of its processes are in $processes
+began() {
+    local tries=0
+    until grep -q "^ *$1  \." run.err || [ $((tries++)) -gt 600 ] || ! kill -0 "$2"; do sleep 0.05; done
+    processes=$(pgrep -P "$2" mcl-gpu)
+    grep -q "^ *$1  \." run.err && [ -n "$processes" ]
+}
+# signalled STATUS P HOW OPTIONS...: a run that is signalled after its second iteration ends with that status and leaves
+# no output. HOW: each process gets SIGTERM, as from srun; or one of them, not the first; or the launcher, which kills
+# its processes 2 s later by SIGTERM and has a status of its own; or the launcher passes SIGUSR1 on
+signalled() {
+    local expected=$1 how=$3 network=middle processes launcher got
+    [ "$how" = launcher ] && network=large
+    rm -f out run.err
+    mpirun --oversubscribe --mca odls_base_sigkill_timeout 2 -n "$2" "$tool" $network.abc --abc -I 1.3 -o out --device cpu \
+        "${@:4}" </dev/null 2>run.err &
+    launcher=$!
+    began 2 $launcher || { kill -KILL $launcher; echo 'no second iteration'; return 1; }
+    case $how in
+    each) kill -TERM $processes ;;
+    one) kill -TERM "$(echo "$processes" | tail -n 1)" ;;
+    launcher) kill -TERM $launcher ;;
+    passed) kill -USR1 $launcher ;;
+    esac
+    wait $launcher
+    got=$?
+    [ $got -eq "$expected" ] && [ ! -e out ] && no_leftovers &&
+        [ "$(grep -c '^mcl-gpu: stopped by signal' run.err)" -eq 1 ] || { echo "status $got"; ls; tail -n 12 run.err; return 1; }
+}
+goes_on() { # goes_on P: from what the signal left
+    together -n "$1" "$tool" middle.abc --abc -I 1.3 -o resumed.cls --device cpu --resume sig.saved 2>run.err &&
+        grep -q 'going on after iteration [2-9]' run.err && cmp resumed.cls middle.cls
+}
+"$tests/gen/gen_protein" 12000 60 7 >middle.abc
+"$tool" middle.abc --abc -I 1.3 -o middle.cls --device cpu 2>run.err
+for how in each one passed; do
+    rm -f sig.saved
+    ok "a signal for $how leaves a checkpoint" signalled 75 3 $how --checkpoint sig.saved
+    ok "a run goes on after a signal for $how" goes_on 2
+done
+ok 'SIGTERM for the launcher leaves a checkpoint' signalled 1 3 launcher --checkpoint launcher.saved
+ok 'which is there' [ -s launcher.saved ]
+ok 'SIGTERM in batches' signalled 75 2 each --checkpoint sig.saved --memory 20M --mpi-read parts
+ok 'one process goes on after SIGTERM in batches' goes_on 1
+ok 'SIGTERM without a checkpoint' signalled 143 3 each
+ok 'SIGTERM for one without a checkpoint' signalled 143 3 one
+
 # The line of a mistake is that of the whole file, and the first mistake counts.
 for at in 3 4000 9000; do
     awk -v at=$at '{ print } NR == at || NR == 9200 { print "single" at }' p2000.abc >wrong.abc
