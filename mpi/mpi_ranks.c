@@ -30,13 +30,29 @@ static const char petsc_failed[] = "PETSc failed";
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
+/* ---- waiting ------------------------------------------------------------------------------------------- */
+
+/* Where this process may wait for others, between begin_waiting and end_waiting, the time counts. */
+static double began_to_wait;
+static void begin_waiting(void) { began_to_wait = MPI_Wtime(); }
+static void end_waiting(void) { self.made.waited += MPI_Wtime() - began_to_wait; }
+
+static void wait_for_all(int count, MPI_Request *requests)
+{
+    begin_waiting();
+    MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+    end_waiting();
+}
+
 /* ---- small data ---------------------------------------------------------------------------------------- */
 
 static const char *broadcast(void *user, void *bytes, int64_t count)
 {
     (void)user;
+    begin_waiting();
     for (int64_t at = 0; at < count; at += self.message)
         MPI_Bcast((char *)bytes + at, (int)least(count - at, self.message), MPI_BYTE, 0, self.comm);
+    end_waiting();
     return NULL;
 }
 
@@ -45,17 +61,19 @@ static const char *gather(void *user, const void *bytes, int64_t count, const in
     const mcl_ranks *ranks = &self.made.ranks;
     char *to = all;
     (void)user;
-    if (ranks->rank > 0) {
-        for (int64_t at = 0; at < count; at += self.message)
-            MPI_Send((const char *)bytes + at, (int)least(count - at, self.message), MPI_BYTE, 0, TAG, self.comm);
-        return NULL;
-    }
+    begin_waiting();
+    for (int64_t at = 0; at < count && ranks->rank > 0; at += self.message)
+        MPI_Send((const char *)bytes + at, (int)least(count - at, self.message), MPI_BYTE, 0, TAG, self.comm);
+    end_waiting();
+    if (ranks->rank > 0) return NULL;
     if (count > 0 && to != bytes) memcpy(to, bytes, (size_t)count);
+    begin_waiting();
     for (int r = 1; r < ranks->size; r++) {
         to += counts[r - 1];
         for (int64_t at = 0; at < counts[r]; at += self.message)
             MPI_Recv(to + at, (int)least(counts[r] - at, self.message), MPI_BYTE, r, TAG, self.comm, MPI_STATUS_IGNORE);
     }
+    end_waiting();
     return NULL;
 }
 
@@ -90,7 +108,7 @@ static const char *exchange(void *user, const void *bytes, const int64_t *counts
         if (r != ranks->rank) post(true, r, (char *)from, counts[r], requests, &posted);
         else if (counts[r] > 0) memcpy(to, from, (size_t)counts[r]);
     }
-    MPI_Waitall(posted, requests, MPI_STATUSES_IGNORE);
+    wait_for_all(posted, requests);
     free(requests);
     return NULL;
 }
@@ -139,9 +157,11 @@ static const char *fetch_lengths(void *user, const int64_t *cut, const sp_csr *p
         return no_memory;
     }
     for (int64_t i = 0; i < part->rows; i++) own[i] = part->row_offsets[i + 1] - part->row_offsets[i];
+    begin_waiting(); /* a star forest is made together */
     const bool done = plant(cut, part->rows, count, numbers) &&
                       !PetscSFBcastBegin(self.forest, MPI_INT64_T, own, lengths, MPI_REPLACE) &&
                       !PetscSFBcastEnd(self.forest, MPI_INT64_T, own, lengths, MPI_REPLACE);
+    end_waiting();
     free(own);
     if (!done) {
         forget_rows();
@@ -190,7 +210,7 @@ static void send_buffer(sender *s, int rank)
 static void append(sender *s, int rank, const char *bytes, int64_t count)
 {
     while (count > 0) {
-        if (s->used == 0) MPI_Wait(&s->requests[s->present], MPI_STATUS_IGNORE);
+        if (s->used == 0) wait_for_all(1, &s->requests[s->present]);
         const int64_t more = least(count, self.message - s->used);
         memcpy(s->buffers[s->present] + s->used, bytes, (size_t)more);
         s->used += more;
@@ -225,7 +245,7 @@ static void copy_rows(const sp_csr *part, const PetscInt *rows, PetscInt count, 
 
 static void close_sender(sender *s)
 {
-    MPI_Waitall(BUFFERS, s->requests, MPI_STATUSES_IGNORE);
+    wait_for_all(BUFFERS, s->requests);
     for (int b = 0; b < BUFFERS; b++) free(s->buffers[b]);
 }
 
@@ -284,7 +304,7 @@ static const char *fetch_entries(void *user, const sp_csr *part, int32_t *column
         }
         self.made.messages += messages;
         send_all(&s, part, own_place, columns, values);
-        MPI_Waitall(posted, requests, MPI_STATUSES_IGNORE);
+        wait_for_all(posted, requests);
     }
     close_sender(&s);
     free(requests);

@@ -10,6 +10,7 @@ typedef struct mpi_ranks {
     mcl_ranks ranks;
     int host_rank, host_size;       /* this process among those of its host */
     int64_t received, messages;     /* bytes and messages of rows that other processes sent to this one */
+    double waited;                  /* seconds in which it exchanged data with others or waited for them */
     void (*stop)(int exit_code);    /* ends all processes at once, also those that wait */
     void (*close)(void);            /* waits for all processes, and ends MPI */
 } mpi_ranks;

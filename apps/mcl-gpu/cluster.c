@@ -506,9 +506,12 @@ static sp_status find_clusters(job *j, report_run *run, mcl_clustering *clusteri
     sp_status status;
     options.inflation = run->inflation;
     double began = wall_seconds();
+    const double waited = j->ranks ? j->mpi->waited : 0;
     TRY(job_find_empty(j->host, &j->start, &empty));
     TRY(ranks_gather_rows(j, empty, sizeof *empty));
     TRY(iterate(j, &options, run, &limit, &owner));
+    j->iterate_seconds += wall_seconds() - began;
+    j->iterate_waited += j->ranks ? j->mpi->waited - waited : 0;
     if (j->follows) goto done;
     job_warn_vanished(j, &limit, empty);
     run->iterate_seconds = wall_seconds() - began;

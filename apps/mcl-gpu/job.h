@@ -63,6 +63,7 @@ typedef struct job {
     const mcl_ranks *ranks; /* the processes of the run; NULL: this one alone */
     int64_t *given;        /* process r has rows given[r] to given[r + 1] - 1 of graph and start, whose other rows are
                               empty; NULL: each has them all */
+    double iterate_seconds, iterate_waited; /* in all clusterings: of the process, and of these for other processes */
     bool follows;          /* not process 0 of them: it neither writes nor logs */
     bool silent;           /* another process says why the run fails */
     bool ends_together;    /* all processes know that it has failed */

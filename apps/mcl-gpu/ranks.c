@@ -206,9 +206,30 @@ sp_status ranks_gather_rows(job *j, void *all, int64_t size)
     return status;
 }
 
+/* What a process says of itself at the end. */
+typedef struct account {
+    int64_t received, messages, peak;
+    double worked; /* seconds in which it did not wait for others */
+    char host[64];
+} account;
+
+/* Names the process that the others have waited for. */
+static void log_slowest(job *j, const account *all)
+{
+    const int size = j->ranks->size;
+    int slowest = 0;
+    double sum = 0;
+    for (int r = 0; r < size; r++) {
+        sum += all[r].worked;
+        if (all[r].worked > all[slowest].worked) slowest = r;
+    }
+    log_line(&j->log, "mcl-gpu: the slowest process, %d on %s, worked for %.1f s, all on average for %.1f s", slowest,
+             all[slowest].host, all[slowest].worked, sum / size);
+}
+
 void ranks_log(job *j)
 {
-    struct { int64_t received, messages, peak; } own, *all = NULL;
+    account own = {0}, *all = NULL;
     const mcl_ranks *ranks = j->ranks;
     int64_t sum = 0, most = 0, peak = 0;
     char total[COUNT_TEXT], largest[COUNT_TEXT], memory[COUNT_TEXT];
@@ -216,6 +237,8 @@ void ranks_log(job *j)
     own.received = j->mpi->received;
     own.messages = j->mpi->messages;
     own.peak = peak_host_bytes();
+    own.worked = j->iterate_seconds - j->iterate_waited;
+    gethostname(own.host, sizeof own.host - 1);
     all = calloc((size_t)ranks->size, sizeof *all);
     if (all && !gather_each(ranks, &own, sizeof own, all) && ranks->rank == 0) {
         for (int r = 0; r < ranks->size; r++) {
@@ -226,6 +249,7 @@ void ranks_log(job *j)
         log_line(&j->log, "mcl-gpu: %d processes received %s MB of columns, one of them %s MB; at most %s MB of memory in "
                  "one", ranks->size, show_count(sum / 1000000, total), show_count(most / 1000000, largest),
                  show_count(peak / 1000000, memory));
+        log_slowest(j, all);
     }
     free(all);
 }

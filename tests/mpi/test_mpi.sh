@@ -5,7 +5,7 @@
 cd "$(dirname "$0")/../.." || exit 1
 tool=$(realpath "${MCL_GPU:-${BUILD:-build}/bin/mcl-gpu}") || exit 1
 tests=$(realpath "${BUILD:-build}/tests") golden=$PWD/tests/mcl/golden.sh
-in=$PWD/tests/golden/in
+in=$PWD/tests/golden/in preload=$PWD/tests/preload
 . tests/support/cli.sh
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # in containers
@@ -28,7 +28,7 @@ cp "$in/p2000.abc" .
 # A log without process ids, times and what processes say of each other.
 mask() {
     sed -E -e 's/pid [0-9]+/pid N/' -e 's/^( *[0-9]+  \.* *[0-9]+\.[0-9]+) +[0-9.]+ /\1 TIME /' \
-        -e '/^mcl-gpu: ([0-9]+ processes received|each process reads) /d' "$1"
+        -e '/^mcl-gpu: ([0-9]+ processes received|the slowest process,|each process reads) /d' "$1"
 }
 # same P ARGUMENTS...: what P processes write is what one writes
 same() {
@@ -171,6 +171,13 @@ other_options() { # a mistake in the command line of one process, before it read
         grep -q '^mcl-gpu: process 2 on .*unknown transform' run.err && [ ! -e out ]
 }
 ok 'a process with other options' other_options
+# began ITERATION PID: the run of the launcher has ended that iteration; the ids of its processes are in $processes
+began() {
+    local tries=0
+    until grep -q "^ *$1  \." run.err || [ $((tries++)) -gt 600 ] || ! kill -0 "$2"; do sleep 0.05; done
+    processes=$(pgrep -P "$2" mcl-gpu)
+    grep -q "^ *$1  \." run.err && [ -n "$processes" ]
+}
 killed() { # one process of three, in the middle
     local victim started
     mpirun --oversubscribe -n 3 "$tool" large.abc --abc -I 1.2 -o out </dev/null 2>run.err &
@@ -180,20 +187,58 @@ killed() { # one process of three, in the middle
     started=$SECONDS
     kill -KILL "$victim"
     wait $!
-    [ $? -ne 0 ] && [ $((SECONDS - started)) -le 5 ] && [ ! -e out ] && no_leftovers
+    [ $? -ne 0 ] && [ $((SECONDS - started)) -le 5 ] && [ ! -e out ] && no_leftovers &&
+        [ "$(grep -c '^mcl-gpu: ' run.err)" -le 1 ] && grep -q 'process rank 2 .* exited on signal 9' run.err
 }
 "$tests/gen/gen_protein" 20000 60 7 >large.abc
 ok 'a killed process ends all' killed
+slow() { # one of three gets a fifth of the time
+    local launcher processes victim rank
+    mpirun --oversubscribe -n 3 "$tool" large.abc --abc -I 1.4 -o slow.cls --device cpu </dev/null 2>run.err &
+    launcher=$!
+    began 1 $launcher || { kill -KILL $launcher; return 1; }
+    victim=$(echo "$processes" | tail -n 1)
+    rank=$(tr '\0' '\n' <"/proc/$victim/environ" | sed -n 's/^OMPI_COMM_WORLD_RANK=//p')
+    while kill -STOP "$victim" 2>/dev/null; do
+        sleep 0.4
+        kill -CONT "$victim"
+        sleep 0.1
+    done
+    wait $launcher && grep -q "^mcl-gpu: the slowest process, $rank on" run.err || { grep slowest run.err; return 1; }
+}
+ok 'a slow process is named' slow
+# The Nth request for memory of one process of three fails: it says so, and all end.
+no_memory() {
+    local common=("$tool" p2000.abc --abc -o out --device cpu -te 1) got
+    rm -rf out
+    together -n 2 "${common[@]}" : \
+        -n 1 env LD_PRELOAD="$work/fail_resource.so" FAIL_KIND=memory "FAIL_CALL=$1" "${common[@]}" 2>run.err
+    got=$?
+    [ $got -eq 1 ] && [ ! -e out ] && no_leftovers && [ "$(grep -c '^mcl-gpu: ' run.err)" -eq 1 ] &&
+        grep -q '^mcl-gpu: process 2 on .*: .*out of memory' run.err || { echo "status $got"; cat run.err; return 1; }
+}
+if ${CC:-cc} -shared -fPIC -o fail_resource.so "$preload/fail_resource.c" -ldl 2>compiled; then
+    for call in 3 60 300 900 1200; do
+        ok "request $call for memory fails in one process" no_memory $call
+    done
+else
+    skip 'requests that fail: no C compiler, or another C library'
+fi
+full_disk() { # where process 0 writes its checkpoint
+    rm -f out
+    together -n 3 "$tool" p2000.abc --abc -o out --device cpu --checkpoint small/saved --checkpoint-every 0 2>run.err
+    [ $? -eq 1 ] && [ ! -e out ] && no_leftovers small && grep -q '^mcl-gpu: .*small/saved: No space left' run.err
+}
+mkdir small
+if mount -t tmpfs -o size=256k tmpfs small 2>/dev/null; then
+    ok 'a full disk' full_disk
+    umount small
+else
+    skip 'a full disk: no tmpfs can be mounted here'
+fi
 
 # ---- signals ---------------------------------------------------------------------------------------------------
 
-# began ITERATION PID: the run of the launcher has ended that iteration; the ids of its processes are in $processes
-began() {
-    local tries=0
-    until grep -q "^ *$1  \." run.err || [ $((tries++)) -gt 600 ] || ! kill -0 "$2"; do sleep 0.05; done
-    processes=$(pgrep -P "$2" mcl-gpu)
-    grep -q "^ *$1  \." run.err && [ -n "$processes" ]
-}
 # signalled STATUS P HOW OPTIONS...: a run that is signalled after its second iteration ends with that status and leaves
 # no output. HOW: each process gets SIGTERM, as from srun; or one of them, not the first; or the launcher, which kills
 # its processes 2 s later by SIGTERM and has a status of its own; or the launcher passes SIGUSR1 on
