@@ -101,12 +101,16 @@ static sp_status note_directed(job *j)
     const io_format format = j->input.format;
     sp_csr opposite = {0};
     const bool may_be = format == IO_MTX || format == IO_CSR || format == IO_NPZ || format == IO_GRAPHML;
-    if (!may_be || j->input.undirected || j->input.symmetric || j->log.quiet) return SP_OK;
+    if (!may_be || j->input.undirected || j->input.symmetric || j->settings->quiet) return SP_OK;
     const sp_csr *g = &j->graph;
-    sp_status status = sp_csr_transpose(j->host, g, &opposite);
+    bool directed = false;
+    sp_status status = j->given ? job_is_directed(j, &directed) : sp_csr_transpose(j->host, g, &opposite);
     if (status != SP_OK) return status;
-    if (memcmp(g->row_offsets, opposite.row_offsets, (size_t)(g->rows + 1) * sizeof *g->row_offsets) != 0 ||
-        (g->nnz > 0 && memcmp(g->col_indices, opposite.col_indices, (size_t)g->nnz * sizeof *g->col_indices) != 0))
+    if (!j->given)
+        directed = memcmp(g->row_offsets, opposite.row_offsets, (size_t)(g->rows + 1) * sizeof *g->row_offsets) != 0 ||
+                   (g->nnz > 0 &&
+                    memcmp(g->col_indices, opposite.col_indices, (size_t)g->nnz * sizeof *g->col_indices) != 0);
+    if (directed)
         log_line(&j->log, "mcl-gpu: %s: a directed graph, clustered as it is; -tf '#max()' makes it undirected",
                  j->settings->input);
     sp_csr_free(j->host, &opposite);
@@ -125,7 +129,7 @@ static sp_status make_graph(job *j)
     r->bytes = g->bytes;
     r->odd_lines = g->odd_lines;
     r->negative = g->negative;
-    if (j->given) return SP_OK; /* it is there */
+    if (j->given) return note_directed(j); /* the graph is there */
     sp_status status = io_graph_matrix(j->host, g, false, SP_COMBINE_MAX, g->symmetric, &j->graph);
     r->graph_entries = j->graph.nnz;
     return status == SP_OK ? note_directed(j) : status;

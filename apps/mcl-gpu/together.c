@@ -1,7 +1,7 @@
-/* Several processes that read one file of label pairs together, each a part of it, and each keeps some rows of the graph.
- * Only process 0 has all labels.
+/* Several processes that read one file together, each a part of it, and each keeps some rows of the graph. Only process 0
+ * has all labels.
  *
- * Nodes are numbered by their first appearance in the file, as one process numbers them. Each label belongs to a process
+ * Nodes of a Matrix Market file have their numbers. Those of label pairs are numbered by their first appearance in the file, as one process numbers them. Each label belongs to a process
  * by its hash, which finds out whose part has it first. Those that a process has first get numbers in the order of its
  * part, behind those of the parts before; the owner tells them to the others. Four messages between any two processes.
  */
@@ -271,18 +271,21 @@ static sp_status decide(job *j, const io_read_options *options, bool *parts)
         *parts = can;
     if (!j->follows && s->mpi_read == MPI_READ_PARTS && !*parts)
         log_line(&j->log, "mcl-gpu: each process reads the whole input: %s%s",
-                 option ? option : "only uncompressed label pairs are read in parts", option ? " needs it" : "");
+                 option ? option : "only uncompressed label pairs and Matrix Market files are read in parts", option ? " needs it" : "");
     return ranks_agree(j, parts, sizeof *parts);
 }
 
-/* Gives the rows of the graph to the processes. */
-static sp_status share_part(job *j, io_graph *part)
+/* Takes over what the parts have in common, and the sums of what they count. */
+static sp_status add_up_parts(job *j, io_graph *part)
 {
     io_graph *in = &j->input;
-    int32_t *ids = NULL;
-    sp_status status;
+    sp_status status = SP_OK;
     in->format = part->format;
-    in->symmetric = in->undirected = true;
+    in->first = part->first;
+    in->nodes = part->nodes;
+    in->symmetric = part->symmetric;
+    in->undirected = part->undirected;
+    in->skew = part->skew;
     in->values = part->values;
     in->arcs = part->arcs;
     in->lines = part->lines;
@@ -290,19 +293,53 @@ static sp_status share_part(job *j, io_graph *part)
     in->odd_lines = part->odd_lines;
     in->negative = part->negative;
     in->blast_hits = part->blast_hits;
-    int64_t *const sums[] = {&in->arcs, &in->lines, &in->bytes, &in->odd_lines, &in->negative};
-    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) TRY(ranks_add_up(j, sums[i]));
+    in->part = part->part;
+    int64_t *const sums[] = {&in->arcs, &in->lines, &in->bytes, &in->odd_lines, &in->negative,
+                             &in->part.entries, &in->part.above, &in->part.below};
+    for (size_t i = 0; i < sizeof sums / sizeof *sums && status == SP_OK; i++) status = ranks_add_up(j, sums[i]);
+    return status;
+}
+
+/* Gives each label of the part its number in the whole file. */
+static sp_status number_arcs(job *j, io_graph *part)
+{
+    int32_t *ids = NULL;
+    sp_status status;
     TRY(sp_alloc(j->host, part->names.count, sizeof *ids, (void **)&ids));
     TRY(number_labels(j, &part->names, ids));
     for (int64_t k = 0; k < part->arcs; k++) {
         part->tails[k] = ids[part->tails[k]];
         part->heads[k] = ids[part->heads[k]];
     }
-    TRY(sp_alloc(j->host, j->ranks->size + 1, sizeof *j->given, (void **)&j->given));
-    TRY(mcl_share_graph(j->host, j->ranks, in->nodes, part->arcs, part->tails, part->heads, part->weights, true, j->given,
-                        &j->graph));
 done:
     sp_free(j->host, ids);
+    return status;
+}
+
+/* Whether the parts make the file's graph. Otherwise one process that reads it whole finds what is wrong, if it is. */
+static bool are_sound(const io_graph *in)
+{
+    const io_part *p = &in->part;
+    const bool twice = (in->symmetric || in->skew) && p->above > 0 && p->below > 0;
+    return in->format != IO_MTX || (p->entries == p->announced && !twice);
+}
+
+/* Gives the rows of the graph to the processes. */
+static sp_status share_part(job *j, io_graph *part, bool *done)
+{
+    io_graph *in = &j->input;
+    sp_status status;
+    TRY(add_up_parts(j, part));
+    *done = are_sound(in);
+    if (!*done) {
+        *in = (io_graph){0};
+        return SP_OK;
+    }
+    if (in->format == IO_ABC) TRY(number_arcs(j, part));
+    TRY(sp_alloc(j->host, j->ranks->size + 1, sizeof *j->given, (void **)&j->given));
+    TRY(mcl_share_graph(j->host, j->ranks, in->nodes, part->arcs, part->tails, part->heads, part->weights, in->symmetric,
+                        j->given, &j->graph));
+done:
     return status;
 }
 
@@ -315,9 +352,36 @@ sp_status job_read_together(job *j, io_read_options options, bool *done)
     options.parts = j->ranks->size;
     status = ranks_agree_on(j, io_read_graph(j->host, j->settings->input, &options, &part));
     if (status == SP_OK) {
-        status = share_part(j, &part);
+        status = share_part(j, &part, done);
         if (status != SP_OK) ranks_give_up(j, j->host, status); /* the others are waiting in the middle of it */
     }
     io_graph_free(j->host, &part);
+    return status;
+}
+
+/* ---- directed graphs ----------------------------------------------------------------------------------------- */
+
+/* A sum over the arcs of this process, by their ends in this order or, with `opposite`, in the other. */
+static int64_t add_arcs(const sp_csr *rows, bool opposite)
+{
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < rows->rows; i++)
+        for (int64_t e = rows->row_offsets[i]; e < rows->row_offsets[i + 1]; e++) {
+            const int32_t ends[2] = {opposite ? rows->col_indices[e] : (int32_t)i,
+                                     opposite ? (int32_t)i : rows->col_indices[e]};
+            sum += job_mix(1, ends, sizeof ends);
+        }
+    return (int64_t)sum;
+}
+
+sp_status job_is_directed(job *j, bool *directed)
+{
+    int64_t sums[2];
+    sp_status status = SP_OK;
+    for (int k = 0; k < 2 && status == SP_OK; k++) {
+        sums[k] = add_arcs(&j->graph, k == 1);
+        status = ranks_add_up(j, &sums[k]);
+    }
+    *directed = status == SP_OK && sums[0] != sums[1];
     return status;
 }

@@ -225,28 +225,29 @@ static sp_status read_at(io_source *source, int64_t place, char *to, size_t coun
     return bytes < 0 ? fail(source, SP_ERROR_ARGUMENT, strerror(errno)) : SP_OK;
 }
 
-/* The place of the first line that begins at `place` or after it. */
-static sp_status find_line(io_source *source, int64_t place, int64_t *begin)
+/* The place of the first line that begins at `place` or after it; at `least` one begins. */
+static sp_status find_line(io_source *source, int64_t least, int64_t place, int64_t *begin)
 {
     char bytes[4096];
     size_t got;
-    for (int64_t at = place - 1; place > 0; at += (int64_t)got) {
+    for (int64_t at = place - 1; place > least; at += (int64_t)got) {
         const sp_status status = read_at(source, at, bytes, sizeof bytes, &got);
         if (status != SP_OK) return status;
         const char *newline = memchr(bytes, '\n', got);
         *begin = newline ? at + (newline + 1 - bytes) : source->size;
         if (newline || got == 0) return SP_OK;
     }
-    *begin = (int64_t)source->mark;
+    *begin = least;
     return SP_OK;
 }
 
-sp_status io_source_take_part(io_source *source, int part, int parts, int64_t *begin)
+sp_status io_source_take_part(io_source *source, int64_t taken, int part, int parts, int64_t *begin)
 {
-    const int64_t share = source->size / parts, rest = source->size % parts;
+    const int64_t least = (int64_t)source->mark + taken, all = source->size - least;
+    const int64_t share = all / parts, rest = all % parts;
     int64_t end;
-    sp_status status = find_line(source, share * part + rest * part / parts, begin);
-    if (status == SP_OK) status = find_line(source, share * (part + 1) + rest * (part + 1) / parts, &end);
+    sp_status status = find_line(source, least, least + share * part + rest * part / parts, begin);
+    if (status == SP_OK) status = find_line(source, least, least + share * (part + 1) + rest * (part + 1) / parts, &end);
     if (status != SP_OK) return status;
     if (lseek(source->raw.file, (off_t)*begin, SEEK_SET) < 0) return fail(source, SP_ERROR_ARGUMENT, strerror(errno));
     source->peeked_at = source->peeked_end = 0;

@@ -28,11 +28,11 @@ sp_status io_source_refuse_zip(io_source *source);
 /* Takes a line of at most 64 KB, for headers and small files; *line is NULL at the end of the data, **end is readable
  * unless it is. Valid until the next call; *bytes grows by what was taken. */
 sp_status io_source_line(io_source *source, const char **line, const char **end, int64_t *bytes);
-/* Whether the source is an uncompressed file of a known size. Nothing but peeking has happened. */
+/* Whether the source is an uncompressed file of a known size. Nothing but peeking and io_source_line has happened. */
 bool io_source_has_parts(const io_source *source);
-/* From now on the source has only the lines that begin in one of `parts` equal parts of such a file. *begin is the place
- * of the first. */
-sp_status io_source_take_part(io_source *source, int part, int parts, int64_t *begin);
+/* From now on the source has only the lines that begin in one of `parts` equal parts of such a file, but for its first
+ * `taken` bytes, which io_source_line has taken. *begin is the place of the first. */
+sp_status io_source_take_part(io_source *source, int64_t taken, int part, int parts, int64_t *begin);
 /* The lines that end before that place. */
 sp_status io_source_count_lines(io_source *source, int64_t begin, int64_t *lines);
 /* What it reads, if that is a file with a path; else -1. */

@@ -31,6 +31,10 @@ sp_status io_read_npz_graph(sp_context *context, io_source *source, const io_rea
 sp_status io_read_graphml(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph);
 sp_status io_read_mtx(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
                       io_graph *graph);
+/* A part of such a file, a graph with the figures of io_part; its first part has the header. `number`: as for
+ * io_source_count_lines. */
+sp_status io_read_mtx_part(sp_context *context, io_source *source, const io_read_options *options, bool number,
+                           io_graph *graph);
 /* A matrix of any shape and signs: entries (row: head, column: tail); in the array form all numbers, column by column
  * (tail: the index of the number). */
 typedef struct io_mtx_numbers {

@@ -297,14 +297,15 @@ sp_status io_read_memory(sp_context *context, const char *name, const void *byte
 
 /* ---- parts of a file ------------------------------------------------------------------------------------- */
 
-/* Opens a file of label triples that has parts; *source is NULL for any other. */
+/* Opens a file that has parts; *source is NULL for any other. */
 static sp_status open_parts(sp_context *context, const char *path, const io_read_options *options, io_source **source,
                             io_graph *graph)
 {
     sp_status status = io_source_open(context, path, options->interrupt, source);
     if (status != SP_OK) return status;
     status = begin_graph(context, *source, options, graph);
-    if (status == SP_OK && graph->format == IO_ABC && io_source_has_parts(*source)) return SP_OK;
+    const bool lines = graph->format == IO_ABC || graph->format == IO_MTX;
+    if (status == SP_OK && lines && io_source_has_parts(*source)) return SP_OK;
     io_source_close(*source);
     *source = NULL;
     return status;
@@ -321,19 +322,28 @@ sp_status io_can_part(sp_context *context, const char *path, const io_read_optio
 }
 
 /* `number`: also counts the lines before the part, which takes as long as reading them. */
+static sp_status read_abc_part(sp_context *context, io_source *source, const io_read_options *options, bool number,
+                               io_graph *graph)
+{
+    const io_format_state triples = {.options = options, .scanner = io_scan_abc};
+    int64_t begin = 0, before = 0;
+    sp_status status = io_source_take_part(source, 0, options->part, options->parts, &begin);
+    if (status == SP_OK && number) status = io_source_count_lines(source, begin, &before);
+    graph->symmetric = true;
+    return status == SP_OK ? io_read_lines(context, source, &triples, io_line_abc, 0, before, NULL, graph) : status;
+}
+
 static sp_status read_part(sp_context *context, const char *path, const io_read_options *options, bool number,
                            io_graph *graph)
 {
-    const io_format_state triples = {.options = options, .scanner = io_scan_abc};
     io_source *source = NULL;
-    int64_t begin = 0, before = 0;
     sp_status status = open_parts(context, path, options, &source, graph);
     if (status == SP_OK && !source)
-        status = sp_fail(context, SP_ERROR_UNSUPPORTED, "%s: only uncompressed label pairs are read in parts", path);
-    if (status == SP_OK) status = io_source_take_part(source, options->part, options->parts, &begin);
-    if (status == SP_OK && number) status = io_source_count_lines(source, begin, &before);
-    graph->symmetric = true;
-    if (status == SP_OK) status = io_read_lines(context, source, &triples, io_line_abc, 0, before, NULL, graph);
+        status = sp_fail(context, SP_ERROR_UNSUPPORTED, "%s: only uncompressed label pairs and Matrix Market files are "
+                         "read in parts", path);
+    if (status == SP_OK)
+        status = graph->format == IO_MTX ? io_read_mtx_part(context, source, options, number, graph)
+                                         : read_abc_part(context, source, options, number, graph);
     io_source_close(source);
     return end_graph(context, status, graph);
 }
@@ -344,7 +354,8 @@ sp_status io_read_graph(sp_context *context, const char *path, const io_read_opt
     memset(graph, 0, sizeof *graph);
     if (options->parts > 1) {
         sp_status part = read_part(context, path, options, false, graph);
-        if (part == SP_ERROR_ARGUMENT && options->part > 0) part = read_part(context, path, options, true, graph);
+        if ((part == SP_ERROR_ARGUMENT || part == SP_ERROR_MATRIX) && options->part > 0)
+            part = read_part(context, path, options, true, graph);
         return part;
     }
     sp_status status = io_source_open(context, path, options->interrupt, &source);

@@ -380,6 +380,41 @@ sp_status io_read_mtx(sp_context *context, io_source *source, const io_read_opti
     return status;
 }
 
+sp_status io_read_mtx_part(sp_context *context, io_source *source, const io_read_options *options, bool number,
+                           io_graph *graph)
+{
+    const int64_t size = io_source_size(source);
+    io_format_state state = {.options = options, .scanner = scan_entries};
+    header head = {.square = true};
+    io_line_counts counts = {0};
+    io_triangles triangles = {.step = 1};
+    int64_t bytes = 0, begin = 0, before = 0;
+    sp_status status;
+    TRY(read_header(context, source, &state, &head, &bytes));
+    triangles.first = state.skew;
+    triangles.step = 1 + state.skew;
+    if (head.symmetric || state.skew) {
+        state.triangles = &triangles;
+        state.join = join_triangles;
+    }
+    TRY(io_check_nodes(context, io_source_name(source), state.rows, size));
+    TRY(io_source_take_part(source, bytes, options->part, options->parts, &begin));
+    if (number) TRY(io_source_count_lines(source, begin, &before));
+    if (options->part == 0) {
+        before = head.lines;
+        graph->bytes = bytes;
+    }
+    TRY(io_read_lines(context, source, &state, read_entry, 0, before, &counts, graph));
+    graph->nodes = state.rows;
+    graph->symmetric = head.symmetric;
+    graph->skew = state.skew;
+    graph->part = (io_part){.entries = counts.entries, .announced = head.entries, .above = triangles.above,
+                            .below = triangles.below};
+done:
+    io_gaps_free(context, &triangles.gaps);
+    return status;
+}
+
 sp_status io_read_mtx_numbers(sp_context *context, io_source *source, const volatile int *interrupt,
                               io_mtx_numbers *numbers)
 {

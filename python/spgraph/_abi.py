@@ -3,7 +3,7 @@
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, c_int32,
                     c_int64, c_size_t, c_uint32, c_uint64, c_void_p)
 
-SP_ABI = 3
+SP_ABI = 4
 SP_OK = 0
 SP_ERROR_ARGUMENT = 1
 SP_ERROR_MATRIX = 2
@@ -533,6 +533,15 @@ class io_names(Structure):
     ]
 
 
+class io_part(Structure):
+    _fields_ = [
+        ("entries", c_int64),
+        ("announced", c_int64),
+        ("above", c_int64),
+        ("below", c_int64),
+    ]
+
+
 class io_graph(Structure):
     _fields_ = [
         ("format", c_int),
@@ -559,6 +568,7 @@ class io_graph(Structure):
         ("negative", c_int64),
         ("vast_line", c_int64),
         ("blast_hits", c_bool),
+        ("part", io_part),
     ]
 
 

@@ -94,6 +94,68 @@ TEST(parts_of_a_file_are_the_file)
     }
 }
 
+/* A random Matrix Market file with comments and blank lines. kind: bit 0 symmetric, bit 1 pattern. */
+static char *random_matrix(test_random *random, int kind, int64_t nodes, int64_t entries, size_t *count)
+{
+    char *text;
+    FILE *file = open_memstream(&text, count);
+    ck_assert_ptr_nonnull(file);
+    fprintf(file, "%%%%MatrixMarket matrix coordinate %s %s\n", kind & 2 ? "pattern" : "real", kind & 1 ? "symmetric" : "general");
+    for (int64_t k = test_below(random, 5); k > 0; k--) fprintf(file, "%% a comment\n");
+    fprintf(file, "%lld %lld %lld\n", (long long)nodes, (long long)nodes, (long long)entries);
+    for (int64_t e = 0; e < entries; e++) {
+        int64_t i = 1 + test_below(random, nodes), j = 1 + test_below(random, nodes);
+        const int64_t low = i < j ? i : j, high = i < j ? j : i;
+        fprintf(file, "%lld %lld", (long long)(kind & 1 ? high : i), (long long)(kind & 1 ? low : j));
+        if (!(kind & 2)) fprintf(file, " %.3g", (double)test_below(random, 1000) / 8);
+        fprintf(file, "\n");
+        if (e % 13 == 0) fprintf(file, e % 2 ? "\n" : "%% more\n");
+    }
+    ck_assert_int_eq(fclose(file), 0);
+    return text;
+}
+
+TEST(parts_of_a_matrix_are_the_matrix)
+{
+    const char *path = path_of("parts.mtx");
+    for (uint64_t seed = 0; seed < 16; seed++) {
+        test_random random = test_seed(seed + 1);
+        size_t count;
+        const int64_t entries = seed < 4 ? (int64_t)seed / 2 : 1 + test_below(&random, 300);
+        char *text = random_matrix(&random, (int)seed % 4, 1 + test_below(&random, 60), entries, &count);
+        if (seed % 3 == 1) count--; /* no newline at the end */
+        sp_context *context = test_context(0, 2);
+        io_graph whole = read_bytes(context, text, count, automatic);
+        write_file(path, text, count);
+        for (int parts = 2; parts <= 64; parts *= 2) {
+            int64_t lines = 0, bytes = 0, arcs = 0, seen = 0;
+            bool can = false;
+            ck_ok(context, io_can_part(context, path, &automatic, &can));
+            ck_assert(can);
+            for (int part = 0; part < parts; part++) {
+                io_read_options options = automatic;
+                io_graph graph;
+                options.part = part;
+                options.parts = parts;
+                ck_ok(context, io_read_graph(context, path, &options, &graph));
+                ck_assert(graph.nodes == whole.nodes && graph.symmetric == whole.symmetric && graph.first == 1);
+                ck_assert_int_eq(graph.part.announced, entries);
+                for (int64_t k = 0; k < graph.arcs; k++, arcs++)
+                    ck_assert(graph.tails[k] == whole.tails[arcs] && graph.heads[k] == whole.heads[arcs] &&
+                              io_arc_weight(&graph, k) == io_arc_weight(&whole, arcs));
+                lines += graph.lines;
+                bytes += graph.bytes;
+                seen += graph.part.entries;
+                ck_assert_int_eq(graph.part.above, 0);
+                io_graph_free(context, &graph);
+            }
+            ck_assert(lines == whole.lines && bytes == whole.bytes && arcs == whole.arcs && seen == entries);
+        }
+        end_graph(context, &whole);
+        free(text);
+    }
+}
+
 TEST(a_mistake_in_a_part_has_the_line_of_the_file)
 {
     static const char text[] = "a b 1\nb c 2\n\nc d 3\nwrong\nd e 5\n";
@@ -117,11 +179,34 @@ TEST(a_mistake_in_a_part_has_the_line_of_the_file)
     sp_context_destroy(context);
 }
 
+TEST(a_mistake_in_a_part_of_a_matrix_has_the_line_of_the_file)
+{
+    static const char text[] = "%%MatrixMarket matrix coordinate real general\n% one\n4 4 5\n1 2 1\n2 3 2\n\n3 4 1\n5 1 1\n4 1 2\n";
+    const char *path = path_of("wrong.mtx");
+    sp_context *context = test_context(0, 1);
+    int failures = 0;
+    write_file(path, text, sizeof text - 1);
+    for (int part = 0; part < 7; part++) {
+        io_read_options options = automatic;
+        io_graph graph;
+        options.part = part;
+        options.parts = 7;
+        if (io_read_graph(context, path, &options, &graph) == SP_OK) io_graph_free(context, &graph);
+        else {
+            ck_assert_msg(strstr(sp_last_error(context), "wrong.mtx:8: an index"), "%s", sp_last_error(context));
+            failures++;
+        }
+    }
+    ck_assert_int_eq(failures, 1);
+    sp_context_destroy(context);
+}
+
 TEST(other_files_have_no_parts)
 {
     char packed[200];
     const struct { const char *name, *text; bool zipped; } cases[] = {
-        {"g.mtx", four_numbers, false}, {"g.abc.gz", four_names, true}, {"g.csv", "source,target\na,b\n", false}};
+        {"g.mci", HEADER "(mclmatrix\nbegin\n0 1 $\n)\n", false}, {"g.mtx.gz", four_numbers, true},
+        {"g.abc.gz", four_names, true}, {"g.csv", "source,target\na,b\n", false}};
     sp_context *context = test_context(0, 1);
     for (size_t i = 0; i < COUNT(cases); i++) {
         const char *path = path_of(cases[i].name);
@@ -521,6 +606,8 @@ const test_entry parallel_tests[] = {
     CASE("parallel reading and numbers", 120),
     ONCE(threads_and_block_sizes_change_nothing),
     ONCE(parts_of_a_file_are_the_file),
+    ONCE(parts_of_a_matrix_are_the_matrix),
+    ONCE(a_mistake_in_a_part_of_a_matrix_has_the_line_of_the_file),
     ONCE(a_mistake_in_a_part_has_the_line_of_the_file),
     ONCE(other_files_have_no_parts),
     ONCE(the_first_error_in_the_file_wins_whatever_the_threads),

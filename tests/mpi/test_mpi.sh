@@ -47,6 +47,17 @@ same() {
 # compare P NETWORK ARGUMENTS...: the same clusters, log and limit matrix
 compare() { ok "$*" same "$1" "../$2" --abc "${@:3}" -o out --write-limit -te 1; }
 
+# fails P STATUS PATTERN ARGUMENTS...: all processes end, one line of ours says why, nothing is written
+fails() {
+    local processes=$1 expected=$2 pattern=$3 got
+    shift 3
+    rm -rf out
+    together -n "$processes" "$tool" "$@" -o out 2>run.err
+    got=$?
+    [ $got -eq "$expected" ] && [ "$(grep -c '^mcl-gpu: ' run.err)" -eq 1 ] && grep -q "^mcl-gpu: .*$pattern" run.err &&
+        [ ! -e out ] && no_leftovers || { echo "status $got"; cat run.err; return 1; }
+}
+
 # ---- rows --------------------------------------------------------------------------------------------------
 
 for processes in 1 2 3 4; do
@@ -122,26 +133,44 @@ parts_saved() { # a checkpoint of processes that read parts is one of a process 
             2>run.err && cmp out whole.cls
 }
 ok 'checkpoints in parts' parts_saved
+# matrix P FILE ARGUMENTS...: a Matrix Market file in parts
+matrix() { ok "$*" same "$1" "../$2" "${@:3}" -o out --write-limit -te 1 --mpi-read parts; }
+python3 - <<'END'
+import random
+random.seed(1)
+def write(name, kind, entries, nodes, values=True):
+    with open(name, "w") as f:
+        print("%%MatrixMarket matrix coordinate", "real" if values else "pattern", kind, file=f)
+        print("% a comment\n%", file=f)
+        print(nodes, nodes, len(entries), file=f)
+        for i, j in entries: print(i, j, *([random.randint(1, 99) / 8] if values else []), file=f)
+pairs = {(max(p), min(p)) for p in ((c * 20 + random.randint(1, 20), c * 20 + random.randint(1, 20)) for c in range(60) for _ in range(150))}
+pairs |= {(max(p), min(p)) for p in ((random.randint(1, 1200), random.randint(1, 1200)) for _ in range(900))}
+pairs = sorted(p for p in pairs if p[0] != p[1])
+write("below.mtx", "symmetric", pairs, 1230)
+write("pattern.mtx", "symmetric", pairs, 1230, False)
+write("both.mtx", "symmetric", [p if k % 2 else p[::-1] for k, p in enumerate(pairs)], 1230)
+write("directed.mtx", "general", [p if k % 2 else p[::-1] for k, p in enumerate(pairs)], 1230)
+write("general.mtx", "general", pairs + [p[::-1] for p in pairs], 1230)
+write("none.mtx", "general", [], 5)
+END
+for processes in 2 3 5; do
+    for network in below pattern both directed general none; do matrix $processes $network.mtx; done
+done
+SPARSE_MPI_BYTES=1000 matrix 3 below.mtx -I 1.4
+matrix 3 directed.mtx -c 2 -P 20 -S 10 -R 0
 whole_again() { # PATTERN ARGUMENTS...: what wants the whole input says so and reads it
     together -n 2 "$tool" "${@:2}" -o out --mpi-read parts 2>run.err && "$tool" "${@:2}" -o alone.cls 2>/dev/null &&
         cmp out alone.cls && grep -q "^mcl-gpu: each process reads the whole input: .*$1" run.err
 }
 ok 'a transform' whole_again '-tf needs it' p2000.abc --abc -tf 'gt(0.2)'
 gzip -k p2000.abc
+sed '$d' below.mtx >short.mtx
+ok 'a matrix without its last entry' fails 3 1 'short.mtx:[0-9]*: [0-9]* entries, but the header says' short.mtx --mpi-read parts
 ok 'a compressed file' whole_again 'only uncompressed' p2000.abc.gz --abc
 
 # ---- failures --------------------------------------------------------------------------------------------------
 
-# fails P STATUS PATTERN ARGUMENTS...: all processes end, one line of ours says why, nothing is written
-fails() {
-    local processes=$1 expected=$2 pattern=$3 got
-    shift 3
-    rm -rf out
-    together -n "$processes" "$tool" "$@" -o out 2>run.err
-    got=$?
-    [ $got -eq "$expected" ] && [ "$(grep -c '^mcl-gpu: ' run.err)" -eq 1 ] && grep -q "^mcl-gpu: .*$pattern" run.err &&
-        [ ! -e out ] && no_leftovers || { echo "status $got"; cat run.err; return 1; }
-}
 ok 'a file that is not there' fails 3 1 'No such file' missing.abc --abc
 ok 'an unknown option' fails 3 2 'unknown option' p2000.abc --abc --typo
 ok 'a wrong transform' fails 3 2 'unknown transform' p2000.abc --abc -tf 'none()'
@@ -278,6 +307,9 @@ ok 'SIGTERM in batches' signalled 75 2 each --checkpoint sig.saved --memory 20M 
 ok 'one process goes on after SIGTERM in batches' goes_on 1
 ok 'SIGTERM without a checkpoint' signalled 143 3 each
 ok 'SIGTERM for one without a checkpoint' signalled 143 3 one
+
+sed '2000s/.*/1 1231 1/' below.mtx >beyond.mtx
+ok 'a mistake in a matrix' fails 3 1 'beyond.mtx:2000: an index that is not within the matrix' beyond.mtx --mpi-read parts
 
 # The line of a mistake is that of the whole file, and the first mistake counts.
 for at in 3 4000 9000; do
