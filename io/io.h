@@ -131,6 +131,23 @@ typedef struct io_graph {
 sp_status io_read_graph(sp_context *context, const char *path, const io_read_options *options, io_graph *graph);
 /* Whether a file can be read in parts: it is uncompressed, and label triples or IO_MTX by the options and its content. */
 sp_status io_can_part(sp_context *context, const char *path, const io_read_options *options, bool *can);
+
+/* The files of a folder, in the order of their names; not those that begin with . or _, and no folders. */
+typedef struct io_file_entry {
+    char *path;
+    int64_t bytes;
+} io_file_entry;
+typedef struct io_files {
+    int64_t count;
+    io_file_entry *list;
+} io_files;
+bool io_is_folder(const char *path);
+/* Fails if there are none. Release it by io_files_free. */
+sp_status io_list_folder(sp_context *context, const char *path, io_files *files);
+void io_files_free(sp_context *context, io_files *files);
+/* Reads files of label pairs, compressed or not, as if they were one; `count` may be 0. options->parts is 0. */
+sp_status io_read_files(sp_context *context, const io_file_entry *files, int64_t count, const io_read_options *options,
+                        io_graph *graph);
 void io_graph_free(sp_context *context, io_graph *graph);
 /* Gives each packed arc a tail and, unless all weights are 1, a weight: 8 to 12 bytes an arc, 16 in f64. */
 sp_status io_graph_spread(sp_context *context, io_graph *graph);

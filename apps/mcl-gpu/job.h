@@ -178,7 +178,7 @@ void ranks_end(const job *j, int code);
 
 /* ---- together.c: a part of the input for each process ------------------------------------------------ */
 
-/* Reads a part of a file of label pairs or a Matrix Market file and leaves in j->graph the rows of this process, unless
+/* Reads a part of the input, label pairs or a Matrix Market file, and leaves in j->graph the rows of this process, unless
  * the input or an option wants the whole: then *done is false. `options` are those of the input. */
 sp_status job_read_together(job *j, io_read_options options, bool *done);
 /* Whether the graph, whose rows the processes have, differs from its mirror image (but for 2^-64: sums of hashes). */

@@ -68,7 +68,13 @@ static io_read_options read_options(job *j)
 sp_status job_read_graph(job *j, const char *path, io_graph *graph)
 {
     const io_read_options options = read_options(j);
-    return io_read_graph(j->host, path, &options, graph);
+    io_files files;
+    if (!io_is_folder(path)) return io_read_graph(j->host, path, &options, graph);
+    sp_status status = io_list_folder(j->host, path, &files);
+    if (status != SP_OK) return status;
+    status = io_read_files(j->host, files.list, files.count, &options, graph);
+    io_files_free(j->host, &files);
+    return status;
 }
 
 static sp_status read_input(job *j)

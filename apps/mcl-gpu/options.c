@@ -408,11 +408,18 @@ static const option_row options[] = {
     {"-wself", .argument = "F", .help = "interpretation is as with mcl's default", .kind = OPTION_REFUSED},
 };
 
+/* A folder's name is used without the slashes at its end. */
 static bool take_input(void *into, const char *text)
 {
+    static char folder[MAX_PATH];
     settings *s = into;
     if (s->input) return mistake("one input file only (got \"%.40s\" and \"%.40s\")", s->input, text);
     s->input = text;
+    size_t length = strlen(text);
+    while (length > 1 && text[length - 1] == '/') length--;
+    if (!text[length] || length >= sizeof folder) return true;
+    memcpy(folder, text, length);
+    s->input = folder;
     return true;
 }
 

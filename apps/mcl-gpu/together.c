@@ -1,5 +1,5 @@
-/* Several processes that read one file together, each a part of it, and each keeps some rows of the graph. Only process 0
- * has all labels.
+/* Several processes that read one input together, each a part of a file or some files of a folder, and each keeps some
+ * rows of the graph. Only process 0 has all labels.
  *
  * Nodes of a Matrix Market file have their numbers. Those of label pairs are numbered by their first appearance in the file, as one process numbers them. Each label belongs to a process
  * by its hash, which finds out whose part has it first. Those that a process has first get numbers in the order of its
@@ -256,26 +256,40 @@ static const char *whole_for(const settings *s)
     return NULL;
 }
 
+/* Whether parts are possible and, unless asked for, worth it. */
+static bool suits(job *j, const io_read_options *options)
+{
+    const settings *s = j->settings;
+    io_files files;
+    struct stat file;
+    int64_t bytes = 0;
+    bool can = false;
+    if (io_is_folder(s->input)) {
+        if (io_list_folder(j->host, s->input, &files) != SP_OK) return true; /* read_folder says why */
+        for (int64_t i = 0; i < files.count; i++) bytes += files.list[i].bytes;
+        io_files_free(j->host, &files);
+        return s->mpi_read == MPI_READ_PARTS || bytes >= LEAST_BYTES;
+    }
+    return stat(s->input, &file) == 0 && S_ISREG(file.st_mode) &&
+           (s->mpi_read == MPI_READ_PARTS || file.st_size >= LEAST_BYTES) &&
+           io_can_part(j->host, s->input, options, &can) == SP_OK && can;
+}
+
 /* Process 0 decides. */
 static sp_status decide(job *j, const io_read_options *options, bool *parts)
 {
     const settings *s = j->settings;
     const char *option = whole_for(s);
-    struct stat file;
-    bool can = false;
     *parts = false;
     if (!j->ranks || s->mpi_read == MPI_READ_WHOLE) return SP_OK;
-    if (!j->follows && !option && stat(s->input, &file) == 0 && S_ISREG(file.st_mode) &&
-        (s->mpi_read == MPI_READ_PARTS || file.st_size >= LEAST_BYTES) &&
-        io_can_part(j->host, s->input, options, &can) == SP_OK)
-        *parts = can;
+    if (!j->follows && !option) *parts = suits(j, options);
     if (!j->follows && s->mpi_read == MPI_READ_PARTS && !*parts)
         log_line(&j->log, "mcl-gpu: each process reads the whole input: %s%s",
                  option ? option : "only uncompressed label pairs and Matrix Market files are read in parts", option ? " needs it" : "");
     return ranks_agree(j, parts, sizeof *parts);
 }
 
-/* Takes over what the parts have in common, and the sums of what they count. */
+/* Sums up the figures of the parts. */
 static sp_status add_up_parts(job *j, io_graph *part)
 {
     io_graph *in = &j->input;
@@ -343,14 +357,61 @@ done:
     return status;
 }
 
+/* Reads the files of a folder that begin in this process's share of their bytes. */
+static sp_status read_some(job *j, const io_files *files, const io_read_options *options, io_graph *part)
+{
+    const mcl_ranks *ranks = j->ranks;
+    int64_t all = 0, at = 0, first = -1, count = 0;
+    for (int64_t i = 0; i < files->count; i++) all += files->list[i].bytes;
+    for (int64_t i = 0; i < files->count; at += files->list[i++].bytes) {
+        const int owner = all > 0 ? (int)((double)at / (double)all * ranks->size) : 0;
+        if ((owner < ranks->size ? owner : ranks->size - 1) != ranks->rank) continue;
+        if (first < 0) first = i;
+        count++;
+    }
+    return io_read_files(j->host, first < 0 ? NULL : files->list + first, count, options, part);
+}
+
+/* Fails in a process that sees other files than process 0. */
+static sp_status compare_files(job *j, const io_files *files)
+{
+    uint64_t own = 1;
+    for (int64_t i = 0; i < files->count; i++) {
+        own = job_mix(own, files->list[i].path, strlen(files->list[i].path));
+        own = job_mix(own, &files->list[i].bytes, sizeof files->list[i].bytes);
+    }
+    uint64_t first = own;
+    const sp_status status = ranks_agree(j, &first, sizeof first);
+    if (status != SP_OK || first == own) return status;
+    return sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: not the files that process 0 sees; give a folder that all hosts share",
+                   j->settings->input);
+}
+
+static sp_status read_folder(job *j, const io_read_options *options, io_graph *part)
+{
+    io_files files = {0};
+    sp_status status;
+    TRY(ranks_agree_on(j, io_list_folder(j->host, j->settings->input, &files)));
+    TRY(ranks_agree_on(j, compare_files(j, &files)));
+    TRY(ranks_agree_on(j, read_some(j, &files, options, part)));
+done:
+    io_files_free(j->host, &files);
+    return status;
+}
+
+static sp_status read_file(job *j, io_read_options options, io_graph *part)
+{
+    options.part = j->ranks->rank;
+    options.parts = j->ranks->size;
+    return ranks_agree_on(j, io_read_graph(j->host, j->settings->input, &options, part));
+}
+
 sp_status job_read_together(job *j, io_read_options options, bool *done)
 {
     io_graph part = {0};
     sp_status status = decide(j, &options, done);
     if (status != SP_OK || !*done) return status;
-    options.part = j->ranks->rank;
-    options.parts = j->ranks->size;
-    status = ranks_agree_on(j, io_read_graph(j->host, j->settings->input, &options, &part));
+    status = io_is_folder(j->settings->input) ? read_folder(j, &options, &part) : read_file(j, options, &part);
     if (status == SP_OK) {
         status = share_part(j, &part, done);
         if (status != SP_OK) ranks_give_up(j, j->host, status); /* the others are waiting in the middle of it */

@@ -102,6 +102,21 @@ for wrong in '-I 2,4' '-sort none' '-dump ite' '--write-limit' '-check-connected
 done
 ok '--start-graph alone' refused 2 '--start-graph goes with --start-from' grown.abc --start-graph old.abc -o w
 ok '--check-start alone' refused 2 '--check-start goes with --start-from' grown.abc --check-start -o w
+# ---- a folder ------------------------------------------------------------------------------------------------
+
+mkdir pairs
+split -n l/3 --additional-suffix=.abc "$in/p2000.abc" pairs/part-
+gzip pairs/part-ab.abc
+of_files() {
+    status 0 "$in/p2000.abc" --abc -o file.cls && status 0 pairs --abc -o pairs.cls && cmp file.cls pairs.cls &&
+        status 0 pairs/ --abc && cmp file.cls out.pairs.I20
+}
+ok 'the files of a folder are one network' of_files
+cp "$in/cathat.mci" pairs/z.mci
+ok 'another format in a folder' refused 1 'pairs/z.mci: .*read as label pairs' pairs -o w
+rm pairs/*
+ok 'an empty folder' refused 1 'pairs: this folder has no files' pairs --abc -o w
+
 # ---- --checkpoint and --resume -----------------------------------------------------------------------------
 
 network=$in/p2000.abc

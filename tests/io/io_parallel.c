@@ -156,6 +156,52 @@ TEST(parts_of_a_matrix_are_the_matrix)
     }
 }
 
+/* Label pairs in a folder, some compressed, are those of one file. */
+TEST(the_files_of_a_folder_are_one_file)
+{
+    char place[300], name[400], packed[1 << 16];
+    snprintf(place, sizeof place, "%s", path_of("folder"));
+    ck_assert_int_eq(mkdir(place, 0777), 0);
+    test_random random = test_seed(3);
+    size_t count;
+    char *text = random_triples(&random, 900, 80, &count), *at = text;
+    for (int i = 0; i < 4; i++) {
+        char *end = i < 3 ? strchr(text + count / 4 * (size_t)(i + 1), '\n') + 1 : text + count;
+        snprintf(name, sizeof name, "%s/part-%d", place, i);
+        if (i % 2) write_file(name, packed, gzip(at, (size_t)(end - at), packed, sizeof packed));
+        else write_file(name, at, (size_t)(end - at));
+        at = end;
+    }
+    snprintf(name, sizeof name, "%s/_SUCCESS", place);
+    write_file(name, "wrong", 5);
+    snprintf(name, sizeof name, "%s/inner", place);
+    ck_assert_int_eq(mkdir(name, 0777), 0);
+    sp_context *context = test_context(0, 2);
+    io_graph whole = read_bytes(context, text, count, as(IO_ABC));
+    bool done = false;
+    for (int64_t fail_at = 0; !done; fail_at++) {
+        test_heap heap = {.fail_at = -1};
+        sp_context *failing = test_heap_context(&heap, 0, 1);
+        const io_read_options options = as(IO_ABC);
+        io_files files;
+        heap.fail_at = heap.allocations + fail_at;
+        io_graph graph = {0};
+        sp_status status = io_list_folder(failing, place, &files);
+        if (status == SP_OK) {
+            ck_assert_int_eq(files.count, 4);
+            status = io_read_files(failing, files.list, files.count, &options, &graph);
+        }
+        done = status == SP_OK;
+        if (done) same_graphs(&graph, &whole);
+        else ck_assert_int_eq(status, SP_ERROR_HOST_MEMORY);
+        io_graph_free(failing, &graph);
+        io_files_free(failing, &files);
+        test_end_heap(failing, &heap);
+    }
+    end_graph(context, &whole);
+    free(text);
+}
+
 TEST(a_mistake_in_a_part_has_the_line_of_the_file)
 {
     static const char text[] = "a b 1\nb c 2\n\nc d 3\nwrong\nd e 5\n";
@@ -603,10 +649,11 @@ TEST(the_first_line_beyond_2_to_the_53_is_known)
 }
 
 const test_entry parallel_tests[] = {
-    CASE("parallel reading and numbers", 120),
+    CASE_WITH("parallel reading and numbers", 120, make_folder, remove_folder),
     ONCE(threads_and_block_sizes_change_nothing),
     ONCE(parts_of_a_file_are_the_file),
     ONCE(parts_of_a_matrix_are_the_matrix),
+    ONCE(the_files_of_a_folder_are_one_file),
     ONCE(a_mistake_in_a_part_of_a_matrix_has_the_line_of_the_file),
     ONCE(a_mistake_in_a_part_has_the_line_of_the_file),
     ONCE(other_files_have_no_parts),

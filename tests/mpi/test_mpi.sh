@@ -165,6 +165,32 @@ whole_again() { # PATTERN ARGUMENTS...: what wants the whole input says so and r
 }
 ok 'a transform' whole_again '-tf needs it' p2000.abc --abc -tf 'gt(0.2)'
 gzip -k p2000.abc
+mkdir folder
+split -n l/5 --additional-suffix=.abc p2000.abc folder/part-
+gzip folder/part-ab.abc folder/part-ad.abc
+: >folder/_SUCCESS
+: >folder/part-b.abc
+for processes in 2 3 8; do compare $processes folder --mpi-read parts; done
+compare 2 folder
+of_one_file() { # the folder is its files, one after another
+    together -n 3 "$tool" folder --abc -o folder.cls --device cpu --mpi-read parts 2>run.err &&
+        "$tool" folder/ --abc -o alone.cls --device cpu -q x 2>run.err && "$tool" p2000.abc --abc -o file.cls --device cpu -q x &&
+        cmp folder.cls file.cls && cmp alone.cls file.cls
+}
+ok 'a folder is its files' of_one_file
+cp -r folder wrong
+printf 'a b\nsingle\n' | gzip >wrong/part-ad.abc.gz
+ok 'a mistake in a file of a folder' fails 3 1 'wrong/part-ad.abc.gz:2: one field' wrong --abc --mpi-read parts
+mkdir empty
+ok 'an empty folder' fails 3 1 'empty: this folder has no files' empty --abc --mpi-read parts
+other_files() { # a process that sees another folder
+    mkdir elsewhere
+    ln -s "$work/wrong" elsewhere/folder
+    together -n 2 "$tool" folder --abc -o out --mpi-read parts : \
+        -n 1 bash -c 'cd elsewhere && exec "$@"' - "$tool" folder --abc -o out --mpi-read parts 2>run.err
+    [ $? -eq 1 ] && grep -q '^mcl-gpu: process 2 on .*: folder: not the files' run.err && [ ! -e out ]
+}
+ok 'a process with other files' other_files
 sed '$d' below.mtx >short.mtx
 ok 'a matrix without its last entry' fails 3 1 'short.mtx:[0-9]*: [0-9]* entries, but the header says' short.mtx --mpi-read parts
 ok 'a compressed file' whole_again 'only uncompressed' p2000.abc.gz --abc
