@@ -295,6 +295,13 @@ sp_status io_output_compress(io_output *output);
 /* Write calls return no error. The first error is kept, and io_output_commit returns it. */
 void io_output_bytes(io_output *output, const void *bytes, size_t count);
 void io_output_string(io_output *output, const char *string);
+/* For several processes that write one file, each at places of its own. The first opens it and tells the others the
+ * temporary name, NULL if the output is not a file. They join it, and commit their outputs, which syncs them, before the
+ * first commits its own. */
+const char *io_output_temporary(const io_output *output);
+sp_status io_output_join(sp_context *context, const char *path, const char *temporary, io_output **output);
+/* Writes at a place of the file, past all that io_output_bytes has written or will write. */
+void io_output_at(io_output *output, int64_t place, const void *bytes, size_t count);
 /* A field of a table whose fields are separated by tabs, or by commas: in quotes where a reader would take it for
  * something else. */
 void io_put_field(io_output *output, const char *field, size_t length, char separator);

@@ -1,5 +1,7 @@
 /* Checkpoints of a run, and going on from one. A checkpoint is a header, the figures of the iterations so far, the
- * numbering of the nodes, the iterand, and a checksum, all as they are in memory: it is for the program that wrote it.
+ * numbering of the nodes, the iterand (offsets, columns, values), and a checksum, all as they are in memory: it is for the
+ * program that wrote it. Each of several processes writes its rows of the iterand at their places. So the checksum is
+ * that of the first three parts and of a sum over the rows.
  */
 #include <errno.h>
 #include <string.h>
@@ -7,7 +9,7 @@
 
 #include "job.h"
 
-static const char magic[8] = "MCLCKPT1";
+static const char magic[8] = "MCLCKPT2";
 
 /* The options that act in the process, in the order of their names. */
 enum { SETTINGS = 11 };
@@ -49,18 +51,22 @@ uint64_t job_mix(uint64_t hash, const void *bytes, size_t count)
     return hash ^ hash >> 32;
 }
 
-uint64_t job_hash(const sp_csr *m)
+/* The sum over the rows of a matrix that are not empty; its first is row `first` of the whole. */
+static uint64_t hash_rows(const sp_csr *m, int64_t first)
 {
-    uint64_t sum = (uint64_t)m->rows;
+    uint64_t sum = 0;
 #pragma omp parallel for schedule(static) reduction(+ : sum) if (m->nnz > 100000)
     for (int64_t i = 0; i < m->rows; i++) {
-        const int64_t first = m->row_offsets[i], count = m->row_offsets[i + 1] - first;
+        const int64_t begin = m->row_offsets[i], count = m->row_offsets[i + 1] - begin;
         if (count == 0) continue;
-        const uint64_t hash = job_mix((uint64_t)i + 1, m->col_indices + first, (size_t)count * sizeof *m->col_indices);
-        sum += job_mix(hash, (const float *)m->values + first, (size_t)count * sizeof(float));
+        const uint64_t hash = job_mix((uint64_t)(first + i) + 1, m->col_indices + begin,
+                                      (size_t)count * sizeof *m->col_indices);
+        sum += job_mix(hash, (const float *)m->values + begin, (size_t)count * sizeof(float));
     }
     return sum;
 }
+
+uint64_t job_hash(const sp_csr *m) { return (uint64_t)m->rows + hash_rows(m, 0); }
 
 /* That of the start matrix, in whichever processes its rows are. */
 static sp_status hash_start(job *j)
@@ -87,37 +93,131 @@ sp_status job_begin_checkpoints(job *j)
     return s->checkpoint || s->resume ? hash_start(j) : SP_OK;
 }
 
-static sp_status write_checkpoint(job *j, sp_context *context, const report_run *run, const mcl_iteration *i,
-                                  const sp_csr *iterand)
+/* The rows of this process among those of all. */
+typedef struct share {
+    int64_t row, entry; /* the first */
+    int64_t rows, nnz;  /* of all */
+    bool last;          /* the others are before them */
+} share;
+
+static sp_status find_share(job *j, const sp_csr *m, share *s)
 {
-    header h = {.start = j->checkpoint.start, .rows = iterand->rows, .nnz = iterand->nnz, .nnz_input = i->nnz_input,
+    const int64_t own[2] = {m->rows, m->nnz};
+    int64_t *all = NULL;
+    *s = (share){.rows = m->rows, .nnz = m->nnz, .last = true};
+    if (!j->ranks) return SP_OK;
+    sp_status status;
+    TRY(sp_alloc(j->host, 2 * (int64_t)j->ranks->size, sizeof *all, (void **)&all));
+    TRY(ranks_share(j, own, sizeof own, all));
+    s->rows = s->nnz = 0;
+    for (int r = 0; r < j->ranks->size; r++) {
+        if (r < j->ranks->rank) {
+            s->row += all[2 * r];
+            s->entry += all[2 * r + 1];
+        }
+        s->rows += all[2 * r];
+        s->nnz += all[2 * r + 1];
+    }
+    s->last = j->ranks->rank == j->ranks->size - 1;
+done:
+    sp_free(j->host, all);
+    return status;
+}
+
+/* The first process's part: all that precedes the iterand. */
+static sp_status put_head(job *j, const report_run *run, const mcl_iteration *i, bool cuda, const share *s,
+                          uint64_t *hash, io_output **out)
+{
+    header h = {.start = j->checkpoint.start, .rows = s->rows, .nnz = s->nnz, .nnz_input = i->nnz_input,
                 .iterations = i->number, .recorded = run->iteration_count, .inflation = i->next_inflation,
                 .ordered = i->order != NULL};
     mcl_options options = j->mcl;
-    sp_csr copy = {0};
-    const sp_csr *m = iterand;
-    io_output *out = NULL;
-    uint64_t hash = 1;
-    sp_status status;
     memcpy(h.magic, magic, sizeof magic);
     memcpy(h.marks, i->marks, sizeof h.marks);
     snprintf(h.version, sizeof h.version, "%s", SP_VERSION);
     options.inflation = run->inflation;
-    fill_settings(&options, context != j->host, h.settings);
+    fill_settings(&options, cuda, h.settings);
+    const sp_status status = io_output_open(j->host, j->settings->checkpoint, out);
+    if (status != SP_OK) return status;
+    put(*out, hash, &h, sizeof h);
+    put(*out, hash, run->iterations, (size_t)run->iteration_count * sizeof *run->iterations);
+    if (i->order) put(*out, hash, i->order, (size_t)s->rows * sizeof *i->order);
+    if (!j->ranks || io_output_is_file(*out)) return SP_OK;
+    return sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: not a file, and several processes write into it; give a file",
+                   j->settings->checkpoint);
+}
+
+/* The other processes open the file of the first. */
+static sp_status join_output(job *j, io_output **out)
+{
+    char temporary[MAX_PATH + 32] = "";
+    if (!j->ranks) return SP_OK;
+    if (!j->follows) snprintf(temporary, sizeof temporary, "%s", io_output_temporary(*out));
+    sp_status status = ranks_agree(j, temporary, sizeof temporary);
+    if (status == SP_OK && j->follows) status = io_output_join(j->host, j->settings->checkpoint, temporary, out);
+    return ranks_agree_on(j, status);
+}
+
+/* One process writes everything in turn. */
+static void put_at(const job *j, io_output *out, int64_t place, const void *bytes, int64_t count)
+{
+    if (j->ranks) io_output_at(out, place, bytes, (size_t)count);
+    else io_output_bytes(out, bytes, (size_t)count);
+}
+
+/* This process's rows, in a file whose iterand begins at `place`; `place` becomes its end. */
+static sp_status put_rows(job *j, io_output *out, const sp_csr *m, const share *s, int64_t *place)
+{
+    enum { OFFSET = sizeof *m->row_offsets, COLUMN = sizeof *m->col_indices, VALUE = sizeof(float) };
+    const int64_t columns = *place + OFFSET * (s->rows + 1), values = columns + COLUMN * s->nnz;
+    int64_t *offsets = NULL;
+    const sp_status status = sp_alloc(j->host, m->rows + 1, sizeof *offsets, (void **)&offsets);
+    if (status != SP_OK) return status;
+    for (int64_t i = 0; i <= m->rows; i++) offsets[i] = s->entry + m->row_offsets[i];
+    put_at(j, out, *place + OFFSET * s->row, offsets, OFFSET * (m->rows + s->last));
+    put_at(j, out, columns + COLUMN * s->entry, m->col_indices, COLUMN * m->nnz);
+    put_at(j, out, values + VALUE * s->entry, m->values, VALUE * m->nnz);
+    *place = values + VALUE * s->nnz;
+    sp_free(j->host, offsets);
+    return SP_OK;
+}
+
+static sp_status write_checkpoint(job *j, sp_context *context, const report_run *run, const mcl_iteration *i,
+                                  const sp_csr *iterand)
+{
+    const sp_csr *m = iterand;
+    sp_csr copy = {0};
+    io_output *out = NULL;
+    share s;
+    uint64_t hash = 1;
+    sp_status status;
     if (iterand->space != SP_HOST) {
         TRY(sp_csr_copy(context, iterand, SP_HOST, &copy));
         m = &copy;
     }
-    TRY(io_output_open(j->host, j->settings->checkpoint, &out));
-    put(out, &hash, &h, sizeof h);
-    put(out, &hash, run->iterations, (size_t)run->iteration_count * sizeof *run->iterations);
-    if (i->order) put(out, &hash, i->order, (size_t)m->rows * sizeof *i->order);
-    put(out, &hash, m->row_offsets, (size_t)(m->rows + 1) * sizeof *m->row_offsets);
-    put(out, &hash, m->col_indices, (size_t)m->nnz * sizeof *m->col_indices);
-    put(out, &hash, m->values, (size_t)m->nnz * sizeof(float));
-    io_output_bytes(out, &hash, sizeof hash);
-    status = io_output_commit(out);
+    TRY(find_share(j, m, &s));
+    int64_t place = (int64_t)sizeof(header) + run->iteration_count * (int64_t)sizeof *run->iterations +
+                    (i->order ? s.rows * (int64_t)sizeof *i->order : 0);
+    TRY(ranks_agree_on(j, j->follows ? SP_OK : put_head(j, run, i, context != j->host, &s, &hash, &out)));
+    TRY(join_output(j, &out));
+    int64_t sum = (int64_t)hash_rows(m, s.row);
+    if (j->ranks) TRY(ranks_add_up(j, &sum));
+    status = put_rows(j, out, m, &s, &place);
+    hash = job_mix(hash, &sum, sizeof sum);
+    if (!j->follows) put_at(j, out, place, &hash, sizeof hash);
+    if (j->follows && status == SP_OK) {
+        status = io_output_commit(out);
+        out = NULL;
+    } else if (status == SP_OK) {
+        status = io_output_settle(out);
+    }
+    TRY(ranks_agree_on(j, status));
+    if (!j->follows) {
+        status = io_output_commit(out);
+        out = NULL;
+    }
 done:
+    io_output_discard(out);
     sp_csr_free(context, &copy);
     return status;
 }
@@ -139,7 +239,7 @@ sp_status job_checkpoint(job *j, sp_context *context, const report_run *run, con
 {
     const settings *s = j->settings;
     const double now = wall_seconds();
-    const sp_status status = j->follows ? SP_OK : write_checkpoint(j, context, run, i, iterand);
+    const sp_status status = write_checkpoint(j, context, run, i, iterand);
     if (status != SP_OK) return status;
     j->checkpoint.iteration = i->number + 1;
     j->checkpoint.written = wall_seconds();
@@ -225,11 +325,13 @@ static sp_status read_rest(job *j, FILE *file, const header *h, uint64_t hash, r
     run->iteration_count = run->iteration_capacity = h->recorded;
     for (int64_t i = 0; i < h->recorded; i++) run->iterations[i].order = NULL;
     if (h->ordered) TRY(get_array(j, file, &hash, h->rows, sizeof *to->order, (void **)&to->order));
-    TRY(get_array(j, file, &hash, h->rows + 1, sizeof *m.row_offsets, (void **)&m.row_offsets));
-    TRY(get_array(j, file, &hash, h->nnz, sizeof *m.col_indices, (void **)&m.col_indices));
-    TRY(get_array(j, file, &hash, h->nnz, sizeof(float), &m.values));
+    TRY(get_array(j, file, NULL, h->rows + 1, sizeof *m.row_offsets, (void **)&m.row_offsets));
+    TRY(get_array(j, file, NULL, h->nnz, sizeof *m.col_indices, (void **)&m.col_indices));
+    TRY(get_array(j, file, NULL, h->nnz, sizeof(float), &m.values));
     TRY(get(j, file, NULL, &written, sizeof written));
-    if (written != hash || sp_csr_check(j->host, &m) != SP_OK) TRY(refuse(j, "the checkpoint is damaged"));
+    if (sp_csr_check(j->host, &m) != SP_OK) TRY(refuse(j, "the checkpoint is damaged"));
+    const uint64_t sum = hash_rows(&m, 0);
+    if (written != job_mix(hash, &sum, sizeof sum)) TRY(refuse(j, "the checkpoint is damaged"));
     if (to->order) TRY(check_order(j, to->order, h->rows));
     to->iterand = m;
     m = (sp_csr){0};

@@ -169,27 +169,32 @@ static expansion foresee(const monitor_state *m, const sp_csr *iterand)
     return (expansion){products, entries, threads};
 }
 
-/* The dumps and the checkpoint after an iteration, or the checkpoint after an interrupt. Of several processes the first
- * writes, after it has gathered the iterand if something is due. */
+/* Of several processes the first dumps the iterand, after it has gathered it if something is due. */
+static sp_status dump_whole(monitor_state *m, const mcl_iteration *iteration, const sp_csr *iterand)
+{
+    job *j = m->job;
+    const bool due = dumps_iterand(j->settings, iteration->number) || dumps_next(j->settings, iteration->number);
+    sp_csr gathered = {0};
+    sp_status status = SP_OK;
+    if (j->ranks && due) {
+        status = mcl_gather(m->context, j->ranks, iterand, &gathered);
+        if (status != SP_OK) ranks_give_up(j, m->context, status); /* the others are waiting in the middle of it */
+    }
+    if (!j->follows) status = dump(m, iteration, j->ranks && due ? &gathered : iterand);
+    sp_csr_free(m->context, &gathered);
+    return status;
+}
+
+/* The dumps and the checkpoint after an iteration, or the checkpoint after an interrupt. */
 static sp_status save(monitor_state *m, const mcl_iteration *iteration, const sp_csr *iterand)
 {
     job *j = m->job;
-    const int64_t number = iteration->number;
-    const bool dumps = !iteration->interrupted && (dumps_iterand(j->settings, number) || dumps_next(j->settings, number));
     bool due = job_checkpoint_due(j, iteration);
-    const sp_csr *whole = iterand;
-    sp_csr gathered = {0};
-    sp_status status;
+    sp_status status = iteration->interrupted ? SP_OK : dump_whole(m, iteration, iterand);
+    TRY(ranks_agree_on(j, status));
     TRY(ranks_agree(j, &due, sizeof due));
-    if (j->ranks && (due || dumps)) {
-        status = mcl_gather(m->context, j->ranks, iterand, &gathered);
-        if (status != SP_OK) ranks_give_up(j, m->context, status); /* the others are waiting in the middle of it */
-        whole = &gathered;
-    }
-    if (!iteration->interrupted && !j->follows) TRY(dump(m, iteration, whole));
-    if (due) TRY(job_checkpoint(j, m->context, m->run, iteration, whole));
+    if (due) TRY(job_checkpoint(j, m->context, m->run, iteration, iterand));
 done:
-    sp_csr_free(m->context, &gathered);
     return status;
 }
 
@@ -197,9 +202,13 @@ done:
 static void save_interrupted(monitor_state *m, const mcl_iteration *iteration, const sp_csr *iterand)
 {
     job *j = m->job;
-    m->status = ranks_agree_on_signal(j);
-    if (m->status == SP_OK) m->status = save(m, iteration, iterand);
-    if (m->status != SP_OK) log_warning(&j->log, "mcl-gpu: %s", sp_last_error(j->host));
+    tool_line line = {.tool = "mcl-gpu", .progress = j->log.progress};
+    m->status = save(m, iteration, iterand);
+    if (m->status != SP_OK && !j->silent) {
+        ranks_name_failure(j, m->status);
+        error_line(&line, "%s", sp_last_error(j->host));
+    }
+    if (ranks_agree_on_signal(j) != SP_OK) ranks_give_up(j, j->host, SP_ERROR_DEVICE);
 }
 
 static bool on_iteration(void *user, const mcl_iteration *iteration, const sp_csr *iterand)

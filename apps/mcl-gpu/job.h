@@ -103,7 +103,7 @@ sp_status job_begin_checkpoints(job *j);
 bool job_checkpoint_due(const job *j, const mcl_iteration *iteration);
 /* Whether this run has written a checkpoint, from which another can go on. */
 bool job_has_checkpoint(const job *j);
-/* Writes a checkpoint; of several processes the first does, and all call it. */
+/* Writes a checkpoint. Each of several processes has some rows of the iterand, and all call it. */
 sp_status job_checkpoint(job *j, sp_context *context, const report_run *run, const mcl_iteration *iteration,
                          const sp_csr *iterand);
 /* Reads the checkpoint, which must be of this input and these options; fills the run's iterations. */

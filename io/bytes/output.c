@@ -28,6 +28,7 @@ struct io_output {
     int file;
     bool close_file;
     bool settled; /* synced */
+    bool joined;  /* another process has opened the file, and ends it */
     int slot;  /* in `temporaries`; -1: written directly */
     int error; /* errno of the first failure, or NAME_LOST */
     off_t written, started; /* bytes of the temporary file, and those that are on their way to the disk */
@@ -341,7 +342,7 @@ sp_status io_output_open(sp_context *context, const char *path, io_output **outp
     made->file = made->slot = -1;
     made->close_file = kind != TARGET_STANDARD;
     made->error = 0;
-    made->settled = false;
+    made->settled = made->joined = false;
     made->written = made->started = 0;
     made->deflate = NULL;
     made->used = 0;
@@ -360,6 +361,31 @@ sp_status io_output_open(sp_context *context, const char *path, io_output **outp
     }
     *output = made;
     return SP_OK;
+}
+
+const char *io_output_temporary(const io_output *output)
+{
+    return output->slot >= 0 ? temporaries[output->slot].path : NULL;
+}
+
+sp_status io_output_join(sp_context *context, const char *path, const char *temporary, io_output **output)
+{
+    io_output *made;
+    sp_status status = sp_calloc(context, 1, sizeof *made, (void **)&made);
+    if (status != SP_OK) return status;
+    made->context = context;
+    made->slot = -1;
+    made->close_file = made->joined = true;
+    snprintf(made->shown, sizeof made->shown, "%s", path);
+    made->file = open(temporary, O_WRONLY | O_CLOEXEC);
+    if (made->file >= 0) {
+        *output = made;
+        return SP_OK;
+    }
+    status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s: %s; give a place that all hosts share", path, temporary,
+                     strerror(errno));
+    sp_free(context, made);
+    return status;
 }
 
 sp_status io_output_compress(io_output *output) { return io_deflate_open(output->context, &output->deflate); }
@@ -421,6 +447,18 @@ void io_output_bytes(io_output *output, const void *bytes, size_t count)
     }
     memcpy(output->buffer + output->used, bytes, count);
     output->used += count;
+}
+
+void io_output_at(io_output *output, int64_t place, const void *bytes, size_t count)
+{
+    for (const char *at = bytes; count > 0 && !output->error;) {
+        const ssize_t written = pwrite(output->file, at, count, (off_t)place);
+        if (written < 0 && errno != EINTR) output->error = errno;
+        if (written <= 0) continue;
+        at += written;
+        place += written;
+        count -= (size_t)written;
+    }
 }
 
 void io_output_string(io_output *output, const char *string) { io_output_bytes(output, string, strlen(string)); }
@@ -506,9 +544,10 @@ sp_status io_output_settle(io_output *output)
 {
     const bool temporary = output->slot >= 0;
     if (!output->settled) flush(output, true);
-    if (!output->error && temporary && !output->settled) output->error = sync_file(output->file);
+    const bool lasts = temporary || output->joined;
+    if (!output->error && lasts && !output->settled) output->error = sync_file(output->file);
     output->settled = true;
-    return output->error ? failure(output, temporary) : SP_OK;
+    return output->error ? failure(output, lasts) : SP_OK;
 }
 
 /* Network file systems report at close what they could not write. A copy is closed, because the descriptor still
@@ -546,7 +585,7 @@ sp_status io_output_commit(io_output *output)
     if (temporary && !output->error) output->error = publish(output);
     drop_temporary(output);
     if (output->close_file && close(output->file) != 0 && !temporary && !output->error) output->error = errno;
-    if (output->error) status = failure(output, temporary);
+    if (output->error) status = failure(output, temporary || output->joined);
     else if (!temporary && output->written > 0) atomic_fetch_sub(&begun, 1);
     release(output);
     return status;

@@ -3,7 +3,8 @@
 usage: forge_checkpoint.py IN OUT
 
 A checkpoint is a header of 200 bytes, a record for each iteration, the numbering, the offsets, columns and values of the
-iterand, and the checksum of these six parts, one after another (apps/mcl-gpu/checkpoint.c)."""
+iterand, and the checksum of the first three parts, one after another, and of a sum over the rows of the iterand
+(apps/mcl-gpu/checkpoint.c)."""
 import struct
 import sys
 
@@ -23,6 +24,20 @@ def mix(checksum, part):
     return checksum ^ checksum >> 32
 
 
+def rows_of(data, at, rows, nnz):
+    """The sum over the rows of the iterand whose offsets begin at `at`."""
+    offsets = struct.unpack_from(f"<{rows + 1}q", data, at)
+    columns = at + 8 * (rows + 1)
+    values = columns + 4 * nnz
+    total = 0
+    for row in range(rows):
+        begin, end = 4 * offsets[row], 4 * offsets[row + 1]
+        if begin < end:
+            total += mix(mix(row + 1, bytes(data[columns + begin:columns + end])),
+                         bytes(data[values + begin:values + end]))
+    return struct.pack("<Q", total & ALL)
+
+
 def main(source, target):
     """Writes the forged file."""
     with open(source, "rb") as file:
@@ -30,23 +45,19 @@ def main(source, target):
     rows, nnz, _, _, recorded = struct.unpack_from("<5q", data, 120)
     if struct.unpack_from("<q", data, HEADER - 8)[0] != 1:
         sys.exit("the nodes are not renumbered")
-    sizes = [HEADER, 0, 4 * rows, 8 * (rows + 1), 4 * nnz, 4 * nnz]
-    sizes[1] = len(data) - 8 - sum(sizes)
-    if recorded == 0 or sizes[1] % recorded:
+    iterand = len(data) - 8 - 8 * (rows + 1) - 8 * nnz
+    order = iterand - 4 * rows
+    if recorded == 0 or (order - HEADER) % recorded:
         sys.exit("the parts are not those of a checkpoint")
-    order = HEADER + sizes[1]
-    checksum, at = 1, 0
-    for size in sizes:
-        checksum = mix(checksum, bytes(data[at:at + size]))
-        at += size
-    if checksum != struct.unpack_from("<Q", data, at)[0]:
+    total = rows_of(data, iterand, rows, nnz)
+
+    def checksum():
+        return mix(mix(mix(mix(1, bytes(data[:HEADER])), bytes(data[HEADER:order])), bytes(data[order:iterand])), total)
+
+    if checksum() != struct.unpack_from("<Q", data, len(data) - 8)[0]:
         sys.exit("the checksum is formed in another way")
     data[order:order + 4] = data[order + 4:order + 8]
-    checksum, at = 1, 0
-    for size in sizes:
-        checksum = mix(checksum, bytes(data[at:at + size]))
-        at += size
-    struct.pack_into("<Q", data, at, checksum)
+    struct.pack_into("<Q", data, len(data) - 8, checksum())
     with open(target, "wb") as file:
         file.write(data)
 

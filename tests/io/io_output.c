@@ -376,8 +376,41 @@ CONTEXT_TEST(names_of_temporary_files_are_not_confused, 0, 1)
     ck_assert_int_eq(files_in_folder(), 0);
 }
 
+/* Two outputs of one file, as of two processes; the file appears when the first is committed. */
+TEST(outputs_that_join_write_one_file)
+{
+    sp_context *context = test_context(0, 1);
+    const char *path = path_of("shared.txt");
+    char text[20] = "";
+    io_output *first, *second;
+    ck_ok(context, io_output_open(context, path, &first));
+    ck_ok(context, io_output_join(context, path, io_output_temporary(first), &second));
+    io_output_string(first, "head ");
+    io_output_at(second, 9, "tail", 4);
+    io_output_at(first, 5, "own ", 4);
+    ck_ok(context, io_output_commit(second));
+    ck_assert_int_ne(access(path, F_OK), 0);
+    ck_ok(context, io_output_commit(first));
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fread(text, 1, sizeof text, file), 13);
+    ck_assert_str_eq(text, "head own tail");
+    fclose(file);
+    ck_assert_int_eq(io_output_join(context, path, "/nowhere/x.tmp.1", &second), SP_ERROR_ARGUMENT);
+    ck_assert_msg(strstr(sp_last_error(context), "all hosts share") != NULL, "%s", sp_last_error(context));
+    ck_ok(context, io_output_open(context, "/dev/full", &first));
+    ck_assert_ptr_null(io_output_temporary(first));
+    ck_ok(context, io_output_join(context, path, "/dev/full", &second));
+    io_output_at(second, 0, "x", 1);
+    ck_assert_int_eq(io_output_commit(second), SP_ERROR_ARGUMENT);
+    ck_assert_msg(strstr(sp_last_error(context), "No space left") != NULL, "%s", sp_last_error(context));
+    io_output_discard(first);
+    sp_context_destroy(context);
+}
+
 const test_entry output_tests[] = {
     CASE_WITH("files", 120, make_folder, remove_folder),
+    ONCE(outputs_that_join_write_one_file),
     ONCE(output_appears_at_commit_and_not_before),
     ONCE(output_longer_than_its_buffer_is_complete),
     ONCE(compressed_output_is_complete_and_the_same_in_each_run),

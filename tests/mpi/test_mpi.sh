@@ -96,6 +96,17 @@ resumed() { # resumed P FILE: from a checkpoint of another number of processes
 together -n 3 "$tool" protein.abc --abc -I 1.6 -o three.cls --device cpu --checkpoint three.saved --checkpoint-every 0 \
     2>run.err
 ok 'a run with checkpoints' cmp three.cls whole.cls
+same_iterand() { # the numbering and the iterand in two checkpoints
+    python3 - "$@" <<'END'
+import struct, sys
+data = [open(name, "rb").read() for name in sys.argv[1:]]
+rows, nnz = struct.unpack_from("<2q", data[0], 120)
+size = 4 * rows + 8 * (rows + 1) + 8 * nnz + 8
+assert rows > 7000 and nnz >= rows and len(data[0]) == len(data[1])
+assert data[0][-size:-8] == data[1][-size:-8]
+END
+}
+ok 'three processes write the iterand that one writes' same_iterand one.saved three.saved
 ok 'three processes go on from a checkpoint of one' resumed 3 one.saved
 ok 'one process goes on from a checkpoint of three' resumed 1 three.saved
 ok 'two processes go on from a checkpoint of three' resumed 2 three.saved
@@ -284,10 +295,21 @@ full_disk() { # where process 0 writes its checkpoint
     together -n 3 "$tool" p2000.abc --abc -o out --device cpu --checkpoint small/saved --checkpoint-every 0 2>run.err
     [ $? -eq 1 ] && [ ! -e out ] && no_leftovers small && grep -q '^mcl-gpu: .*small/saved: No space left' run.err
 }
+apart() { # where checkpoints go
+    rm -f out
+    together -n 2 "$tool" p2000.abc --abc -o out --device cpu --checkpoint apart/saved --checkpoint-every 0 : \
+        -n 1 unshare -m bash -c 'mount -t tmpfs tmpfs apart && exec "$@"' - "$tool" p2000.abc --abc -o out --device cpu \
+        --checkpoint apart/saved --checkpoint-every 0 2>run.err
+    [ $? -eq 1 ] && [ ! -e out ] && no_leftovers apart && [ ! -e apart/saved ] &&
+        [ "$(grep -c '^mcl-gpu: ' run.err)" -eq 1 ] &&
+        grep -q '^mcl-gpu: process 2 on .*apart/saved: .*No such file.*all hosts share' run.err
+}
 mkdir small
 if mount -t tmpfs -o size=256k tmpfs small 2>/dev/null; then
     ok 'a full disk' full_disk
     umount small
+    mkdir apart
+    ok 'a folder that one process does not see' apart
 else
     skip 'a full disk: no tmpfs can be mounted here'
 fi
