@@ -134,7 +134,7 @@ MODULES := $(if $(GNN_OBJECTS),$(OBJ)/libgnn.a) $(if $(IO_OBJECTS),$(OBJ)/libio.
 PARTS   := $(if $(APP_OBJECTS),$(OBJ)/libapps.a) $(MODULES)
 
 .PHONY: all lib tools suites generators fuzzers test demo bench install uninstall setup help clean
-.PHONY: mpi test-mpi wheel test-python docs-python check-layers sweep fuzz sanitize dist notice FORCE
+.PHONY: mpi test-mpi wheel test-python docs-python check-layers sweep fuzz sanitize coverage dist notice FORCE
 
 all: notice lib tools
 lib: $(LIB)/libsparse.a $(LIB)/libsparse.so
@@ -312,6 +312,17 @@ sanitize:
 	  all suites generators
 	@BUILD=$(BUILD)/sanitize ASAN_OPTIONS=allocator_may_return_null=1 tests/run.sh --suites
 
+# Lines that the suites, and the scripts about mcl-gpu and about tables and formats of the other tools, run.
+COVERAGE_SCRIPTS := mcl/golden $(addprefix apps/test_,cli mcl_runs report gnn_tables gnn_data contract_formats \
+                    contract_attributes)
+coverage:
+	@+$(MAKE) --no-print-directory BUILD=$(BUILD)/coverage CUDA=0 HARDENING= \
+	  CFLAGS='-O1 -fno-inline --coverage -fprofile-update=atomic $(CFLAGS)' all suites generators
+	@find $(BUILD)/coverage -name '*.gcda' -delete
+	@BUILD=$(BUILD)/coverage tests/run.sh --suites
+	@for script in $(COVERAGE_SCRIPTS); do BUILD=$(BUILD)/coverage bash tests/$$script.sh || exit 1; done
+	@BUILD=$(BUILD)/coverage tests/coverage.sh
+
 # libFuzzer targets, FUZZ_SECONDS each; what they find stays in build/fuzz/NAME.found.
 FUZZ_SECONDS ?= 60
 FUZZ_CC      ?= clang
@@ -375,6 +386,7 @@ help:
 	@echo 'make docs-python     the site of the Python package, build/python/site/ (Sphinx from PyPI)'
 	@echo 'make check-layers    includes between modules point one way'
 	@echo 'make sanitize        the tests under the address and undefined-behaviour sanitizers'
+	@echo 'make coverage        which lines of libsparse, io, mcl, mcl-gpu the tests run; at least 95 percent of each (gcov)'
 	@echo 'make fuzz            every reader under libFuzzer, FUZZ_SECONDS=60 each (clang)'
 	@echo 'make clean           removes build/'
 	@echo 'CUDA=auto|0|1  CUDA_HOME=DIR  CUDA_ARCHS="80 90"  V=1  CC  CPPFLAGS  CFLAGS  LDFLAGS'

@@ -69,6 +69,11 @@ else skip 'no man: the man page has every option'; fi
 ok '--version names mcl 22-282' eval 'status 0 --version && grep -q "^mcl 22-282" run.out'
 ok '--show-schemes' eval 'status 0 --show-schemes && cmp run.out "$out/show-schemes.stdout"'
 ok '--show-skid' eval 'status 0 --show-skid && grep -qE "^Scheme 7 +1000 +200 +250 +60$" run.out'
+skid() { # what mcl 22-282 shows: numbers of --show-skid, whatever was given before
+    status 0 g.mci -S 9 -skid 4 -z && grep -qE '^Prune number +400 ' run.out && grep -qE '^Selection number +80 ' run.out &&
+        grep -qE '^Recovery number +100 ' run.out && grep -qE '^Recovery percentage +45 ' run.out
+}
+ok '-skid' skid
 ok '--jury-charter' eval 'status 0 --jury-charter && grep -qE "^ 99 +perfect$" run.out'
 settings_shown() {
     status 0 g.mci -scheme 2 -I 3 -z &&
@@ -133,7 +138,7 @@ for wrong in '--foo' '-foo 3' '-I 0' '-I abc' '-I 2x' '-I 1.4,,2' '-I nan' '-I' 
     '--memory 0' '--exact --fast' '--exact --device cuda' '--abc-neg-log --abc-neg-log10' '-dump foo' \
     '-dump-modulo 0' '-dump-interval 3' 'another.abc' '-icl x' '-wself 0.5' '--show' '--regularized' \
     '--null-node' '-Q 3' '--abc -use-tab t' '--abc --min-score 3' '--min-score 0.7' \
-    '-o F --report F' '-I 1.41,1.42' '-I 2,3 -o -' '-how-much-ram x' '--report -'; do
+    '-o F --report F' '-I 2,3 -dump cls -dump-stem S -o F' '-I 1.41,1.42' '-I 2,3 -o -' '-how-much-ram x' '--report -'; do
     ok "usage error: $wrong" fails 2 'mcl-gpu --help$' "$in/line7.abc" $wrong
 done
 ok 'an inflation that is listed twice' fails 2 '-I lists inflation 2 twice: name it once' g --abc -I 2,3,2.0
@@ -167,6 +172,11 @@ dump_over() {
         cmp ite-1.x "$in/cathat.mci"
 }
 ok 'a dump over the input' dump_over
+dump_over_output() {
+    fails 2 'a dump would be written to "ite-1.S", too' "$in/cathat.mci" -dump ite -dump-stem S -o ite-1.S -V all &&
+        [ ! -e ite-1.S ] && status 0 "$in/cathat.mci" -dump cls -dump-stem S -o ite-1.S -q x
+}
+ok 'a dump over the clusters' dump_over_output
 for form in '' '| gzip' '| zstd'; do
     program=${form#| }
     if [ "$form" ] && ! command -v "$program" >/dev/null; then skip "no $program"; continue; fi
@@ -310,6 +320,15 @@ dumps() {
         grep -qxF '0:2.2 0:0.4545455 1:0.09090909 2:0.4545455 $' ite-0.S && grep -qxF '1 3 4 5 $' cls-4.S
 }
 ok '-dump' eval '(dumps)'
+dumps_all() { # 14 iterands, as mcl writes them; an interval to 0 has no end
+    for interval in all 0:0 2:3; do
+        mkdir "dump-$interval" && (cd "dump-$interval" &&
+            "$tool" "$in/cathat.mci" -dump ite -dump-stem S -dump-interval "$interval" -q x -o F) || return 1
+    done
+    diff -r -I '^# cline' dump-all dump-0:0 && [ "$(printf '%s\n' dump-all/ite-*.S | wc -l)" = 14 ] &&
+        [ -e dump-all/ite-13.S ] && [ "$(echo dump-2:3/ite-*)" = dump-2:3/ite-2.S ]
+}
+ok '-dump-interval all' dumps_all
 dump_names() {
     mkdir -p dump2 && cd dump2 && cp "$in/cathat.mci" . &&
         "$tool" cathat.mci -dump ite,cls -dump-interval 1:2 -aa x -q x >../run.out 2>../run.err &&

@@ -174,6 +174,12 @@ ok 'another network' refused 1 'c.ckpt: the checkpoint is of another network' "$
 head -c 5000 c.ckpt >cut.ckpt
 ok 'a checkpoint that is cut off' refused 1 'cut.ckpt: the checkpoint is cut off' "$network" --abc --device cpu --resume cut.ckpt -o x
 ok 'one that is damaged' eval 'cp c.ckpt bad.ckpt && printf "\377\377" | dd of=bad.ckpt bs=1 seek=20000 conv=notrunc 2>/dev/null && refused 1 "bad.ckpt: the checkpoint is damaged" "$network" --abc --device cpu --resume bad.ckpt -o x'
+newer() {
+    cp c.ckpt newer.ckpt && printf '99.0.0' | dd of=newer.ckpt bs=1 seek=8 conv=notrunc 2>dd.err &&
+        refused 1 'newer.ckpt: a checkpoint of another version of mcl-gpu; begin anew' "$network" --abc --device cpu \
+            --resume newer.ckpt -o x
+}
+ok 'a checkpoint of another version' newer
 forged() { # the numbering names a node twice, and the checksum is right
     "$generators/gen_protein" 7500 60 7 >protein.abc # large enough for a numbering
     status 0 protein.abc --abc --device cpu -L 2 -o x --checkpoint p.ckpt --checkpoint-every 0 &&

@@ -90,6 +90,15 @@ quiet_series() { status 0 "$network" -I 2,4 --device cpu -o e -V all && [ ! -s r
 ok 'but not under -V all' quiet_series
 judged() { status 0 "$network" --device cpu -o f --quality -V all && [ "$(wc -l <run.err)" -eq 2 ]; }
 ok '--quality prints that of one clustering' judged
+advised() { # advised EDGES SENTENCE: of inflations 2 and 3, which give the same clusters
+    printf '%b' "$1" >advised.abc
+    status 0 advised.abc --abc --device cpu -I 2,3 -o adv && grep -qF "$2" run.err || { cat run.err; return 1; }
+}
+ok 'no advice where one cluster has all nodes' advised 'a b\nb c\na c\n' \
+    'Inflation 3 puts more than half of the nodes into one cluster. Efficiency and modularity are highest at inflation 2. None of these stands out'
+ok 'no advice where most nodes are alone' advised 'a b\nc c\nd d\n' \
+    'Inflation 3 leaves more than a quarter of the nodes alone. Efficiency and modularity are highest at inflation 2. None of these stands out'
+ok 'advice where neither is so' advised 'a b\nc d\n' 'Look at inflation 2 first'
 ok 'sweep is a series' eval 'status 0 "$network" --device cpu -I sweep -o s -V all && ls s.I14 s.I20 s.I28 s.I40 s.I60'
 ok 'a table may go to stdout' eval 'status 0 "$network" --device cpu -o f --table - -V all && [ "$(head -n 1 run.out)" = "node	cluster	size	weight_inside	attractor" ]'
 printf '<&"\tb>\t1\n' >odd.abc
