@@ -134,7 +134,7 @@ MODULES := $(if $(GNN_OBJECTS),$(OBJ)/libgnn.a) $(if $(IO_OBJECTS),$(OBJ)/libio.
 PARTS   := $(if $(APP_OBJECTS),$(OBJ)/libapps.a) $(MODULES)
 
 .PHONY: all lib tools suites generators fuzzers test demo bench install uninstall setup help clean
-.PHONY: mpi test-mpi wheel test-python docs-python check-layers sweep fuzz sanitize coverage dist notice FORCE
+.PHONY: mpi test-mpi wheel test-python docs-python check-layers sweep fuzz sanitize races coverage dist notice FORCE
 
 all: notice lib tools
 lib: $(LIB)/libsparse.a $(LIB)/libsparse.so
@@ -312,6 +312,13 @@ sanitize:
 	  all suites generators
 	@BUILD=$(BUILD)/sanitize ASAN_OPTIONS=allocator_may_return_null=1 tests/run.sh --suites
 
+# mcl-gpu under ThreadSanitizer, which knows clang's OpenMP, not gcc's.
+races:
+	@command -v $(FUZZ_CC) >/dev/null || { echo "make races needs clang: scripts/setup fuzz" >&2; exit 1; }
+	@+$(MAKE) --no-print-directory BUILD=$(BUILD)/races CC=$(FUZZ_CC) CUDA=0 HARDENING= \
+	  CFLAGS='-O1 -g -fsanitize=thread -Wno-sign-conversion' $(BUILD)/races/bin/mcl-gpu $(BUILD)/races/tests/gen/gen_protein
+	@BUILD=$(BUILD)/races CC=$(FUZZ_CC) tests/races.sh
+
 # Lines that the suites, and the scripts about mcl-gpu and about tables and formats of the other tools, run.
 COVERAGE_SCRIPTS := mcl/golden $(addprefix apps/test_,cli mcl_runs report gnn_tables gnn_data contract_formats \
                     contract_attributes)
@@ -386,6 +393,7 @@ help:
 	@echo 'make docs-python     the site of the Python package, build/python/site/ (Sphinx from PyPI)'
 	@echo 'make check-layers    includes between modules point one way'
 	@echo 'make sanitize        the tests under the address and undefined-behaviour sanitizers'
+	@echo 'make races           mcl-gpu under the thread sanitizer (clang)'
 	@echo 'make coverage        which lines of libsparse, io, mcl, mcl-gpu the tests run; at least 95 percent of each (gcov)'
 	@echo 'make fuzz            every reader under libFuzzer, FUZZ_SECONDS=60 each (clang)'
 	@echo 'make clean           removes build/'
