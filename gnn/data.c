@@ -1,16 +1,21 @@
 /* Graphs whose nodes are to be classified: checks, features scaled by row, splits drawn by class. */
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "internal.h"
 
 /* ---- checks ------------------------------------------------------------------------------------------- */
 
-/* The node whose row this is, for messages. */
-static long long node_of(const gnn_data *data, int64_t row)
+const char *gnn_node_of(const gnn_data *data, int64_t row, gnn_node_name text)
 {
+    const char *name = data->node_names;
     int64_t node = data->place ? 0 : row;
     while (data->place && data->place[node] != row) node++;
-    return node;
+    for (int64_t i = 0; name && i < node; i++) name += strlen(name) + 1;
+    if (name) snprintf(text, sizeof(gnn_node_name), "node %.60s", name);
+    else snprintf(text, sizeof(gnn_node_name), "node %lld (from 0)", (long long)node);
+    return text;
 }
 
 static const char *const split_names[GNN_SPLITS] = {"unused", "training", "validation", "test"};
@@ -37,8 +42,9 @@ static sp_status check_shapes(sp_context *context, const gnn_data *data)
 
 static sp_status not_finite(sp_context *context, const gnn_data *data, int64_t row, int64_t feature)
 {
-    return sp_fail(context, SP_ERROR_NOT_FINITE, "feature %lld of node %lld (from 0) is no finite number",
-                   (long long)feature, node_of(data, row));
+    gnn_node_name node;
+    return sp_fail(context, SP_ERROR_NOT_FINITE, "feature %lld (from 0) of %s is not a finite number", (long long)feature,
+                   gnn_node_of(data, row, node));
 }
 
 static sp_status check_dense(sp_context *context, const gnn_data *data)
@@ -72,33 +78,35 @@ static sp_status check_sparse(sp_context *context, const gnn_data *data)
 
 static sp_status check_labels(sp_context *context, const gnn_data *data)
 {
+    gnn_node_name node;
     const int64_t nodes = data->graph.rows;
     if (!data->labels == !data->targets)
         return sp_fail(context, SP_ERROR_ARGUMENT, "labels or targets, one of them, must be given");
     for (int64_t i = 0; data->labels && i < nodes; i++)
         if (data->labels[i] < -1 || data->labels[i] >= data->classes)
-            return sp_fail(context, SP_ERROR_ARGUMENT, "node %lld (from 0) has label %d, but labels are below %lld",
-                           node_of(data, i), data->labels[i], (long long)data->classes);
+            return sp_fail(context, SP_ERROR_ARGUMENT, "%s has label %d, but labels are below %lld",
+                           gnn_node_of(data, i, node), data->labels[i], (long long)data->classes);
     for (int64_t i = 0; data->targets && i < nodes; i++)
         for (int64_t c = 0; c < data->classes; c++)
             if (data->targets[i * data->classes + c] > 1)
-                return sp_fail(context, SP_ERROR_ARGUMENT, "target %lld of node %lld (from 0) is %d, not 0 or 1",
-                               (long long)c, node_of(data, i), data->targets[i * data->classes + c]);
+                return sp_fail(context, SP_ERROR_ARGUMENT, "target %lld (from 0) of %s is %d, not 0 or 1", (long long)c,
+                               gnn_node_of(data, i, node), data->targets[i * data->classes + c]);
     return SP_OK;
 }
 
 static sp_status check_split(sp_context *context, const gnn_data *data)
 {
+    gnn_node_name node;
     int64_t training = 0;
     if (!data->split) return sp_fail(context, SP_ERROR_ARGUMENT, "there is no split");
     for (int64_t i = 0; i < data->graph.rows; i++) {
         const int split = data->split[i];
         if (split >= GNN_SPLITS)
-            return sp_fail(context, SP_ERROR_ARGUMENT, "node %lld (from 0) is in split %d, but there are %d",
-                           node_of(data, i), split, GNN_SPLITS);
+            return sp_fail(context, SP_ERROR_ARGUMENT, "%s is in split %d, but there are %d",
+                           gnn_node_of(data, i, node), split, GNN_SPLITS);
         if (split != GNN_UNUSED && data->labels && data->labels[i] < 0)
-            return sp_fail(context, SP_ERROR_ARGUMENT, "node %lld (from 0) is a %s node but has no label;"
-                           " give it one, or take it out of the split", node_of(data, i), split_names[split]);
+            return sp_fail(context, SP_ERROR_ARGUMENT, "%s is a %s node but has no label;"
+                           " give it one, or take it out of the split", gnn_node_of(data, i, node), split_names[split]);
         training += split == GNN_TRAIN;
     }
     if (training == 0) return sp_fail(context, SP_ERROR_ARGUMENT, "there are no training nodes");

@@ -55,6 +55,7 @@ typedef struct gnn_data {
     gnn_split_drawn drawn;       /* how the split was, for saved models */
     int32_t *place;        /* node i is in row place[i] of all of these; NULL: in row i (gnn_data_renumber) */
     const char *class_names, *feature_names; /* a NUL after each, for saved models; NULL: none. The caller's */
+    const char *node_names; /* the same, for messages, in the original order */
 } gnn_data;
 
 /* Checks all that the struct promises: a square graph, as many feature rows as nodes, no NaN or infinity, labels below

@@ -277,6 +277,12 @@ static inline int64_t gnn_tile_width(int64_t width) { return (width + 63) / 64 *
 sp_status gnn_tiles_prepare_backward(gnn_block *block);
 void gnn_tiles_release(gnn_tiles *tiles);
 
+/* For messages, the node whose row this is: "node NAME", or "node 17 (from 0)". */
+typedef char gnn_node_name[80];
+const char *gnn_node_of(const gnn_data *data, int64_t row, gnn_node_name text);
+/* gnn_operator of the graph in `data`, whose names of nodes messages use. */
+sp_status gnn_operator_of(sp_context *context, const gnn_data *data, gnn_layer layer, sp_value_type type, sp_csr *matrix);
+
 /* The checks of gnn_model_create and gnn_optimizer_create. Defaults are filled in. */
 sp_status gnn_model_check(sp_context *context, const gnn_model_options *options);
 sp_status gnn_optimizer_check(sp_context *context, const gnn_optimizer_options *options);

@@ -28,8 +28,10 @@ static bool has_diagonal(const sp_csr *a, int64_t i, int64_t place)
 }
 
 /* √d_i of every node. */
-static sp_status row_roots(sp_context *context, const sp_csr *a, double *roots)
+static sp_status row_roots(sp_context *context, const gnn_data *data, double *roots)
 {
+    const sp_csr *a = &data->graph;
+    gnn_node_name node;
 #pragma omp parallel for schedule(static) num_threads(sp_context_threads(context)) if (a->nnz > ENTRIES_FOR_THREADS)
     for (int64_t i = 0; i < a->rows; i++) {
         double sum = 1;
@@ -38,8 +40,8 @@ static sp_status row_roots(sp_context *context, const sp_csr *a, double *roots)
     }
     for (int64_t i = 0; i < a->rows; i++)
         if (!(roots[i] > 0) || isinf(roots[i]))
-            return sp_fail(context, SP_ERROR_ARGUMENT, "the weights of node %lld (from 0) and its loop have no"
-                           " positive sum, and GCN divides by it", (long long)i);
+            return sp_fail(context, SP_ERROR_ARGUMENT, "the weights of %s and its loop have no positive sum, and GCN"
+                           " divides by it", gnn_node_of(data, i, node));
     return SP_OK;
 }
 
@@ -86,13 +88,12 @@ static void scale(sp_context *context, const sp_csr *a, const double *roots, sp_
     }
 }
 
-sp_status gnn_operator(sp_context *context, const sp_csr *graph, gnn_layer layer, sp_value_type type, sp_csr *matrix)
+sp_status gnn_operator_of(sp_context *context, const gnn_data *data, gnn_layer layer, sp_value_type type, sp_csr *matrix)
 {
+    const sp_csr *graph = &data->graph;
     sp_csr made = {0};
     double *roots = NULL;
-    sp_status status = sp_require_csr(context, __func__, "graph", graph);
-    if (status == SP_OK) status = sp_require_output(context, __func__, "matrix", matrix, "graph", graph);
-    if (status != SP_OK) return status;
+    sp_status status;
     if (graph->rows != graph->cols || graph->space != SP_HOST)
         return sp_fail(context, SP_ERROR_ARGUMENT, "the graph is %lld x %lld%s: it must be square and in host memory",
                        (long long)graph->rows, (long long)graph->cols,
@@ -102,7 +103,7 @@ sp_status gnn_operator(sp_context *context, const sp_csr *graph, gnn_layer layer
     TRY(make_pattern(context, graph, layer == GNN_GCN || layer == GNN_GAT, type, &made));
     if (layer == GNN_GCN) {
         TRY(sp_alloc(context, graph->rows, sizeof *roots, (void **)&roots));
-        TRY(row_roots(context, graph, roots));
+        TRY(row_roots(context, data, roots));
         scale(context, graph, roots, &made);
     } else {
         sp_free(context, made.values);
@@ -114,6 +115,14 @@ done:
     sp_free(context, roots);
     sp_csr_free(context, &made);
     return status;
+}
+
+sp_status gnn_operator(sp_context *context, const sp_csr *graph, gnn_layer layer, sp_value_type type, sp_csr *matrix)
+{
+    sp_status status = sp_require_csr(context, __func__, "graph", graph);
+    if (status == SP_OK) status = sp_require_output(context, __func__, "matrix", matrix, "graph", graph);
+    if (status != SP_OK) return status;
+    return gnn_operator_of(context, &(gnn_data){.graph = *graph}, layer, type, matrix);
 }
 
 /* ---- symmetry ----------------------------------------------------------------------------------------- */

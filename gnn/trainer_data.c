@@ -11,7 +11,7 @@ static sp_status make_matrix(gnn_trainer *t)
     const gnn_model_options *m = &t->options.model;
     const sp_value_type type = value_type(m->type);
     sp_csr made;
-    sp_status status = gnn_operator(t->context, &t->data->graph, m->layer, type, &made);
+    sp_status status = gnn_operator_of(t->context, t->data, m->layer, type, &made);
     if (status != SP_OK || t->engine->space == SP_HOST) {
         if (status == SP_OK) t->matrix = made;
         return status;

@@ -108,7 +108,9 @@ sp_status gnn_read_data(gnn_job *job)
     if (status == SP_OK) gnn_input_notice(&job->line, s->folder, &job->input);
     if (status == SP_OK) status = join_names(job, &job->input.classes, &job->class_names);
     if (status == SP_OK) status = join_names(job, &job->input.features, &job->feature_names);
+    if (status == SP_OK) status = join_names(job, &job->input.nodes, &job->node_names);
     job->input.data.class_names = job->class_names;
+    job->input.data.node_names = job->node_names;
     job->input.data.feature_names = job->feature_names;
     job->data = job->input.data;
     job->seconds.read += wall_seconds() - began;
@@ -285,6 +287,7 @@ void gnn_close(gnn_job *job)
         sp_free(job->host, job->saved);
         sp_free(job->host, job->class_names);
         sp_free(job->host, job->feature_names);
+        sp_free(job->host, job->node_names);
         sp_free(job->host, job->made);
         sp_free(job->host, job->weights);
         sp_free(job->host, job->weight_list);

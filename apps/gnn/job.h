@@ -39,7 +39,7 @@ typedef struct gnn_job {
     int64_t nodes[GNN_SPLITS];
     void *saved;            /* a model that was read */
     int64_t saved_size;
-    char *class_names, *feature_names; /* the folder's, a NUL after each */
+    char *class_names, *feature_names, *node_names; /* the folder's, a NUL after each */
     int32_t *clusters;      /* of nodes, for minibatches */
     int64_t cluster_count;
     double *class_weights;  /* of a file */

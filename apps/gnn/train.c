@@ -71,20 +71,6 @@ static sp_status draw_split(sp_context *context, const gnn_settings *s, gnn_data
     return gnn_data_draw_shares(context, data, s->train_share, s->validation_share, (uint64_t)seed);
 }
 
-/* gnn_data_check would give the number of the node. */
-static sp_status check_named(gnn_job *job)
-{
-    static const char *const parts[] = {"an unused", "a training", "a validation", "a test"};
-    const gnn_data *data = &job->input.data;
-    gnn_node_text name;
-    for (int64_t i = 0; job->input.nodes.count > 0 && data->labels && i < data->graph.rows; i++)
-        if (data->split[i] != GNN_UNUSED && data->labels[i] < 0)
-            return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: node %s is %s node but has no label; give it one, or take it "
-                           "out of the split", job->settings->folder, gnn_input_node(&job->input, i, name),
-                           parts[data->split[i]]);
-    return SP_OK;
-}
-
 /* Makes the training data from the folder's contents. */
 static sp_status prepare_data(gnn_job *job)
 {
@@ -97,7 +83,6 @@ static sp_status prepare_data(gnn_job *job)
                        "%s: there is no split; add train.txt, val.txt and test.txt, or draw one with --split 20,30 (nodes "
                        "of a class) or --split 60%%,20%%", s->folder);
     if (s->split) TRY(draw_split(job->host, s, data, s->seed));
-    TRY(check_named(job));
     status = gnn_data_check(job->host, data);
     if (status != SP_OK) {
         snprintf(why, sizeof why, "%s", sp_last_error(job->host));

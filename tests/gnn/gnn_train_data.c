@@ -1,5 +1,6 @@
 /* test_gnn_train: checks, splits and renumbering of data. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "gnn_train_shared.h"
@@ -20,7 +21,7 @@ TEST(the_first_node_that_is_wrong_is_named)
         const float kept = x[at], then = x[last];
         x[at] = NAN;
         x[last] = INFINITY;
-        refuses_data(&data, SP_ERROR_NOT_FINITE, sparse ? "of node 17 (from 0)" : "feature 3 of node 17 (");
+        refuses_data(&data, SP_ERROR_NOT_FINITE, sparse ? "of node 17 (from 0)" : "feature 3 (from 0) of node 17 (");
         x[at] = kept;
         x[last] = then;
         data.labels[40] = CLASSES;
@@ -51,7 +52,7 @@ TEST(shapes_that_do_not_fit_are_refused)
     refuses_data(&data, SP_ERROR_ARGUMENT, "240 rows but 241 columns");
     data.graph.cols--;
     data.targets[13 * CLASSES + 2] = 7;
-    refuses_data(&data, SP_ERROR_ARGUMENT, "target 2 of node 13 (from 0) is 7");
+    refuses_data(&data, SP_ERROR_ARGUMENT, "target 2 (from 0) of node 13 (from 0) is 7");
     data.targets[13 * CLASSES + 2] = 0;
     data.classes = 0;
     refuses_data(&data, SP_ERROR_ARGUMENT, "0 classes");
@@ -259,8 +260,61 @@ TEST(mistakes_in_renumbered_data_name_the_node)
     refuses_data(&data, SP_ERROR_ARGUMENT, "node 17 (from 0) has label 4");
     data.labels[data.place[17]] = 0;
     ((float *)data.features.dense.values)[data.place[17] * FEATURES + 3] = NAN;
-    refuses_data(&data, SP_ERROR_NOT_FINITE, "feature 3 of node 17 ");
+    refuses_data(&data, SP_ERROR_NOT_FINITE, "feature 3 (from 0) of node 17 (from 0)");
     gnn_data_free(host, &data);
+}
+
+/* Names as data have them: n0, n1, ... */
+static void name_nodes(gnn_data *data, char names[NODES * 8])
+{
+    char *at = names;
+    for (int i = 0; i < NODES; i++) at += sprintf(at, "n%d", i) + 1;
+    data->node_names = names;
+}
+
+TEST(mistakes_call_nodes_by_their_names)
+{
+    static char names[NODES * 8];
+    gnn_data data = make_mixed(host, false, false);
+    name_nodes(&data, names);
+    ck_ok(host, gnn_data_renumber(host, &data, GNN_ORDER_COMMUNITY));
+    data.labels[data.place[17]] = CLASSES;
+    refuses_data(&data, SP_ERROR_ARGUMENT, "node n17 has label 4, but");
+    data.labels[data.place[17]] = 0;
+    ((float *)data.features.dense.values)[data.place[0] * FEATURES + 3] = NAN;
+    refuses_data(&data, SP_ERROR_NOT_FINITE, "feature 3 (from 0) of node n0 is");
+    data.labels[data.place[NODES - 1]] = -2;
+    ((float *)data.features.dense.values)[data.place[0] * FEATURES + 3] = 0;
+    refuses_data(&data, SP_ERROR_ARGUMENT, "node n239 has label -2");
+    gnn_data_free(host, &data);
+}
+
+/* A graph in which GCN would divide by 0, whether it is renumbered or not, with names or without. */
+TEST(sums_that_gcn_cannot_divide_by_name_the_node)
+{
+    static char names[NODES * 8];
+    const gnn_trainer_options options = {.model = {.layers = 2, .inputs = FEATURES, .hidden = 4, .outputs = CLASSES}};
+    gnn_engine *engine;
+    gnn_trainer *trainer;
+    ck_ok(host, gnn_engine_create(host, 1, &engine));
+    for (int named = 0; named < 2; named++) {
+        gnn_data data = make_mixed(host, false, false);
+        sp_csr *graph = &data.graph;
+        if (named) name_nodes(&data, names);
+        ck_ok(host, gnn_data_renumber(host, &data, GNN_ORDER_COMMUNITY));
+        sp_free(host, graph->values);
+        ck_ok(host, sp_alloc(host, graph->nnz, sizeof(float), &graph->values));
+        graph->value_type = SP_F32;
+        for (int64_t e = 0; e < graph->nnz; e++) ((float *)graph->values)[e] = 1;
+        const int64_t row = data.place[17];
+        ck_assert_int_lt(graph->row_offsets[row], graph->row_offsets[row + 1]);
+        ((float *)graph->values)[graph->row_offsets[row]] = -1000;
+        ck_assert_int_eq(gnn_trainer_create(engine, &data, &options, &trainer), SP_ERROR_ARGUMENT);
+        ck_assert_str_eq(sp_last_error(host), named ? "the weights of node n17 and its loop have no positive sum, and GCN divides by it"
+                         : "the weights of node 17 (from 0) and its loop have no positive sum, and GCN divides by it");
+        gnn_data_free(host, &data);
+    }
+    gnn_engine_free(engine);
 }
 
 const test_entry data_tests[] = {
@@ -275,5 +329,7 @@ const test_entry data_tests[] = {
     ONCE(data_that_do_not_gain_keep_their_numbers),
     ONCE(models_with_maxk_keep_the_numbers_unless_told_otherwise),
     ONCE(mistakes_in_renumbered_data_name_the_node),
+    ONCE(mistakes_call_nodes_by_their_names),
+    ONCE(sums_that_gcn_cannot_divide_by_name_the_node),
     {0},
 };
