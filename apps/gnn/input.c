@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,8 +20,9 @@
 const char *const gnn_unknown_words[] = {"error", "drop", NULL};
 
 /* The names of a folder's files, without endings. */
-static const char *const stems[] = {"graph", "features", "labels", "train", "val", "test", "split", "classes", "nodes"};
-enum { GRAPH, FEATURES, LABELS, TRAIN, VALIDATION, TEST, SPLIT, CLASSES, NODES, STEMS };
+static const char *const stems[] = {"graph", "features", "labels", "train", "val", "test", "split", "classes", "nodes",
+                                    "feature_names"};
+enum { GRAPH, FEATURES, LABELS, TRAIN, VALIDATION, TEST, SPLIT, CLASSES, NODES, FEATURE_NAMES, STEMS };
 
 typedef struct folder {
     const char *path;
@@ -160,6 +162,20 @@ sp_status gnn_input_features(sp_context *context, const char *path, const gnn_in
     gnn_features *features = &input->data.features;
     return io_read_features(context, path, options->interrupt, &features->dense, &features->sparse, &input->nodes,
                             &input->features);
+}
+
+/* Names of features that have no headings, one a line. */
+static sp_status read_feature_names(sp_context *context, const char *path, const gnn_input_options *options,
+                                    gnn_input *input)
+{
+    const gnn_features *x = &input->data.features;
+    const int64_t cols = x->sparse.row_offsets ? x->sparse.cols : x->dense.cols;
+    if (input->features.count > 0)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: the features have headings already; keep one of both", path);
+    const sp_status status = io_read_names(context, path, options->interrupt, INT32_MAX, &input->features);
+    if (status != SP_OK || input->features.count == cols) return status;
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld names for %lld features; write one a column", path,
+                   (long long)input->features.count, (long long)cols);
 }
 
 sp_status gnn_input_nodes(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input)
@@ -315,6 +331,8 @@ sp_status gnn_input_load(sp_context *context, const char *path, const gnn_input_
     TRY(list_folder(context, path, &in));
     TRY(check_files(context, &in, o));
     if (in.file[FEATURES][0]) TRY(gnn_input_features(context, in.file[FEATURES], o, input));
+    if (in.file[FEATURES][0] && in.file[FEATURE_NAMES][0])
+        TRY(read_feature_names(context, in.file[FEATURE_NAMES], o, input));
     if (in.file[NODES][0]) TRY(gnn_input_nodes(context, in.file[NODES], o, input));
     TRY(gnn_input_graph(context, in.file[GRAPH], o, input));
     if (o->features != GNN_FEATURES_FILE) TRY(gnn_input_make_features(context, o->features, input));
@@ -343,19 +361,53 @@ typedef struct saving {
     io_output *output[STEMS];
 } saving;
 
-static void choose_names(const gnn_input *input, saving *to)
+static int compare_texts(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* Whether the names can be read again from a file with one a line: no two are alike, and none is empty, too long or ends
+ * in a blank. */
+static sp_status are_lines(sp_context *context, const io_names *names, bool *lines)
 {
+    enum { MOST_NAME = 255 };
+    const int64_t bytes = names->count > 0 ? io_name_begin(names, names->count) + names->count : 0;
+    char **list = NULL, *copy = NULL, *at;
+    sp_status status;
+    TRY(sp_alloc(context, names->count, sizeof *list, (void **)&list));
+    TRY(sp_alloc(context, bytes, 1, (void **)&copy));
+    at = copy;
+    *lines = names->count > 0;
+    for (int64_t i = 0; i < names->count; i++) {
+        const size_t length = io_name_length(names, i);
+        list[i] = memcpy(at, io_name(names, i), length);
+        at[length] = '\0';
+        *lines = *lines && length > 0 && length <= MOST_NAME && strlen(at) == length && !strpbrk(at, "\r\n") &&
+                 !strchr(" \t", at[0]) && !strchr(" \t", at[length - 1]);
+        at += length + 1;
+    }
+    if (*lines) qsort(list, (size_t)names->count, sizeof *list, compare_texts);
+    for (int64_t i = 1; *lines && i < names->count; i++) *lines = strcmp(list[i - 1], list[i]) != 0;
+done:
+    sp_free(context, list);
+    sp_free(context, copy);
+    return status;
+}
+
+static sp_status choose_names(sp_context *context, const gnn_input *input, saving *to)
+{
+    bool lines = false;
     memset(to, 0, sizeof *to);
+    const sp_status status = are_lines(context, &input->features, &lines);
+    if (lines) to->name[FEATURE_NAMES] = "feature_names.txt";
     to->name[GRAPH] = "graph.npz";
     to->name[FEATURES] = input->data.features.sparse.row_offsets ? "features.npz" : "features.npy";
     to->name[LABELS] = "labels.npy";
     if (input->has_split) to->name[SPLIT] = "split.npy";
     if (input->classes.count > 0) to->name[CLASSES] = "classes.txt";
     if (input->nodes.count > 0) to->name[NODES] = "nodes.txt";
+    return status;
 }
 
 static const char *const may_be[] = {"graph.npz", "features.npy", "features.npz", "labels.npy",
-                                     "split.npy", "classes.txt",  "nodes.txt"};
+                                     "split.npy", "classes.txt",  "nodes.txt",    "feature_names.txt"};
 
 bool gnn_input_written(const char *to, int index, char path[PATH_MAX])
 {
@@ -456,6 +508,7 @@ static sp_status put_files(sp_context *context, const gnn_input *input, const sa
                                                   .item_size = 1, .values = data->split});
     put_names(to->output[CLASSES], &input->classes);
     put_names(to->output[NODES], &input->nodes);
+    put_names(to->output[FEATURE_NAMES], &input->features);
     for (int i = 0; i < STEMS; i++)
         if (to->output[i]) TRY(io_output_settle(to->output[i]));
     if (interrupt_signal) status = sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted");
@@ -478,7 +531,7 @@ sp_status gnn_input_save(sp_context *context, const char *path, const gnn_input 
     saving to;
     bool made = false;
     sp_status status;
-    choose_names(input, &to);
+    TRY(choose_names(context, input, &to));
     TRY(make_folder(context, path, &to, &made));
     for (int i = 0; i < STEMS; i++) {
         char file[PATH_MAX];

@@ -70,8 +70,8 @@ sp_status gnn_input_split(sp_context *context, const char *path, const gnn_input
 sp_status gnn_input_list(sp_context *context, const char *path, gnn_split kind, const gnn_input_options *options,
                          gnn_input *input);
 
-/* Writes FOLDER/graph.npz, features.npy or .npz, labels.npy, and split.npy, classes.txt and nodes.txt if the input has
- * them: all of them or none. Makes the folder if needed. Refuses a folder with other files that gnn would read; gnn_input_check
+/* Writes FOLDER/graph.npz, features.npy or .npz, labels.npy, and split.npy, classes.txt, nodes.txt and
+ * feature_names.txt if the input has them: all of them or none. Makes the folder if needed. Refuses a folder with other files that gnn would read; gnn_input_check
  * does so before the work. */
 sp_status gnn_input_check(sp_context *context, const char *folder);
 /* The path of file number `index`, from 0, of those that may be written; false after the last. */

@@ -200,7 +200,7 @@ static sp_status move_columns(gnn_job *job, const int64_t *column)
     return status;
 }
 
-/* Brings columns with names, which are dense, into the model's order. */
+/* Brings columns with names into the model's order. Those of sparse features are not moved. */
 static sp_status order_features(gnn_job *job, const char *path, const char *names, int64_t count)
 {
     io_name_list list = {0};
@@ -210,6 +210,9 @@ static sp_status order_features(gnn_job *job, const char *path, const char *name
     TRY(list_names(job, names, count, &list));
     TRY(sp_alloc(job->host, count, sizeof *column, (void **)&column));
     TRY(find_columns(job, path, &list.names, column, &moved));
+    if (moved && !job->data.features.dense.values)
+        TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the sparse features are in another order than in the model in %s; "
+                    "write them in that order", job->settings->folder, path));
     if (moved) TRY(move_columns(job, column));
 done:
     sp_free(job->host, column);

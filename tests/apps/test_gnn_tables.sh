@@ -274,6 +274,34 @@ without_headings() { # features without names, by their number
         folder d && status 0 predict d --load m --scores -o p.txt && cmp p.txt q.txt
 }
 ok 'features without headings' without_headings
+kept_headings() { # what is converted has the names of features: a model of the table and of the folder are the same bytes
+    folder d && rm -rf n && status 0 convert d n && printf 'x\ny\n' | cmp - n/feature_names.txt &&
+        status 0 train d --hidden 4 --epochs 30 --save m && status 0 train n --hidden 4 --epochs 30 --save m2 && cmp m m2 &&
+        printf 'y\nx\n' >n/feature_names.txt && status 0 predict n --load m --scores -o p.txt &&
+        sed -i 1s/.*/gene,y,x/ d/features.csv && status 0 predict d --load m --scores -o q.txt && cmp p.txt q.txt &&
+        status 0 predict n --load m2 --scores -o q.txt && cmp p.txt q.txt
+}
+ok 'convert keeps headings' kept_headings
+no_headings() { # no_headings HEADING: names that a file with one a line cannot hold are left out
+    folder d && rm -rf n && sed -i "1s/.*/$1/" d/features.csv && status 0 convert d n && [ ! -e n/feature_names.txt ] && status 0 info n
+}
+for heading in 'gene,x,x' 'gene," x",y' 'gene,x,"y "'; do ok "but not $heading" no_headings "$heading"; done
+feature_names() { # feature_names TEXT PATTERN
+    folder d && rm -rf n && status 0 convert d n && printf "$1" >n/feature_names.txt && fails "$2" info n
+}
+ok 'a name too few' feature_names 'x\n' 'n/feature_names.txt: 1 names for 2 features; write one a column$'
+ok 'a name twice' feature_names 'x\nx\n' 'n/feature_names.txt:2: a name that is there twice'
+ok 'headings and names' eval 'folder d && printf "x\ny\n" >d/feature_names.txt &&
+    fails "d/feature_names.txt: the features have headings already; keep one of both$" info d'
+sparse_names() { # of sparse features, which are not moved
+    folder d && rm -rf n && status 0 convert d n && rm n/features.npy && {
+        printf '%%%%MatrixMarket matrix coordinate real general\n12 2 12\n'
+        seq 12 | awk '{ print $1, 1 + $1 % 2, 1 }'; } >n/features.mtx &&
+        status 0 train n --hidden 4 --epochs 3 --save m && status 0 predict n --load m -o p.txt &&
+        printf 'y\nx\n' >n/feature_names.txt && fails 'n: the sparse features are in another order than in the model in m' \
+            predict n --load m -o Y
+}
+ok 'names of sparse features' sparse_names
 csv() { # as a spreadsheet reads it, with scores under the names of classes
     status 0 predict d --load m --scores -o p.csv && head -n 1 p.csv | grep -qx 'node,class,early,late' &&
         sed -n 5p p.csv | grep -qE '^"a, b",(early|late),0?\.[0-9e-]+,[0-9.e-]+$' && [ "$(wc -l <p.csv)" -eq 13 ]
