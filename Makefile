@@ -200,6 +200,7 @@ $(OBJ)/apps/%.js.h: apps/%.js
 $(OBJ)/apps/common/page.c.o: $(OBJ)/apps/common/page.html.h
 $(OBJ)/apps/mcl-gpu/report.c.o: $(OBJ)/apps/mcl-gpu/page.js.h
 $(OBJ)/apps/gnn/report.c.o: $(OBJ)/apps/gnn/page.js.h
+$(OBJ)/tests/fuzz/%.o: private INCLUDES += -Iapps
 $(OBJ)/tests/%.o: private INCLUDES += -Itests/support $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
 
 $(LIB)/libsparse.a: $(LIB_OBJECTS)
@@ -222,8 +223,8 @@ $(BUILD)/python/libspgraph.so: $(PYTHON_OBJECTS) $(BUILD)/obj/linked
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -shared -Wl,-soname,libspgraph.so -Wl,--exclude-libs,ALL $(filter %.o,$^) $(IO_LIBS) $(LIBS)
 
-# Of the tools and suites only those that use gnn need BLAS.
-$(BIN)/gnn $(BIN)/sparse-bench $(BUILD)/tests/test_alloc $(BUILD)/tests/test_arguments \
+# Of the tools, suites and fuzz targets only those that use gnn need BLAS.
+$(BIN)/gnn $(BIN)/fuzz_weights $(BIN)/sparse-bench $(BUILD)/tests/test_alloc $(BUILD)/tests/test_arguments \
 $(filter $(BUILD)/tests/test_gnn_%,$(SUITES:%=$(BUILD)/tests/%)): private LIBS += $(BLAS_LIBS)
 
 # The calls of the runtime that test_alloc makes fail.
@@ -341,9 +342,9 @@ fuzz:
 	@BUILD=$(BUILD)/fuzz FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run_fuzz.sh
 
 fuzzers: $(FUZZERS:%=$(BUILD)/bin/%)
-$(FUZZERS:%=$(BUILD)/bin/%): $(BUILD)/bin/%: $(OBJ)/tests/fuzz/%.c.o $(OBJ)/libio.a $(LIB)/libsparse.a
+$(FUZZERS:%=$(BUILD)/bin/%): $(BUILD)/bin/%: $(OBJ)/tests/fuzz/%.c.o $(PARTS)
 	$(call say,LINK,$@)
-	$(Q)$(LINK) -fsanitize=fuzzer $^ $(IO_LIBS) $(LIBS)
+	$(Q)$(LINK) -fsanitize=fuzzer $^ $(IO_LIBS) $(LIBS) -ldl
 
 # Below PREFIX the pkg-config file names folders by it, so that pkg-config can move them.
 from_prefix = $(patsubst $(PREFIX)/%,$${prefix}/%,$(1))
