@@ -149,6 +149,7 @@ static const option_row predict_rows[] = {
     {"-o", "FILE", "where to write", OPTION_TEXT, AT(out)},
     {"--scores", NULL, "with the probability of each class", OPTION_FLAG, AT(scores)},
     {"--embeddings", "FILE", "the numbers of the last hidden layer", OPTION_TEXT, AT(embeddings)},
+    {"--report", "FILE", "how good it is as JSON, or for a browser (.html)", OPTION_TEXT, AT(report)},
 };
 
 static const option_row common_rows[] = {
@@ -174,7 +175,7 @@ static const command_line predict_line = {"gnn", {OPTION_LIST(predict_rows), OPT
 void gnn_usage(FILE *stream)
 {
     fputs("usage: gnn train DIR [options]                          learns to classify the nodes of a graph\n"
-          "       gnn predict DIR --load FILE -o FILE [--scores] [--embeddings FILE]\n"
+          "       gnn predict DIR --load FILE -o FILE [--scores] [--embeddings FILE] [--report FILE]\n"
           "                                                        the class of every node by a saved model\n"
           "       gnn info DIR                                     what a folder holds\n"
           "       gnn convert FROM... DIR                          other formats into a folder; gnn convert --help\n"
@@ -280,7 +281,8 @@ static bool check_together(const gnn_saved *saved, const gnn_settings *s)
     if (!s->folder) return mistake("no folder: give one with graph.*, features.* and labels.*");
     if (s->command == COMMAND_PREDICT) {
         if (!s->load) return mistake("no model: give --load FILE");
-        if (!s->out && !s->embeddings) return mistake("no output: give -o FILE, or --embeddings FILE");
+        if (!s->out && !s->embeddings && !s->report)
+            return mistake("no output: give -o FILE, --embeddings FILE or --report FILE");
         if (!s->out && s->scores) return mistake("--scores goes with -o FILE");
         return check_out("-o", s->out) && check_out("--embeddings", s->embeddings);
     }

@@ -1,8 +1,10 @@
-// The page of gnn train: curves, figures of each class, confusion, confidence. apps/common/page.html has the rest.
+// The page of gnn train and gnn predict: curves, figures of each class, confusion, confidence, doubtful nodes. apps/common/page.html has the rest.
 let chosen = 0; // the run whose curves are shown
 const several = report.data.several_classes_a_node, measure = several ? "micro F1" : "accuracy";
 const models = {gcn: "graph convolutional network", sage: "GraphSAGE with means", "sage-max": "GraphSAGE with maxima",
   gin: "graph isomorphism network", gat: "graph attention network"};
+const predicting = report.command === "predict", judged = predicting ? report.judged : report.test;
+const whose = predicting ? `${report.judged_nodes} nodes` : "test nodes";
 const share = x => x === null ? "none" : number(x, 4);
 
 // ---- charts ---------------------------------------------------------------------------------------------
@@ -80,12 +82,12 @@ function learning() {
 }
 function classes() {
   return element("section", {}, element("h2", {}, "Each class"),
-    table(["class", "precision", "recall", "F1", "test nodes", "predicted"], report.test.classes.map(c =>
+    table(["class", "precision", "recall", "F1", whose, "predicted"], judged.classes.map(c =>
       [c.name, number(c.precision), number(c.recall), number(c.f1), count(c.support), count(c.predicted)])),
     element("p", {class: "soft"}, "Precision: the share of the nodes predicted to be in the class that are in it. Recall: the share of its nodes that were found. F1: twice their product by their sum. Macro F1 is the mean over the classes, in which small classes count as much as large ones."));
 }
 function confusion() {
-  const names = report.test.classes.map(c => c.name), rows = report.test.confusion, SHOWN = 30;
+  const names = judged.classes.map(c => c.name), rows = judged.confusion, SHOWN = 30;
   if (!rows || rows.length > SHOWN) return null;
   const shaded = (n, sum) => {
     const cell = element("span", {style: `display:block;padding:.1rem .4rem;background:color-mix(in srgb, var(--bar) ${sum ? Math.round(100 * n / sum) : 0}%, transparent)`}, count(n));
@@ -93,14 +95,14 @@ function confusion() {
   };
   return element("section", {}, element("h2", {}, "Which classes are mistaken for which"),
     table(["true class", ...names], rows.map((row, i) => { const sum = row.reduce((a, b) => a + b, 0); return [names[i], ...row.map(n => shaded(n, sum))]; })),
-    element("p", {class: "soft"}, "Test nodes: a row a true class, a column a predicted one; the shade is the share of the row."));
+    element("p", {class: "soft"}, `Of ${whose}: a row a true class, a column a predicted one; the shade is the share of the row.`));
 }
 function sure() {
-  const bins = report.test.confidence;
+  const bins = judged.confidence;
   if (!bins) return null;
-  const nodes = report.test.nodes, gap = bins.reduce((sum, b) => sum + Math.abs(b.right - b.nodes * b.mean), 0) / nodes;
+  const nodes = judged.nodes, gap = bins.reduce((sum, b) => sum + Math.abs(b.right - b.nodes * b.mean), 0) / nodes;
   return element("section", {}, element("h2", {}, "How far its probabilities can be trusted"),
-    element("figure", {}, confidence(bins), element("figcaption", {}, "Bars: the share of right predictions among test nodes of that probability, with their number. Lines: their mean probability. Where the bar is higher than the line the model is too modest, where it is lower too sure.")),
+    element("figure", {}, confidence(bins), element("figcaption", {}, `Bars: the share of right predictions among ${whose} of that probability, with their number. Lines: their mean probability. Where the bar is higher than the line the model is too modest, where it is lower too sure.`)),
     element("p", {}, `On average the two differ by ${percent(gap)} (expected calibration error).`));
 }
 function cite() {
@@ -114,6 +116,34 @@ function cite() {
     o.maxk > 0 ? "H. Peng et al., MaxK-GNN: extremely fast GPU kernel design for accelerating graph neural networks training, ASPLOS 2024." : null,
     `Computed by gnn ${report.version}.`].filter(p => p).map(p => element("p", {}, p));
 }
+// ---- gnn predict ----------------------------------------------------------------------------------------
+function foretold() {
+  const d = report.data, o = report.options, words = `A ${models[o.model]} of ${plural(o.layers, "layer")}, read from ${o.load}, said ${several ? "what classes" : "what class"} each of ${plural(d.nodes, "node")} has. `;
+  if (!judged) return `${words}No classes are known to compare with.`;
+  return words + (several ? `Micro F1 is ${share(judged.accuracy)} on the ${count(judged.nodes)} ${whose}.` : `It is right about ${percent(judged.accuracy)} of the ${count(judged.nodes)} ${whose}.`);
+}
+function found() {
+  const all = report.data.nodes;
+  return element("section", {}, element("h2", {}, "What was found"), table(["class", "nodes", "share"],
+    report.predicted.map(c => [c.name, count(c.nodes), percent(all ? c.nodes / all : 0)])));
+}
+function doubtful() {
+  const bins = report.nodes_by_probability, nodes = report.least_certain;
+  if (!nodes || !nodes.length) return null;
+  return element("section", {}, element("h2", {}, "Which nodes are in doubt"),
+    table(["node", "class", "probability", "next class", "its probability"], nodes.map(n =>
+      [n.node, n.class, number(n.probability, 3), n.second_class === undefined ? "none" : n.second_class, n.second_class === undefined ? "" : number(n.second_probability, 3)]), "words"),
+    element("p", {class: "soft"}, `The nodes whose class has the smallest probability. All nodes by that probability: ${bins.map((n, i) => n ? `${i / 10}–${(i + 1) / 10}: ${count(n)}` : "").filter(t => t).join(", ")}.`));
+}
+function predicted() {
+  const o = report.options, d = report.data, rows = [["folder", `${d.folder}: ${plural(d.nodes, "node")}, ${plural(d.edges, "edge")}, ${plural(d.features, "feature")}`],
+    ["model", `${o.load}: ${o.model}, ${plural(o.layers, "layer")}`], ["command", ["gnn", ...report.arguments].join(" ")],
+    ["computed on", `${report.device}, ${plural(report.threads, "thread")}`], ["time", seconds(report.seconds.total)],
+    ["memory", `${count(report.peak_host_bytes / 1048576)} MB at most`], ["program", `gnn ${report.version}`]];
+  return element("section", {}, element("h2", {}, "What was done"), table(["", ""], rows, "words"), element("h2", {}, "How to cite"), ...cite());
+}
+
+// ---- the page -------------------------------------------------------------------------------------------
 function done() {
   const o = report.options, d = report.data, used = ["model", "layers", "hidden", "heads", "maxk", "dropout", "input_dropout", "normalise", "optimizer", "rate", "decay", "epochs", "patience", "sampler", "features", "seed"];
   const rows = [["folder", `${d.folder}: ${plural(d.nodes, "node")}, ${plural(d.edges, "edge")}, ${plural(d.features, "feature")}`],
@@ -128,6 +158,10 @@ function done() {
 function show() {
   const name = report.data.folder.replace(/\/+$/, "").replace(/.*\//, "") || report.data.folder, d = report.data;
   document.title = `Classes of ${name}`;
+  if (predicting) return page.replaceChildren(...[element("h1", {}, `Classes of the nodes of ${name}`), element("p", {class: "lead"}, foretold()),
+    element("div", {class: "tiles"}, ...(judged ? [tile(share(judged.accuracy), measure), tile(share(judged.macro_f1), "macro F1")] : []),
+      tile(count(d.nodes), "nodes"), tile(count(d.edges), "edges"), tile(count(d.features), "features"), tile(count(d.classes), "classes")),
+    found(), ...(judged ? [classes(), confusion(), sure()] : []), doubtful(), predicted()].filter(part => part));
   page.replaceChildren(...[element("h1", {}, `Classes of the nodes of ${name}`), element("p", {class: "lead"}, inWords()),
     element("div", {class: "tiles"}, tile(share(report.test_accuracy), `test ${measure}`), tile(share(report.test_macro_f1), "test macro F1"),
       tile(share(report.validation_accuracy), `validation ${measure}`), tile(count(d.nodes), "nodes"), tile(count(d.edges), "edges"),

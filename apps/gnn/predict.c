@@ -48,7 +48,8 @@ static sp_status load(gnn_job *job)
     const int64_t nodes = job->data.graph.rows, all = nodes * job->how.model.outputs; /* below 2^62 */
     if (saved.several) TRY(sp_alloc(job->host, all, sizeof *job->targets, (void **)&job->targets));
     else TRY(sp_alloc(job->host, nodes, sizeof *job->classes, (void **)&job->classes));
-    if (job->settings->scores) TRY(sp_alloc(job->host, all, sizeof *job->scores, (void **)&job->scores));
+    if (job->settings->scores || job->settings->report)
+        TRY(sp_alloc(job->host, all, sizeof *job->scores, (void **)&job->scores));
 done:
     return status;
 }
@@ -148,7 +149,7 @@ static void put_heading(text_table *t, const gnn_job *job)
     }
     next_field(t);
     io_output_string(t->out, "class");
-    for (int64_t c = 0; job->scores && c < job->data.classes; c++) {
+    for (int64_t c = 0; job->settings->scores && c < job->data.classes; c++) {
         next_field(t);
         put_class(t, job, c);
     }
@@ -161,7 +162,8 @@ static sp_status put_classes(gnn_job *job, io_output *out)
 {
     const int64_t classes = job->data.classes;
     text_table t = open_table(job->settings->out, out);
-    if (job->input.nodes.count > 0 || job->scores || t.csv) put_heading(&t, job);
+    const float *scores = job->settings->scores ? job->scores : NULL;
+    if (job->input.nodes.count > 0 || scores || t.csv) put_heading(&t, job);
     for (int64_t i = 0; i < job->data.graph.rows; i++) {
         bool first = true;
         put_node(&t, job, i);
@@ -173,9 +175,9 @@ static sp_status put_classes(gnn_job *job, io_output *out)
             put_class(&t, job, c);
             first = false;
         }
-        for (int64_t c = 0; job->scores && c < classes; c++) {
+        for (int64_t c = 0; scores && c < classes; c++) {
             next_field(&t);
-            io_output_format(out, "%.6g", (double)job->scores[i * classes + c]);
+            io_output_format(out, "%.6g", (double)scores[i * classes + c]);
         }
         end_row(&t);
     }
@@ -188,12 +190,13 @@ static sp_status put_array(gnn_job *job, io_output *out)
     const int64_t nodes = job->data.graph.rows, classes = job->data.classes;
     io_array array = {.type = IO_I32, .dimensions = 1, .shape = {nodes, classes}, .count = nodes,
                       .item_size = sizeof *job->classes, .values = job->classes};
-    if (!job->classes || job->scores) {
-        array.type = job->scores ? IO_F32 : IO_U8;
+    const bool scores = job->settings->scores;
+    if (!job->classes || scores) {
+        array.type = scores ? IO_F32 : IO_U8;
         array.dimensions = 2;
         array.count = nodes * classes;
-        array.item_size = job->scores ? sizeof *job->scores : sizeof *job->targets;
-        array.values = job->scores ? (void *)job->scores : job->targets;
+        array.item_size = scores ? sizeof *job->scores : sizeof *job->targets;
+        array.values = scores ? (void *)job->scores : job->targets;
     }
     io_put_npy(out, &array);
     return SP_OK;
@@ -250,14 +253,17 @@ sp_status gnn_predict(gnn_job *job)
     static const io_names none = {0};
     const gnn_settings *s = job->settings;
     const gnn_file files[] = {{s->out, s->out && ends_with(s->out, ".npy") ? put_array : put_classes},
-                              {s->embeddings, put_embeddings}};
+                              {s->embeddings, put_embeddings},
+                              {s->report, gnn_put_prediction}};
     const int count = sizeof files / sizeof *files;
+    const double began = wall_seconds();
     char read[1024], result[160];
     sp_status status;
     TRY(gnn_check_files(job, files, count));
     TRY(load(job));
     TRY(gnn_on_device(job, predict));
     TRY(judge(job));
+    job->seconds.total = wall_seconds() - began;
     TRY(gnn_write_files(job, files, count));
     quiet_line(&job->line);
     snprintf(read, sizeof read, ", and %.1000s", s->load);

@@ -47,14 +47,16 @@ static void put_data(const gnn_job *job, json *j)
     json_count(j, "feature_entries", dense->values ? dense->rows * dense->cols : sparse->nnz);
     json_flag(j, "sparse_features", !dense->values);
     json_count(j, "classes", data->classes);
-    json_flag(j, "several_classes_a_node", data->targets != NULL);
-    json_count(j, "training", job->nodes[GNN_TRAIN]);
-    json_count(j, "validation", job->nodes[GNN_VALIDATION]);
-    json_count(j, "test", job->nodes[GNN_TEST]);
+    json_flag(j, "several_classes_a_node", data->targets || job->targets);
+    if (job->settings->command == COMMAND_TRAIN) {
+        json_count(j, "training", job->nodes[GNN_TRAIN]);
+        json_count(j, "validation", job->nodes[GNN_VALIDATION]);
+        json_count(j, "test", job->nodes[GNN_TEST]);
+    }
     json_end(j, '}');
 }
 
-static void put_model(const gnn_job *job, json *j)
+void gnn_put_model(const gnn_job *job, json *j)
 {
     const gnn_model_options *m = &job->how.model;
     json_text(j, "model", model_word((int)m->layer));
@@ -106,7 +108,7 @@ static void put_options(const gnn_job *job, json *j)
 {
     const gnn_settings *s = job->settings;
     json_begin(j, "options", '{');
-    put_model(job, j);
+    gnn_put_model(job, j);
     put_training(job, j);
     if (s->split_train > 0) json_counts(j, "split", (int64_t[]){s->split_train, s->split_validation}, 2);
     else if (s->split) json_numbers(j, "split_shares", (double[]){s->train_share, s->validation_share}, 2);
@@ -185,17 +187,22 @@ static void put_result(const gnn_job *job, json *j)
     json_end(j, '}');
 }
 
-static void put_report(const gnn_job *job, io_output *out)
+void gnn_report_begin(const gnn_job *job, json *j)
 {
-    json file = {.out = out}, *j = &file;
     json_begin(j, NULL, '{');
     json_text(j, "tool", "gnn");
     json_text(j, "version", SP_VERSION);
-    json_text(j, "command", "train");
+    json_text(j, "command", job->settings->command == COMMAND_TRAIN ? "train" : "predict");
     json_begin(j, "arguments", '[');
     for (int i = 0; i < job->argc; i++) json_text(j, NULL, job->argv[i]);
     json_end(j, ']');
     put_data(job, j);
+}
+
+static void put_report(const gnn_job *job, io_output *out)
+{
+    json file = {.out = out}, *j = &file;
+    gnn_report_begin(job, j);
     put_options(job, j);
     put_result(job, j);
     gnn_put_figures(&job->figures, &job->input.classes, "test", j);
@@ -205,15 +212,16 @@ static void put_report(const gnn_job *job, io_output *out)
     json_end(j, '}');
 }
 
-static const unsigned char page[] = {
+static const unsigned char script[] = {
 #include "gnn/page.js.h"
     '\0'
 };
+const char *const gnn_page = (const char *)script;
 
 sp_status gnn_put_report(gnn_job *job, io_output *out)
 {
     if (is_page(job->settings->report)) page_begin(out);
     put_report(job, out);
-    if (is_page(job->settings->report)) page_end(out, (const char *)page);
+    if (is_page(job->settings->report)) page_end(out, gnn_page);
     return SP_OK;
 }

@@ -176,8 +176,61 @@ ok 'of attention, heads beside each other' eval 'status 0 train d --undirected -
 ok 'none of one layer' eval 'status 0 train d --layers 1 --epochs 1 --save m1 && status 1 predict d --load m1 --embeddings X && [ ! -e X ] &&
     grep -q "^gnn: m1: a model of one layer, which has no embeddings; leave --embeddings out$" run.err'
 ok 'no other format' eval 'status 2 predict d --load m --embeddings e.npz && grep -q "embeddings writes text, or an array of NumPy" run.err'
-ok 'no output at all' eval 'status 2 predict d --load m && grep -q "no output: give -o FILE, or --embeddings FILE" run.err'
+ok 'no output at all' eval 'status 2 predict d --load m && grep -q "no output: give -o FILE, --embeddings FILE or --report FILE" run.err'
 ok 'both in one file' eval 'status 2 predict d --load m -o X --embeddings ./X && [ ! -e X ]'
+
+# ---- the report of predictions --------------------------------------------------------------------------
+
+rings d
+status 0 train d $learn --save m
+rings other # labels that differ from the predictions, see above
+awk 'BEGIN { for (i = 0; i < 120; i++) { r = int(i / 40); print i % 29 == 0 ? 3 : i * i % 7 == 4 ? (r + 1) % 3 : r } }' >other/labels.txt
+rm -rf few && cp -r other few && rm few/split.txt
+rm -rf bare && cp -r d bare && rm bare/labels.txt bare/classes.txt bare/split.txt
+ok 'predictions with a report' eval 'status 0 predict other --undirected --load m -o p.txt --report p.json &&
+    cp p.txt alone.txt && status 0 predict other --undirected --load m -o p.txt && cmp p.txt alone.txt'
+ok 'a report alone' status 0 predict few --undirected --load m --report f.json
+ok 'a report without labels' status 0 predict bare --undirected --load m --report b.json -o b.npy
+status 0 predict bare --undirected --load m --scores -o scores.txt
+if command -v python3 >/dev/null; then
+    told() { # the figures are those of scikit-learn above; the nodes in doubt are those of the smallest scores
+        python3 - <<'PYTHON'
+import json
+p, f, b = (json.load(open(n)) for n in ("p.json", "f.json", "b.json"))
+assert all(r["command"] == "predict" and r["options"]["load"] == "m" and r["options"]["model"] == "gcn" for r in (p, f, b))
+assert p["judged_nodes"] == "test" and p["judged"]["nodes"] == 60 and f["judged_nodes"] == "labelled" and f["judged"]["nodes"] == 120
+assert (round(p["judged"]["accuracy"], 4), round(p["judged"]["macro_f1"], 4)) == (0.6667, 0.5171)
+assert (round(f["judged"]["accuracy"], 4), round(f["judged"]["macro_f1"], 4)) == (0.6833, 0.5234)
+assert [c["support"] for c in f["judged"]["classes"]] == [38, 39, 38, 5] and sum(map(sum, f["judged"]["confusion"])) == 120
+assert b["judged_nodes"] == "none" and b["judged"] is None and "test" not in b["data"]
+rows = [line.split("\t") for line in open("scores.txt").read().splitlines()[1:]]
+names, scores = [r[0] for r in rows], [list(map(float, r[1:])) for r in rows]
+assert len(scores) == 120 and {c["name"]: c["nodes"] for c in b["predicted"]} == {n: names.count(n) for n in "abcd"}
+order = sorted(range(120), key=lambda i: max(scores[i]))
+doubt = b["least_certain"]
+assert len(doubt) == 20 and len({u["node"] for u in doubt}) == 20
+for u, i in zip(doubt, order):
+    own = sorted(scores[int(u["node"])], reverse=True)
+    assert abs(u["probability"] - max(scores[i])) < 1e-5, (u, scores[i])
+    assert abs(u["probability"] - own[0]) < 1e-5 and abs(u["second_probability"] - own[1]) < 1e-5
+    assert u["class"] == names[int(u["node"])] and u["second_class"] != u["class"]
+bins = [0] * 10
+for s in scores: bins[min(int(max(s) * 10), 9)] += 1
+assert b["nodes_by_probability"] == bins, (b["nodes_by_probability"], bins)
+PYTHON
+    }
+    ok 'what it says' told
+else skip 'the report of predictions: no python3'; fi
+if command -v "$browser" >/dev/null; then
+    pages() { # judged, and not; several classes a node
+        status 0 predict few --undirected --load m --report f.html && drawn f.html 1 'right about 68.* of the 120 labelled nodes' \
+            'Each class' 'mistaken for which' 'be trusted' 'in doubt' 'Kipf and M. Welling' &&
+            status 0 predict bare --undirected --load m --report b.html && drawn b.html 0 'No classes are known' 'What was found' 'in doubt' &&
+            status 0 predict several --undirected --load ms --report s.html && drawn s.html 0 'Micro F1 is' 'Each class'
+    }
+    ok 'a browser draws it' pages
+fi
+ok 'an output twice' eval 'status 2 predict d --undirected --load m -o X --report ./X && [ ! -e X ]'
 
 # ---- weights --------------------------------------------------------------------------------------------
 
