@@ -615,7 +615,7 @@ for wrong in '' 'd e' 'd --foo' 'd --model xyz' 'd --sampler x' 'd --optimizer x
     'd --checkpoint X --checkpoint-every 0' 'd --heads 4' 'd --model sage --attention-dropout 0.5' 'd --rate-factor 0.1' 'd --scores' 'd -o X' '--load m1'; do
     ok "usage error: train $wrong" fails 2 '; see gnn --help$' train $wrong
 done
-for wrong in '' 'd' 'd --load m1' 'd -o X' 'd --load m1 -o X --hidden 5' 'd --load m1 -o X --report r'; do
+for wrong in '' 'd' 'd --load m1' 'd -o X' 'd --load m1 -o X --hidden 5' 'd --load m1 -o X --plot r'; do
     ok "usage error: predict $wrong" fails 2 '; see gnn --help$' predict $wrong
 done
 ok 'an unknown command' fails 2 'the first argument is one of train, predict' learn d

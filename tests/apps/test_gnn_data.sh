@@ -238,7 +238,7 @@ ok 'into a folder whose name breaks lines' eval 'status 0 convert c "$odd" && [ 
 ok 'which is shown on one line' fails 1 'odd\?name \?\[31m/none: No such file' info "$odd/none"
 ok 'not where no folder is' fails 1 'cannot be written' convert c nowhere/X
 with labels.txt 'red\nblue\nred\n'
-ok 'names of classes' eval 'status 0 convert d n && [ "$(tr "\n" " " <n/classes.txt)" = "blue red " ] && same d n'
+ok 'names of classes' eval 'rm -rf n && status 0 convert d n && [ "$(tr "\n" " " <n/classes.txt)" = "blue red " ] && same d n'
 with labels.mtx '%%%%MatrixMarket matrix coordinate pattern general\n3 2 3\n1 1\n1 2\n3 1\n'
 ok 'several classes a node' eval 'rm -rf n && status 0 convert d n && same d n'
 folder d
