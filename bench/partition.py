@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """How well a partition of the coarse graph serves the fine one: coarsen by contract, partition by METIS, carry the parts
-back, and compare the edge cut with that of METIS on the fine graph itself.
+back, and compare the edge cut with that of METIS on the fine graph itself, as they are and after contract --refine.
 
 usage: bench/partition.py [options] GRAPH...      METIS graphs; .gz
   --how "..."     ways of --repeat [matching two-hop hec lp]
@@ -78,6 +78,16 @@ def coarsen(path, how, nodes, folder, extra):
     return read_graph(out), total, seconds
 
 
+def refine(path, part, folder):
+    """The partition after contract --refine, which is checked: no part may become too heavy, the cut may not rise."""
+    parts, better = os.path.join(folder, "parts"), os.path.join(folder, "better")
+    np.savetxt(parts, part, fmt="%d")
+    began = time.perf_counter()
+    subprocess.run([os.environ.get("CONTRACT", "build/bin/contract"), path, parts, "--labels", "list", "--refine", better,
+                    "--from", "metis", "--quiet"], check=True)
+    return np.loadtxt(better, dtype=np.int64, ndmin=1), time.perf_counter() - began
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("graphs", nargs="+")
@@ -89,7 +99,7 @@ def main():
     parser.add_argument("--extra", default="")
     o = parser.parse_args()
     hows, counts, rows = o.how.split(), [int(k) for k in o.parts.split()], []
-    print(f"{'graph':<18}{'parts':>6}{'METIS':>9}{'balance':>8}" + "".join(f"{h:>13}{'nodes':>8}{'bal':>6}" for h in hows))
+    print(f"{'graph':<18}{'parts':>6}{'METIS':>9}{'balance':>8}" + "".join(f"{h:>13}{'refined':>8}{'nodes':>8}{'bal':>6}" for h in hows))
     for path in o.graphs:
         name = os.path.basename(path).split(".")[0]
         fine = read_graph(path)
@@ -106,17 +116,31 @@ def main():
             text = f"{name:<18}{parts:>6}{cut:>9.0f}{row['balance']:>8.3f}"
             for how in hows:
                 small, total, seconds = coarse[how]
-                mine = [judge(fine, partition(small, parts, seed)[0][total], parts) for seed in range(o.seeds)]
-                row[how] = {"cut": statistics.mean(m[0] for m in mine), "balance": max(m[1] for m in mine),
-                            "nodes": len(small[0]) - 1, "seconds": seconds}
+                mine, better, took = [], [], []
+                for seed in range(o.seeds):
+                    part = partition(small, parts, seed)[0][total]
+                    with tempfile.TemporaryDirectory() as folder:
+                        moved, time_taken = refine(path, part, folder)
+                    mine.append(judge(fine, part, parts))
+                    better.append(judge(fine, moved, parts))
+                    took.append(time_taken)
+                    assert better[-1][0] <= mine[-1][0], f"{name}: --refine raises the cut: {mine[-1]}, {better[-1]}"
+                    assert better[-1][1] <= max(1.03, mine[-1][1]) + 1e-9, f"{name}: --refine loses the balance"
+                row[how] = {"cut": statistics.mean(m[0] for m in mine), "balance": max(m[1] for m in better),
+                            "refined_cut": statistics.mean(m[0] for m in better), "nodes": len(small[0]) - 1,
+                            "seconds": seconds, "refine_seconds": statistics.mean(took)}
                 row[how]["ratio"] = row[how]["cut"] / cut if cut else 1
-                text += f"{row[how]['ratio']:>13.3f}{row[how]['nodes']:>8}{row[how]['balance']:>6.2f}"
+                row[how]["refined"] = row[how]["refined_cut"] / cut if cut else 1
+                text += (f"{row[how]['ratio']:>13.3f}{row[how]['refined']:>8.3f}{row[how]['nodes']:>8}"
+                         f"{row[how]['balance']:>6.2f}")
             print(text, flush=True)
             rows.append(row)
     text = "geometric mean"
     for how in hows:
-        ratios = [max(row[how]["ratio"], 1e-9) for row in rows]
-        text += f"; {how} {math.exp(statistics.mean(map(math.log, ratios))):.3f} (worst {max(ratios):.3f})"
+        for kind in ("ratio", "refined"):
+            ratios = [max(row[how][kind], 1e-9) for row in rows]
+            text += f"; {how}{', refined' * (kind == 'refined')} "
+            text += f"{math.exp(statistics.mean(map(math.log, ratios))):.3f} (worst {max(ratios):.3f})"
     print(text)
     if o.json:
         with open(o.json, "w") as f:

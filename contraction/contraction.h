@@ -129,6 +129,23 @@ sp_status contraction_add_weights(sp_context *context, const int32_t *labels, in
  * is to be done. */
 sp_status contraction_loosen(sp_context *context, const sp_csr *g, int32_t *labels, int64_t *groups, int64_t least);
 
+typedef struct contraction_refinement {
+    uint64_t seed;          /* decides between equals */
+    double imbalance;       /* a part may weigh 1 + imbalance times the mean of the parts that have nodes; 0: 0.03 */
+    const int64_t *weights; /* of nodes (host), `constraints` each, at least 0; NULL: 1 each */
+    int constraints;
+    int cycles;             /* at most; 0: 3. They end when one gains nothing */
+} contraction_refinement;
+
+/* Lowers the edge cut of a partition, as of one carried back from a coarse graph: moves nodes at the borders of parts,
+ * on G and on graphs of joined nodes. G is symmetric and on the host. `labels` (host, below `groups`; negative: in no
+ * part) are changed in place, on success only. The cut does not rise, no part with nodes loses all of them, and no part
+ * becomes heavier than `imbalance` allows or, if that is more, than the heaviest was. *gained, which may be NULL, is the
+ * weight by which the cut falls, an edge counted once. The same for any number of threads. On every device
+ * the CPU moves the nodes. `how` may be NULL. A cycle takes O(nnz) and O(degree · log nodes) a move. */
+sp_status contraction_refine(sp_context *context, const sp_csr *g, int64_t groups, const contraction_refinement *how,
+                             int32_t *labels, double *gained);
+
 /* A function that labels one level of a hierarchy: fills `labels` (G.rows entries, where G lies) and *groups. */
 typedef sp_status (*contraction_labeller)(sp_context *context, void *user, const sp_csr *g, int32_t *labels,
                                           int64_t *groups);

@@ -32,6 +32,8 @@ typedef struct contract_options {
     contract_unknown unknown;
     contract_repeat repeat;
     contract_judge_form judge;
+    const char *refine; /* where better labels go */
+    double imbalance;   /* with refine; 0: not given */
     double inflation, max_weight; /* max_weight: 0 by to_nodes, or none */
     int64_t to_nodes;             /* 0: not given */
     const char *device;
@@ -96,6 +98,7 @@ typedef struct contract_job {
     sp_csr c;                       /* host */
     bool c_undirected;
     contraction_judgement judgement; /* with judge */
+    double gained;                  /* with refine: by how much the cut fell */
     contraction_info info;
     contract_seconds seconds;
     char device_name[128];
@@ -150,6 +153,10 @@ sp_status contract_refuse_loops(const contract_job *job, sp_context *context, co
 sp_status contract_repeat_on(contract_job *job, sp_context *context);
 /* The values of g where repeated edges are averaged: their means in place of their sums. */
 void contract_average_edges(contract_job *job);
+
+/* refine.c: moves the borders of the groups; writes a label a line, or a node and its label. */
+sp_status contract_refine(contract_job *job);
+void contract_put_labels(const contract_job *job, io_output *out);
 
 /* judge.c: figures of the labelling; as --judge names them; as members of an object. */
 sp_status contract_judge(contract_job *job);

@@ -32,7 +32,7 @@ static void summarize(contract_job *job)
     const io_graph *in = &job->input;
     const bool both_listed = in->undirected && !in->symmetric;
     char nodes[COUNTED_TEXT], edges[COUNTED_TEXT], groups[COUNTED_TEXT], joined[COUNTED_TEXT], left[COUNTED_TEXT];
-    char levels[COUNTED_TEXT + 2] = "", dropped[COUNTED_TEXT + 32] = "";
+    char levels[COUNTED_TEXT + 2] = "", dropped[COUNTED_TEXT + 32] = "", refined[64] = "";
     if (o->quiet) return;
     counted(job->g.rows, "node", nodes);
     counted(count_edges(&job->g, job->arcs, both_listed), "edge", edges);
@@ -43,15 +43,16 @@ static void summarize(contract_job *job)
     if (job->labelling.unlabelled > 0 && o->unlabelled == UNLABELLED_DROP)
         snprintf(dropped, sizeof dropped, "; left out %s without a label",
                  counted(job->labelling.unlabelled, "node", left));
+    if (o->refine) snprintf(refined, sizeof refined, ", which cut %.15g less", job->gained);
     if (!o->out) {
-        counted(job->judgement.groups, "group", groups);
-        summary_line(&job->line, "read %s as %s, %s, %s; judged %s%s", input_name(o->graph), formats[in->format], nodes,
-                     edges, groups, dropped);
+        counted(o->judge ? job->judgement.groups : job->groups, "group", groups);
+        summary_line(&job->line, "read %s as %s, %s, %s; %s %s%s%s", input_name(o->graph), formats[in->format], nodes,
+                     edges, o->refine ? "refined" : "judged", groups, refined, dropped);
         return;
     }
-    summary_line(&job->line, "read %s as %s, %s, %s; wrote %s%s, %s to %s%s",
+    summary_line(&job->line, "read %s as %s, %s, %s; wrote %s%s, %s to %s%s%s",
                  input_name(o->graph), formats[in->format], nodes, edges, levels,
-                 groups, joined, output_name(o->out), dropped);
+                 groups, joined, output_name(o->out), refined, dropped);
 }
 
 /* ---- the whole run -------------------------------------------------------------------------------------- */
@@ -65,6 +66,7 @@ static sp_status run_job(contract_job *job)
     if (job->options->attributes) TRY(contract_read_attributes(job));
     if (job->options->labels) { /* what is refused for them is, before the work */
         TRY(contract_read_labels(job));
+        if (job->options->refine) TRY(contract_refine(job));
         TRY(contract_name_groups(job));
         TRY(contract_sum_nodes(job));
     }

@@ -125,6 +125,10 @@ static const option_row rows[] = {
      OPTION_TEXT, AT(attribute_rules)},
     {"--judge", "FORM", "edge cut, modularity ... of the labels on stdout: line tsv json; without -o nothing else",
      OPTION_WORD, AT(judge), .words = judge_words, .low = JUDGE_LINE},
+    {"--refine", "FILE", "move nodes at the borders of the labels so that the edge cut falls; the labels go to FILE",
+     OPTION_TEXT, AT(refine)},
+    {"--imbalance", "F", "how much heavier than the mean a group may become [0.03]", OPTION_NUMBER, AT(imbalance),
+     OPTION_ABOVE(0), .beside = true},
     {"--report", "FILE", "what was done and how long it took, as JSON", OPTION_TEXT, AT(report)},
     {"--values", "f32|f64", "weights and sums in single or double precision [f64]", OPTION_WORD, AT(values),
      .words = value_words},
@@ -145,6 +149,7 @@ void contract_usage(FILE *stream)
 {
     fputs("usage: contract GRAPH LABELS -o OUT [options]        the graph whose nodes are the labels of another's\n"
           "       contract GRAPH LABELS --judge line|tsv|json          how good the labels are\n"
+          "       contract GRAPH LABELS --refine FILE                  labels with a lower edge cut\n"
           "       contract GRAPH -o OUT --repeat HOW [--to-nodes N] [options]       a hierarchy\n"
           "\n"
           "  mcl-gpu g.abc --abc -o c && contract g.abc c -o q.mtx\n"
@@ -156,7 +161,7 @@ void contract_usage(FILE *stream)
 
 static bool check_compression(const contract_options *o)
 {
-    const char *const outputs[] = {o->out, o->node_output, o->report};
+    const char *const outputs[] = {o->out, o->node_output, o->report, o->refine};
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
         if (outputs[i] && ends_with(outputs[i], ".zst"))
             return mistake("outputs are compressed by gzip only: end the name in .gz, or pipe - to zstd (got "
@@ -222,6 +227,16 @@ static bool check_attributes(const contract_options *o)
     return !o->attribute_rules || contract_check_rules(o->attribute_rules);
 }
 
+static bool check_refine(const contract_options *o)
+{
+    if (o->imbalance > 0 && !o->refine) return mistake("--imbalance goes with --refine");
+    if (!o->refine) return true;
+    if (!o->labels) return mistake("--refine goes with LABELS, which it makes better");
+    if (o->directed) return mistake("--refine takes undirected graphs: leave --directed out");
+    if (o->combine == SP_COMBINE_MEAN) return mistake("--refine adds the weights of edges up: leave --combine mean out");
+    return true;
+}
+
 static bool check_columns(const contract_options *o)
 {
     if (o->label_column && o->label_format != IO_LABELS_AUTO)
@@ -233,9 +248,9 @@ static bool check_together(contract_options *o)
 {
     if (!o->graph) return mistake("no graph");
     if (!check_columns(o)) return false;
-    if (!check_attributes(o)) return false;
+    if (!check_attributes(o) || !check_refine(o)) return false;
     if (o->directed && o->undirected) return mistake("--directed and --undirected exclude each other");
-    if (!o->out && !o->judge) return mistake("no output: give -o FILE, or --judge");
+    if (!o->out && !o->judge && !o->refine) return mistake("no output: give -o FILE, or --judge, or --refine");
     if (!o->labels && o->repeat == REPEAT_NEVER) return mistake("no labels: give a file of them, or --repeat");
     if (o->labels && o->repeat != REPEAT_NEVER)
         return mistake("--repeat makes its own labels: leave \"%.40s\" out", o->labels);
@@ -244,6 +259,7 @@ static bool check_together(contract_options *o)
                        combine_word(o->combine));
     if (o->repeat != REPEAT_NEVER && o->out && strcmp(o->out, "-") == 0)
         return mistake("--repeat writes several files: -o takes the name of one");
+    if (!o->out && !check_compression(o)) return false;
     if (!check_repeat(o) || !(o->out ? check_compression(o) && find_output_format(o) : check_judge(o))) return false;
     if (!o->out) return true;
     if (o->names && !has_names(o->to) && strcmp(o->out, "-") == 0)

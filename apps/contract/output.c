@@ -6,7 +6,7 @@
 
 #include "job.h"
 
-enum { MAX_OUTPUTS = MAX_LEVELS + 7, TOTAL_MAP = -1 };
+enum { MAX_OUTPUTS = MAX_LEVELS + 8, TOTAL_MAP = -1 };
 
 /* ---- where ---------------------------------------------------------------------------------------------- */
 
@@ -56,6 +56,7 @@ sp_status contract_check_outputs(contract_job *job)
     if (o->judge) TRY(check_output(job, &all, "-"));
     if (o->out) TRY(check_output(job, &all, o->out));
     if (o->node_output) TRY(check_output(job, &all, o->node_output));
+    if (o->refine) TRY(check_output(job, &all, o->refine));
     if (o->report) TRY(check_output(job, &all, o->report));
     if (needs_tab(o)) {
         TRY(beside(job, ".tab", path));
@@ -341,6 +342,10 @@ static sp_status write_all(contract_job *job, output_set *all)
     if (o->node_output) {
         TRY(open_next(job, all, o->node_output, &out));
         TRY(put_nodes(job, out));
+    }
+    if (o->refine) {
+        TRY(open_next(job, all, o->refine, &out));
+        contract_put_labels(job, out);
     }
     job->seconds.write = wall_seconds() - began;
     if (o->report) {

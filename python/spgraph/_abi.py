@@ -485,6 +485,16 @@ class contraction_coarsening(Structure):
     ]
 
 
+class contraction_refinement(Structure):
+    _fields_ = [
+        ("seed", c_uint64),
+        ("imbalance", c_double),
+        ("weights", c_void_p),
+        ("constraints", c_int),
+        ("cycles", c_int),
+    ]
+
+
 class contraction_level(Structure):
     _fields_ = [
         ("nodes", c_int64),
@@ -688,6 +698,7 @@ FUNCTIONS = {
     "contraction_coarsen": (c_int, [c_void_p, POINTER(sp_csr), POINTER(contraction_coarsening), c_void_p, c_void_p]),
     "contraction_add_weights": (c_int, [c_void_p, c_void_p, c_int64, c_int64, c_int, c_void_p]),
     "contraction_loosen": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_void_p, c_int64]),
+    "contraction_refine": (c_int, [c_void_p, POINTER(sp_csr), c_int64, POINTER(contraction_refinement), c_void_p, c_void_p]),
     "contraction_repeat": (c_int, [c_void_p, POINTER(sp_csr), c_int, contraction_labeller, c_void_p, POINTER(contraction_options), POINTER(contraction_hierarchy)]),
     "contraction_hierarchy_free": (None, [c_void_p, POINTER(contraction_hierarchy)]),
     "io_read_graph": (c_int, [c_void_p, c_char_p, POINTER(io_read_options), POINTER(io_graph)]),

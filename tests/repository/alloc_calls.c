@@ -306,6 +306,18 @@ static sp_status call_two_hop(sp_context *context, subject *s, void *out)
     return contraction_coarsen(context, &star, NULL, out, &groups);
 }
 
+/* A copy, as it works in place. The graph is that of call_repeat, in two parts. */
+static sp_status call_refine(sp_context *context, subject *s, void *out)
+{
+    int32_t labels[60];
+    for (int i = 0; i < 60; i++) labels[i] = s->order[i] & 1;
+    const sp_status status = contraction_refine(context, &s->graph, 2, NULL, labels, NULL);
+    for (int i = 0; status != SP_OK && i < 60; i++)
+        if (labels[i] != (s->order[i] & 1)) ck_abort_msg("contraction_refine: labels changed by a failure");
+    if (status == SP_OK) memcpy(out, labels, sizeof labels);
+    return status;
+}
+
 static sp_status match_labeller(sp_context *context, void *user, const sp_csr *g, int32_t *labels, int64_t *groups)
 {
     (void)user;
@@ -554,6 +566,7 @@ const trial trials[] = {
     {"contraction_coarsen, two-hop", call_two_hop, release_nothing, 60 * sizeof(int32_t)},
     {"contraction_coarsen, heavy edges", call_heavy_edges, release_nothing, 60 * sizeof(int32_t)},
     {"contraction_coarsen, propagation", call_propagation, release_nothing, 60 * sizeof(int32_t)},
+    {"contraction_refine", call_refine, release_nothing, 60 * sizeof(int32_t)},
     {"contraction_compact", call_compact, release_block, sizeof(void *)},
     {"contraction_repeat", call_repeat, release_hierarchy, sizeof(contraction_hierarchy)},
     {"sp_csr_permute", call_permute, release_csr, sizeof(sp_csr)},

@@ -181,12 +181,15 @@ TEST(calls_of_the_modules_name_what_is_missing)
     REFUSED(t, contraction_loosen(t, NULL, labels, &count, 2), "G is NULL");
     REFUSED(t, contraction_loosen(t, a, NULL, &count, 2), "labels is NULL");
     REFUSED(t, contraction_loosen(t, a, labels, NULL, 2), "groups is NULL");
+    REFUSED(t, contraction_refine(t, NULL, 1, NULL, labels, NULL), "G is NULL");
+    REFUSED(t, contraction_refine(t, a, 1, NULL, NULL, NULL), "labels is NULL");
     REFUSED(t, contraction_repeat(t, a, 1, NULL, NULL, NULL, &hierarchy), "labeller is NULL");
     REFUSED(t, gnn_operator(t, NULL, GNN_GCN, SP_F32, &c), "graph is NULL");
     REFUSED(t, gnn_symmetric(t, NULL, &symmetric), "matrix is NULL");
     REFUSED(t, gnn_symmetric(t, a, NULL), "symmetric is NULL");
     REFUSED(NULL, mcl_label(NULL, a, &options, labels, &count), "context is NULL");
     REFUSED(NULL, contraction_coarsen(NULL, a, NULL, labels, &count), "context is NULL");
+    REFUSED(NULL, contraction_refine(NULL, a, 1, NULL, labels, NULL), "context is NULL");
     REFUSED(NULL, gnn_operator(NULL, a, GNN_GCN, SP_F32, &c), "context is NULL");
     ck_assert(test_is_marked(&c, sizeof c));
     close_operands(&o);

@@ -1,0 +1,284 @@
+/* Boundary refinement of a partition into k parts (Fiduccia and Mattheyses, "A linear-time heuristic for improving
+ * network partitions", 1982; for k parts Karypis and Kumar, "Multilevel k-way partitioning scheme for irregular
+ * graphs", 1998). A pass takes the node of the largest gain, moves it to the neighbouring part where it gains most and
+ * that has room, and fixes it there; gains may be below 0. The pass ends where it has not been at its best for long,
+ * and goes back to its best. Passes follow each other while they gain.
+ *
+ *   gain of a node = Σ weights of its edges to the new part - Σ of those to its own
+ *
+ * The heap has upper bounds of gains, which a move of a neighbour changes in O(1). The gain itself is found when a node
+ * comes first. Moves follow each other, so one thread makes them; all threads find where a pass begins. So the result
+ * does not depend on their number. A pass takes O(nnz) and, for a move, O(degree · log nodes). */
+#include <string.h>
+
+#include "base/random.h"
+#include "moves.h"
+
+enum {
+    PASSES = 10,
+    PATIENCE = 200,       /* moves without a new best after which a pass ends, and one more */
+    PATIENCE_PART = 20,   /* for each 20 nodes at borders */
+    INTERRUPT_STEP = 4096 /* nodes between looks at the interrupt flag */
+};
+
+typedef struct moving {
+    const partition *p;
+    int64_t *load, *size; /* of parts: weights, nodes */
+    double *toward;       /* weight of the present node's edges to each part, */
+    int64_t *stamp;       /* if this is the number of the present look */
+    int64_t look;
+    int32_t *near;        /* parts that the present node has edges to */
+    double *key;          /* of nodes: at least the gain */
+    int32_t *heap;        /* the largest key first */
+    int32_t *place;       /* of nodes in the heap; OUTSIDE, or FIXED in this pass */
+    int64_t count;
+    int32_t *moved, *from;
+} moving;
+
+enum { OUTSIDE = -1, FIXED = -2 };
+
+/* ---- the heap ---------------------------------------------------------------------------------------------- */
+
+static bool comes_first(const moving *m, int32_t a, int32_t b)
+{
+    if (m->key[a] != m->key[b]) return m->key[a] > m->key[b];
+    const uint64_t bits_a = mix64(m->p->seed ^ (uint64_t)a), bits_b = mix64(m->p->seed ^ (uint64_t)b);
+    return bits_a > bits_b;
+}
+
+static void put(moving *m, int64_t at, int32_t node)
+{
+    m->heap[at] = node;
+    m->place[node] = (int32_t)at;
+}
+
+static void rise(moving *m, int64_t at, int32_t node)
+{
+    for (; at > 0 && comes_first(m, node, m->heap[(at - 1) / 2]); at = (at - 1) / 2) put(m, at, m->heap[(at - 1) / 2]);
+    put(m, at, node);
+}
+
+static void sink(moving *m, int64_t at, int32_t node)
+{
+    for (int64_t below; (below = 2 * at + 1) < m->count; at = below) {
+        if (below + 1 < m->count && comes_first(m, m->heap[below + 1], m->heap[below])) below++;
+        if (!comes_first(m, m->heap[below], node)) break;
+        put(m, at, m->heap[below]);
+    }
+    put(m, at, node);
+}
+
+/* Enters a node, or changes its key. */
+static void set_key(moving *m, int32_t node, double key)
+{
+    const bool inside = m->place[node] >= 0, falls = inside && key < m->key[node];
+    m->key[node] = key;
+    if (falls) sink(m, m->place[node], node);
+    else rise(m, inside ? m->place[node] : m->count++, node);
+}
+
+static int32_t take_first(moving *m)
+{
+    const int32_t first = m->heap[0], last = m->heap[--m->count];
+    if (m->count > 0) sink(m, 0, last);
+    m->place[first] = OUTSIDE;
+    return first;
+}
+
+/* ---- gains ------------------------------------------------------------------------------------------------- */
+
+/* A node's gain if each of its edges to other parts led to the same; whether there is such an edge. */
+static bool bound_gain(const partition *p, int64_t node, double *bound)
+{
+    const sp_csr *g = p->g;
+    const int32_t own = p->labels[node];
+    bool at_border = false;
+    *bound = 0;
+    for (int64_t k = g->row_offsets[node]; own >= 0 && k < g->row_offsets[node + 1]; k++) {
+        const int32_t other = p->labels[g->col_indices[k]];
+        const double weight = entry_value(g, k);
+        if (other < 0 || g->col_indices[k] == node) continue;
+        if (other == own) *bound -= weight;
+        else if (weight > 0) *bound += weight;
+        at_border |= other != own;
+    }
+    return at_border;
+}
+
+static bool has_room(const moving *m, int32_t node, int32_t part)
+{
+    const int constraints = m->p->constraints;
+    for (int c = 0; c < constraints; c++) {
+        const int64_t weight = m->p->weights[(int64_t)node * constraints + c];
+        if (weight > 0 && (double)(m->load[(int64_t)part * constraints + c] + weight) > m->p->cap[c]) return false;
+    }
+    return true;
+}
+
+/* The part where the node gains most, the lighter of equals; -1: none has room, or its own would be empty. */
+static int32_t best_part(moving *m, int32_t node, double *gain)
+{
+    const partition *p = m->p;
+    const sp_csr *g = p->g;
+    const int32_t own = p->labels[node];
+    double inside = 0;
+    int32_t best = -1;
+    int64_t count = 0;
+    if (m->size[own] == 1) return -1;
+    m->look++;
+    for (int64_t k = g->row_offsets[node]; k < g->row_offsets[node + 1]; k++) {
+        const int32_t part = p->labels[g->col_indices[k]];
+        const double weight = entry_value(g, k);
+        if (part < 0 || g->col_indices[k] == node) continue;
+        if (part == own) {
+            inside += weight;
+        } else if (m->stamp[part] == m->look) {
+            m->toward[part] += weight;
+        } else {
+            m->stamp[part] = m->look;
+            m->toward[part] = weight;
+            m->near[count++] = part;
+        }
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const int32_t part = m->near[i];
+        if (!has_room(m, node, part)) continue;
+        if (best >= 0 && (m->toward[part] < m->toward[best] ||
+                          (m->toward[part] == m->toward[best] &&
+                           m->load[(int64_t)part * p->constraints] >= m->load[(int64_t)best * p->constraints])))
+            continue;
+        best = part;
+    }
+    if (best >= 0) *gain = m->toward[best] - inside;
+    return best;
+}
+
+/* ---- moves ------------------------------------------------------------------------------------------------- */
+
+static void relabel(moving *m, int32_t node, int32_t part)
+{
+    const partition *p = m->p;
+    const int32_t from = p->labels[node];
+    for (int c = 0; c < p->constraints; c++) {
+        const int64_t weight = p->weights[(int64_t)node * p->constraints + c];
+        m->load[(int64_t)from * p->constraints + c] -= weight;
+        m->load[(int64_t)part * p->constraints + c] += weight;
+    }
+    m->size[from]--;
+    m->size[part]++;
+    p->labels[node] = part;
+}
+
+/* Bounds of the neighbours' gains after a move. An edge that was inside of `from` is now between parts, and the best
+ * part may be the new one. */
+static void change_neighbours(moving *m, int32_t node, int32_t from)
+{
+    const partition *p = m->p;
+    const sp_csr *g = p->g;
+    const int32_t to = p->labels[node];
+    for (int64_t k = g->row_offsets[node]; k < g->row_offsets[node + 1]; k++) {
+        const int32_t other = g->col_indices[k], part = p->labels[other];
+        const double weight = entry_value(g, k), size = weight < 0 ? -weight : weight;
+        double bound;
+        if (part < 0 || other == node || m->place[other] == FIXED) continue;
+        const double change = part == from ? 2 * size : part == to ? -weight : size;
+        if (m->place[other] >= 0) set_key(m, other, m->key[other] + change);
+        else if (bound_gain(p, other, &bound)) set_key(m, other, bound);
+    }
+}
+
+static int64_t fill_heap(moving *m)
+{
+    const partition *p = m->p;
+    const int64_t n = p->g->rows;
+#pragma omp parallel for schedule(dynamic, 1024) num_threads(sp_context_threads(p->context)) if (p->g->nnz > 100000)
+    for (int64_t i = 0; i < n; i++) m->place[i] = bound_gain(p, i, &m->key[i]) ? 0 : OUTSIDE;
+    m->count = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (m->place[i] == 0) put(m, m->count++, (int32_t)i);
+    for (int64_t at = m->count / 2; at-- > 0;) sink(m, at, m->heap[at]);
+    return m->count;
+}
+
+static sp_status pass(moving *m, double *gained)
+{
+    const int64_t patience = PATIENCE + fill_heap(m) / PATIENCE_PART;
+    int64_t moves = 0, kept = 0, taken = 0;
+    double sum = 0, best = 0;
+    while (m->count > 0 && moves - kept < patience) {
+        if (taken++ % INTERRUPT_STEP == 0 && sp_context_interrupted(m->p->context))
+            return sp_fail(m->p->context, SP_ERROR_INTERRUPTED, "interrupted while nodes were moved between parts");
+        const int32_t node = take_first(m);
+        const int32_t from = m->p->labels[node];
+        double gain;
+        const int32_t part = best_part(m, node, &gain);
+        if (part < 0) continue;
+        if (m->count > 0 && gain < m->key[node] && gain < m->key[m->heap[0]]) { /* another comes first */
+            set_key(m, node, gain);
+            continue;
+        }
+        relabel(m, node, part);
+        m->place[node] = FIXED;
+        m->moved[moves] = node;
+        m->from[moves++] = from;
+        change_neighbours(m, node, from);
+        sum += gain;
+        if (sum <= best + m->p->least) continue;
+        best = sum;
+        kept = moves;
+    }
+    while (moves-- > kept) relabel(m, m->moved[moves], m->from[moves]);
+    *gained = best;
+    return SP_OK;
+}
+
+static sp_status start(moving *m)
+{
+    const partition *p = m->p;
+    sp_context *context = p->context;
+    const int64_t n = p->g->rows;
+    sp_status status;
+    TRY(sp_calloc(context, p->parts * p->constraints, sizeof *m->load, (void **)&m->load));
+    TRY(sp_calloc(context, p->parts, sizeof *m->size, (void **)&m->size));
+    TRY(sp_calloc(context, p->parts, sizeof *m->toward, (void **)&m->toward));
+    TRY(sp_calloc(context, p->parts, sizeof *m->stamp, (void **)&m->stamp));
+    TRY(sp_alloc(context, p->parts, sizeof *m->near, (void **)&m->near));
+    TRY(sp_alloc(context, n, sizeof *m->key, (void **)&m->key));
+    TRY(sp_alloc(context, n, sizeof *m->heap, (void **)&m->heap));
+    TRY(sp_alloc(context, n, sizeof *m->place, (void **)&m->place));
+    TRY(sp_alloc(context, n, sizeof *m->moved, (void **)&m->moved));
+    TRY(sp_alloc(context, n, sizeof *m->from, (void **)&m->from));
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t part = p->labels[i];
+        if (part < 0) continue;
+        m->size[part]++;
+        for (int c = 0; c < p->constraints; c++)
+            m->load[(int64_t)part * p->constraints + c] += p->weights[i * p->constraints + c];
+    }
+done:
+    return status;
+}
+
+sp_status move_nodes(partition *p, double *gained)
+{
+    moving m = {.p = p};
+    double gain = 1;
+    sp_status status;
+    TRY(start(&m));
+    for (int k = 0; k < PASSES && gain > 0; k++) {
+        TRY(pass(&m, &gain));
+        *gained += gain;
+    }
+done:
+    sp_free(p->context, m.load);
+    sp_free(p->context, m.size);
+    sp_free(p->context, m.toward);
+    sp_free(p->context, m.stamp);
+    sp_free(p->context, m.near);
+    sp_free(p->context, m.key);
+    sp_free(p->context, m.heap);
+    sp_free(p->context, m.place);
+    sp_free(p->context, m.moved);
+    sp_free(p->context, m.from);
+    return status;
+}
