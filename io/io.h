@@ -347,11 +347,13 @@ bool io_output_account(char *text, size_t size);
 
 /* Options of writing a graph. */
 typedef struct io_write_options {
-    io_format format;      /* IO_MTX, IO_ABC, IO_TSV, IO_NATIVE, IO_METIS, IO_CSR, IO_CSV or IO_NPZ */
-    bool undirected;       /* the matrix is symmetric: IO_MTX, IO_ABC and IO_CSV get each edge once, IO_CSR a
-                              flag */
-    const io_names *names; /* names of nodes, for IO_ABC, IO_TSV, IO_CSV and IO_CSR; NULL, or none: numbers */
-    int64_t first;         /* the number of node 0 in IO_ABC, IO_TSV and IO_CSV */
+    io_format format;      /* IO_MTX, IO_ABC, IO_TSV, IO_NATIVE, IO_METIS, IO_CSR, IO_CSV, IO_NPZ or
+                              IO_GRAPHML */
+    bool undirected;       /* the matrix is symmetric: IO_MTX, IO_ABC, IO_CSV and IO_GRAPHML get each edge
+                              once, IO_CSR a flag */
+    const io_names *names; /* names of nodes, for IO_ABC, IO_TSV, IO_CSV, IO_CSR and IO_GRAPHML; NULL, or
+                              none: numbers */
+    int64_t first;         /* the number of node 0 in IO_ABC, IO_TSV, IO_CSV and IO_GRAPHML */
     int constraints;       /* IO_METIS: number of weights of a node */
     const int64_t *node_weights, *node_sizes; /* IO_METIS, as in io_graph; NULL: none */
     const char *comment;   /* IO_MTX, IO_METIS, IO_NATIVE ("# cline: "): a comment line; NULL: none */

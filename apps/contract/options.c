@@ -31,7 +31,8 @@ const char *repeat_word(contract_repeat repeat) { return repeats[repeat]; }
 
 bool has_names(io_format format)
 {
-    return format == IO_ABC || format == IO_TSV || format == IO_CSV || format == IO_CSR;
+    return format == IO_ABC || format == IO_TSV || format == IO_CSV || format == IO_CSR ||
+           format == IO_GRAPHML;
 }
 
 static bool parse_from(void *settings, const char *value)
@@ -53,11 +54,12 @@ static bool parse_from(void *settings, const char *value)
 
 static bool parse_to(void *settings, const char *value)
 {
-    static const char *const known[] = {"mtx", "abc", "tsv", "csv", "mcl", "metis", "npz", "bin", NULL};
-    static const io_format format[] = {IO_MTX, IO_ABC, IO_TSV, IO_CSV, IO_NATIVE, IO_METIS, IO_NPZ, IO_CSR};
+    static const char *const known[] = {"mtx", "abc", "tsv", "csv", "mcl", "metis", "npz", "graphml", "bin", NULL};
+    static const io_format format[] = {IO_MTX, IO_ABC, IO_TSV, IO_CSV, IO_NATIVE, IO_METIS, IO_NPZ, IO_GRAPHML, IO_CSR};
     contract_options *o = settings;
     const int place = find_word(value, known);
-    if (place < 0) return mistake("--to is one of mtx, abc, tsv, csv, mcl, metis, npz, bin (got \"%.40s\")", value);
+    if (place < 0)
+        return mistake("--to is one of mtx, abc, tsv, csv, mcl, metis, npz, graphml, bin (got \"%.40s\")", value);
     o->to = format[place];
     return true;
 }
@@ -81,7 +83,7 @@ static const option_row rows[] = {
     {"-o", "FILE", "where to write, compressed if the name ends in .gz; - is stdout", OPTION_TEXT, AT(out)},
     {"--from", "FORMAT", "abc csv sif etc mcl mtx string blast metis dimacs npz graphml bin [by content, else abc]",
      OPTION_OWN, .then = parse_from},
-    {"--to", "FORMAT", "mtx abc tsv csv mcl metis npz bin [by the ending of OUT]", OPTION_OWN, .then = parse_to},
+    {"--to", "FORMAT", "mtx abc tsv csv mcl metis npz graphml bin [by the ending of OUT]", OPTION_OWN, .then = parse_to},
     {"--labels", "KIND", "list pairs clusters mcl [by content]", OPTION_WORD, AT(label_format),
      .words = label_formats + 1, .low = 1},
     {"--base", "0|1", "the first label, if a number [0 if one is 0, else 1]", OPTION_COUNT, AT(base),
@@ -176,7 +178,7 @@ static bool find_output_format(contract_options *o)
         io_format format;
     } endings[] = {{".mtx", IO_MTX}, {".abc", IO_ABC}, {".tsv", IO_TSV}, {".csv", IO_CSV}, {".mci", IO_NATIVE},
                    {".mcl", IO_NATIVE}, {".metis", IO_METIS}, {".graph", IO_METIS}, {".bin", IO_CSR}, {".csr", IO_CSR},
-                   {".npz", IO_NPZ}};
+                   {".npz", IO_NPZ}, {".graphml", IO_GRAPHML}};
     char packed[16];
     for (size_t i = 0; o->to == IO_AUTO && i < sizeof endings / sizeof *endings; i++) {
         snprintf(packed, sizeof packed, "%s.gz", endings[i].ending);
@@ -264,7 +266,7 @@ static bool check_together(contract_options *o)
     if (!o->out) return true;
     if (o->names && !has_names(o->to) && strcmp(o->out, "-") == 0)
         return mistake("--names with --to %s goes to OUT.tab, which standard output has none of: give -o FILE, or --to "
-                       "abc, tsv, csv or bin", format_word(o->to));
+                       "abc, tsv, csv, graphml or bin", format_word(o->to));
     if (o->to == IO_METIS && o->loops == SP_LOOPS_ONLY)
         return mistake("--loops only leaves no edge that a METIS graph can have");
     return true;

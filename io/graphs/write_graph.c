@@ -291,6 +291,7 @@ sp_status io_put_graph(sp_context *context, io_output *output, const sp_csr *mat
     case IO_CSV: return write_table(context, output, &from);
     case IO_METIS: return write_metis(context, output, &from);
     case IO_NATIVE: return io_put_native_matrix(context, output, matrix, NULL, NULL, 0, options->comment);
+    case IO_GRAPHML: return io_put_graphml(context, output, matrix, options);
     case IO_NPZ: return io_put_npz_matrix(context, output, matrix);
     case IO_CSR: io_put_csr(output, matrix, options->undirected, options->names); return SP_OK;
     default: return sp_fail(context, SP_ERROR_ARGUMENT, "graphs are not written in this format");

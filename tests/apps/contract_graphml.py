@@ -44,6 +44,13 @@ def check(graph, number):
         p, q, w = line.split("\t")
         made[(p, q) if graph.is_directed() else frozenset((p, q))] = float(w)
     assert made == expected(graph, "kind", "cost"), number
+    contract("g.graphml", "g.graphml", "--label-column", "kind", "--edge-column", "cost", "-o", "q.graphml")
+    again = nx.read_graphml("q.graphml")
+    names = nx.get_node_attributes(again, "name")
+    back = {(names[a], names[b]) if again.is_directed() else frozenset((names[a], names[b])): w
+            for a, b, w in again.edges(data="weight")}
+    assert again.is_directed() == graph.is_directed() and back == made, (number, back, made)
+    assert sorted(names.values()) == sorted({kind for _, kind in graph.nodes(data="kind")}), (number, names)
     with open("n.tsv") as table:
         heading, *rows = [line.split("\t") for line in table.read().splitlines()]
     for row in rows:

@@ -555,7 +555,7 @@ ok 'one pass needs one label' fails 1 'several groups' g.abc overlap -o X --to a
 ok 'a group called as a kept node' fails 1 'called "b".*unlabelled drop' g.abc <(printf 'a b\nc d\nd d\n') -o X --to abc \
     --labels pairs --unlabelled keep
 for format in mtx mcl metis; do
-    ok "names on standard output, $format" fails 2 "--names with --to $format .* -o FILE, or --to abc, tsv, csv or bin" g.abc pairs \
+    ok "names on standard output, $format" fails 2 "--names with --to $format .* -o FILE, or --to abc, tsv, csv, graphml or bin" g.abc pairs \
         -o - --to $format --names
 done
 ok 'a number that is a name' fails 1 'called "2".*--compact' g.mtx <(printf '1\n3\n3\n3\n') -o X --to mtx --names

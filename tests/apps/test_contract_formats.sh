@@ -202,6 +202,20 @@ clusters_back() { # what mcl-gpu writes for Cytoscape
         makes '1 1 30|' clusters.graphml clusters.graphml --label-column cluster --to abc
 }
 ok 'GraphML of mcl-gpu' clusters_back
+to_graphml() { # what is written is read as the same graph, packed or not, with names as the groups have them
+    status 0 g.abc pairs -o q.graphml && status 0 g.abc pairs -o q.graphml.gz && gzip -dc q.graphml.gz | cmp - q.graphml &&
+        status 0 g.abc pairs -o q.abc && cut -f 1,2 q.abc | tr '\t' '\n' | sort -u | awk '{ print $1 "\t" $1 }' >own &&
+        status 0 q.graphml own -o back.abc --labels pairs && cmp back.abc q.abc
+}
+ok 'GraphML out' to_graphml
+no_half() { # nothing is left where another output cannot be written
+    rm -f h.graphml
+    status 1 g.abc pairs -o h.graphml --node-output /nowhere/n.tsv
+    [ ! -e h.graphml ] && ! ls h.graphml.tmp.* 2>/dev/null
+}
+ok 'no part of it at a failure' no_half
+full() { ! "$tool" g.abc pairs -o - --to graphml >/dev/full 2>run.err && grep -q 'No space left' run.err; }
+if [ -e /dev/full ]; then ok 'GraphML on a full disk' full; fi
 printf 'part;node;extra\nx;a;1\ny;b;2\ny;c;\nz;d;4\n' >parts.csv
 printf 'who,part\na,x\nb,y\nc,y\nd,z\n' >who.csv
 printf 'part,who\nx,a\ny,b\ny,c\nz,d\n' >last.csv
