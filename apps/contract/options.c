@@ -127,9 +127,9 @@ static const option_row rows[] = {
      OPTION_TEXT, AT(attribute_rules)},
     {"--judge", "FORM", "edge cut, modularity ... of the labels on stdout: line tsv json; without -o nothing else",
      OPTION_WORD, AT(judge), .words = judge_words, .low = JUDGE_LINE},
-    {"--refine", "FILE", "move nodes at the borders of the labels so that the edge cut falls; the labels go to FILE",
+    {"--refine", "FILE", "labels with a lower edge cut",
      OPTION_TEXT, AT(refine)},
-    {"--imbalance", "F", "how much heavier than the mean a group may become [0.03]", OPTION_NUMBER, AT(imbalance),
+    {"--imbalance", "F", "of their weights [0.03]", OPTION_NUMBER, AT(imbalance),
      OPTION_ABOVE(0), .beside = true},
     {"--report", "FILE", "what was done and how long it took, as JSON", OPTION_TEXT, AT(report)},
     {"--values", "f32|f64", "weights and sums in single or double precision [f64]", OPTION_WORD, AT(values),
@@ -138,8 +138,8 @@ static const option_row rows[] = {
     {"--engine", "NAME", "auto, fused (one pass), product (two sparse products) [auto]", OPTION_WORD, AT(engine),
      .words = engines},
     {"--device", "NAME", "auto, cpu, cuda, cuda:N [auto]", OPTION_DEVICE, AT(device)},
-    {"--threads", "N", "[all]", OPTION_COUNT, AT(threads), OPTION_RANGE(1, 4096)},
-    {"--memory", "SIZE", "working memory, e.g. 8G [what is free]", OPTION_BYTES, AT(memory), .beside = true},
+    {"--threads", "N", "[all]", OPTION_COUNT, AT(threads), OPTION_RANGE(1, 4096), .beside = true},
+    {"--memory", "SIZE", "of work, e.g. 8G [what is free]", OPTION_BYTES, AT(memory), .beside = true},
     {"--version", .kind = OPTION_VERSION},
     {"-h", .kind = OPTION_HELP, .beside = true},
     {"--help", .kind = OPTION_HELP, .beside = true},
@@ -151,7 +151,6 @@ void contract_usage(FILE *stream)
 {
     fputs("usage: contract GRAPH LABELS -o OUT [options]        the graph whose nodes are the labels of another's\n"
           "       contract GRAPH LABELS --judge line|tsv|json          how good the labels are\n"
-          "       contract GRAPH LABELS --refine FILE                  labels with a lower edge cut\n"
           "       contract GRAPH -o OUT --repeat HOW [--to-nodes N] [options]       a hierarchy\n"
           "\n"
           "  mcl-gpu g.abc --abc -o c && contract g.abc c -o q.mtx\n"
