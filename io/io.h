@@ -366,6 +366,8 @@ sp_status io_write_graph(sp_context *context, const char *path, const sp_csr *ma
                          const io_write_options *options);
 /* The same into an open output. After a failure the output must be discarded. */
 sp_status io_put_graph(sp_context *context, io_output *output, const sp_csr *matrix, const io_write_options *options);
+/* Text of an XML element or attribute, escaped; bytes outside UTF-8 count as Latin-1. */
+void io_put_xml(io_output *output, const char *text, size_t length);
 
 /* A clustering as lists: cluster c holds members[offsets[c]] to members[offsets[c + 1] - 1]. */
 typedef struct io_clusters {

@@ -66,9 +66,9 @@ static sp_status dump_name(const job *j, const report_run *run, const char *kind
     int folder = slash ? (int)(slash - stem) + 1 : 0;
     int length = snprintf(name, MAX_PATH, "%.*s%s-%lld.%s", folder, stem, kind, (long long)number, stem + folder);
     if (length >= MAX_PATH) return sp_fail(j->host, SP_ERROR_ARGUMENT, "the name of a dump is too long");
-    if (!io_output_is_input(name, s->input)) return SP_OK;
-    return sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: this dump would replace the input; give another -dump-stem",
-                   name);
+    if (!io_output_is_input(name, s->input) && !job_lies_in_input(j, name)) return SP_OK;
+    return sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: this dump would replace the input, or lie in its folder; give "
+                   "another -dump-stem", name);
 }
 
 static bool is_dumped(const settings *s, int64_t number)

@@ -191,6 +191,7 @@ sp_status job_is_directed(job *j, bool *directed);
 sp_status job_cluster(job *j, report_run *run);
 /* Whether a dump of this run goes to the place. */
 bool job_is_dump(const job *j, const report_run *run, const io_place *place);
+bool job_lies_in_input(const job *j, const char *path);
 /* empty[k]: column k has no entries. */
 sp_status job_find_empty(sp_context *context, const sp_csr *columns, bool **empty);
 /* Warns of columns that inflation has left without entries, all below the smallest f32, and that were not `empty`

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "job.h"
@@ -236,6 +237,16 @@ done:
     return status;
 }
 
+/* Whether a file lies in the folder that is the input, and so would be read, or has been. */
+bool job_lies_in_input(const job *j, const char *path)
+{
+    struct stat input;
+    io_place place;
+    if (!io_is_folder(j->settings->input) || stat(j->settings->input, &input) != 0) return false;
+    io_output_place(path, &place);
+    return place.placed && place.folder_device == input.st_dev && place.folder == input.st_ino;
+}
+
 /* ---- the whole run ------------------------------------------------------------------------------------- */
 
 /* Inputs stay, and outputs are apart. */
@@ -243,7 +254,10 @@ static sp_status keep_apart(job *j, output_list *all, const char *path)
 {
     const settings *s = j->settings;
     if (j->follows) return SP_OK;
-    j->mistaken = overwrites("mcl-gpu", path, s->input) || overwrites("mcl-gpu", path, s->read.tab) ||
+    j->mistaken = (path && job_lies_in_input(j, path) &&
+                   !usage_mistake("mcl-gpu", "the output \"%.200s\" lies in the folder that is the input: put it elsewhere",
+                                  path)) ||
+                  overwrites("mcl-gpu", path, s->input) || overwrites("mcl-gpu", path, s->read.tab) ||
                   overwrites("mcl-gpu", path, s->start_from) || overwrites("mcl-gpu", path, s->start_graph) ||
                   (path != s->checkpoint && overwrites("mcl-gpu", path, s->resume)) ||
                   !add_output(all, "mcl-gpu", path);

@@ -109,20 +109,6 @@ done:
 
 /* ---- GraphML -------------------------------------------------------------------------------------------- */
 
-/* Text of an XML element; control characters, which XML cannot hold, become question marks. */
-static void put_xml(io_output *out, const char *text, size_t length)
-{
-    for (size_t i = 0; i < length; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        if (c == '&') io_output_string(out, "&amp;");
-        else if (c == '<') io_output_string(out, "&lt;");
-        else if (c == '>') io_output_string(out, "&gt;");
-        else if (c == '"') io_output_string(out, "&quot;");
-        else if (c < ' ' && c != '\t') io_output_string(out, "?");
-        else io_output_bytes(out, text + i, 1);
-    }
-}
-
 static void put_keys(const job *j, io_output *out)
 {
     io_output_string(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
@@ -142,7 +128,7 @@ static void put_xml_node(const job *j, io_output *out, const node_columns *colum
 {
     const io_names *names = &j->input.names;
     io_output_format(out, "<node id=\"n%lld\"><data key=\"name\">", (long long)node);
-    if (names->count > 0) put_xml(out, io_name(names, node), io_name_length(names, node));
+    if (names->count > 0) io_put_xml(out, io_name(names, node), io_name_length(names, node));
     else put_name(j, out, node);
     io_output_string(out, "</data>");
     for (int r = 0; r < j->report.run_count; r++)

@@ -174,24 +174,10 @@ done:
 
 /* ---- out -------------------------------------------------------------------------------------------------- */
 
-/* Text of an XML element. XML cannot hold control characters; they become question marks. */
-static void put_text(io_output *output, const char *text, size_t length)
-{
-    for (size_t i = 0; i < length; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        if (c == '&') io_output_string(output, "&amp;");
-        else if (c == '<') io_output_string(output, "&lt;");
-        else if (c == '>') io_output_string(output, "&gt;");
-        else if (c == '\r') io_output_string(output, "&#13;"); /* which readers take for an end of line otherwise */
-        else if (c < ' ' && c != '\t' && c != '\n') io_output_string(output, "?");
-        else io_output_bytes(output, text + i, 1);
-    }
-}
-
 static void put_node(io_output *output, const io_write_options *o, int64_t node)
 {
     io_output_format(output, "    <node id=\"n%lld\"><data key=\"name\">", (long long)node);
-    if (o->names && o->names->count > 0) put_text(output, io_name(o->names, node), io_name_length(o->names, node));
+    if (o->names && o->names->count > 0) io_put_xml(output, io_name(o->names, node), io_name_length(o->names, node));
     else io_output_int(output, o->first + node);
     io_output_string(output, "</data></node>\n");
 }

@@ -27,7 +27,7 @@ static int by_path(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
-/* Adds the file if it is one. */
+/* Adds the file; a folder in the folder is passed over. */
 static sp_status add_file(sp_context *context, const char *folder, const char *name, int64_t *capacity, io_files *files)
 {
     const size_t room = strlen(folder) + strlen(name) + 2;
@@ -39,9 +39,13 @@ static sp_status add_file(sp_context *context, const char *folder, const char *n
     strcpy(path, folder);
     if (!slash) strcat(path, "/");
     strcat(path, name);
-    if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) {
+    if (stat(path, &about) != 0)
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s; the folder's files are the input", path, strerror(errno));
+    else if (!S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode))
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: no file, but the folder's files are the input", path);
+    if (status != SP_OK || S_ISDIR(about.st_mode)) {
         sp_free(context, path);
-        return SP_OK;
+        return status;
     }
     status = io_reserve(context, files->count, files->count + 1, sizeof *files->list, capacity, (void **)&files->list);
     if (status == SP_OK) files->list[files->count++] = (io_file_entry){path, (int64_t)about.st_size};

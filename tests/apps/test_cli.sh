@@ -439,7 +439,7 @@ ok 'label pairs are known by their first line' plain_pairs
 ok 'an inflation above 30 is left out with a warning, as with mcl' tells 'range .0.0,30.0.*left out' \
     "$in/cathat.abc" --abc -I 31 -o X
 ok 'no such file' fails 1 'nofile.*o such file' nofile --abc -V all
-ok 'a folder as input' fails 1 "$work" "$work" --abc -o X -V all
+ok 'a folder as input' fails 2 'lies in the folder' "$work" --abc -o X -V all
 ok 'no such tab file' fails 1 'notab' "$in/cathat.mci" -use-tab notab -o X -V all
 printf 'a b 1\nbroken\nc d x\n' >odd.txt
 ok '--lenient goes on and counts' tells '^mcl-gpu: odd.txt: [0-9]+ odd lines' odd.txt --abc --lenient -o -

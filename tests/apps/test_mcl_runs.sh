@@ -112,6 +112,20 @@ of_files() {
         status 0 pairs/ --abc && cmp file.cls out.pairs.I20
 }
 ok 'the files of a folder are one network' of_files
+in_folder() { # in_folder OPTIONS...: an output in the folder is refused, and its files stay
+    cp -r pairs before && refused 2 '.*lies in the folder that is the input' pairs --abc "$@" && diff -r pairs before
+    local found=$?
+    rm -r before
+    return $found
+}
+for output in '-o pairs/part-aa.abc' '-o pairs/new' '-odir pairs' '-o w --table pairs/part-ac.abc' \
+    '-o w --checkpoint pairs/w'; do
+    ok "$output" in_folder $output
+done
+ok 'a dump in the folder' refused 1 'pairs/ite.*this dump would' pairs --abc -dump ite -dump-stem pairs/w -o w
+ln -s nothing pairs/link
+ok 'a link to nothing in a folder' refused 1 'pairs/link: No such file' pairs --abc -o w
+rm pairs/link
 cp "$in/cathat.mci" pairs/z.mci
 ok 'another format in a folder' refused 1 'pairs/z.mci: .*read as label pairs' pairs -o w
 rm pairs/*

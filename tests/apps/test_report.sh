@@ -84,6 +84,16 @@ def check_graphml():
 globals()["check_" + sys.argv[1]]()
 END
 for part in page sizes table graphml; do ok "figures agree: $part" python3 figures.py "$part"; done
+latin() { # names in Latin-1, and what is outside UTF-8, are text in GraphML
+    printf 'M\374ller\tJos\351\t1\nJos\351\tx\355\240\200\t2\n' >latin.abc
+    "$tool" latin.abc --abc -q x -o latin.cls --graphml latin.graphml && python3 - <<'END'
+import xml.etree.ElementTree as xml
+names = [data.text for data in xml.parse("latin.graphml").iter("{http://graphml.graphdrawing.org/xmlns}data")
+         if data.get("key") == "name"]
+assert names == ["Müller", "José", "x\u00ed\u00a0\u0080"], names
+END
+}
+ok 'names that are no UTF-8 in GraphML' latin
 ok 'the table of a series is on stderr' grep -qE '^ +1\.4 +[0-9,]+ .*' log
 ok 'with advice' grep -q '^.*Look at inflation\|stands out' log
 quiet_series() { status 0 "$network" -I 2,4 --device cpu -o e -V all && [ ! -s run.err ]; }

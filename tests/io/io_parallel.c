@@ -649,7 +649,7 @@ TEST(the_first_line_beyond_2_to_the_53_is_known)
 }
 
 const test_entry parallel_tests[] = {
-    CASE_WITH("parallel reading and numbers", 120, make_folder, remove_folder),
+    CASE_WITH("parts of files", 120, make_folder, remove_folder),
     ONCE(threads_and_block_sizes_change_nothing),
     ONCE(parts_of_a_file_are_the_file),
     ONCE(parts_of_a_matrix_are_the_matrix),
