@@ -257,8 +257,8 @@ static bool is_plausible(const saved_head *h)
            in_range(h->step, 0, INT64_MAX - 1) && in_range(h->steps, 0, INT64_MAX - 1) && !isnan(h->best_loss) &&
            in_range(h->drawn.train, 0, INT32_MAX) && in_range(h->drawn.validation, 0, INT32_MAX) &&
            h->drawn.train_share >= 0 && h->drawn.validation_share >= 0 &&
-           h->drawn.train_share + h->drawn.validation_share <= 1 && in_range(h->has_best, 0, 1) && in_range(h->moments, 0, 2) && in_range(h->parameters, 1, INT64_MAX) &&
-           weights_fit(h);
+           h->drawn.train_share + h->drawn.validation_share <= 1 && in_range(h->has_best, 0, 1) &&
+           in_range(h->moments, 0, 2) && in_range(h->parameters, 1, INT64_MAX) && weights_fit(h);
 }
 
 static const char *names_of(const void *bytes, const saved_head *head)
@@ -327,7 +327,8 @@ static sp_status read_head(sp_context *context, const void *bytes, int64_t size,
         !in_range(head->feature_names, 0, size - begin - head->names))
         return damaged(context, "its options are out of range");
     const int64_t one = head->parameters, parts = 1 + head->has_best + head->moments;
-    const int64_t number = (int64_t)number_size((sp_dense_type)head->type), left = size - begin - head->names - head->feature_names;
+    const int64_t number = (int64_t)number_size((sp_dense_type)head->type);
+    const int64_t left = size - begin - head->names - head->feature_names;
     if (one > left / number || one * parts * number != left)
         return damaged(context, "its parts do not add up to its size");
     if (head->names && names_size(names_of(bytes, head), head->outputs, head->names) != head->names)

@@ -168,7 +168,7 @@ static __global__ void __launch_bounds__(LONG_THREADS)
     if (lane == 0) values[own.entry] = (V)sum;
 }
 
-/* The products of all long entries, of which those of more than `most` are listed. */
+/* Forms the products of all long entries, and lists the entries of more than `most` products. */
 template <typename V>
 static __global__ void __launch_bounds__(TILE_THREADS)
     form_long_values(product_terms terms, product_view<V> product, int64_t most, long_runs *longest)

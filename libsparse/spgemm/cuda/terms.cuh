@@ -44,7 +44,7 @@ struct product_terms {
     double *long_values; /* their products, where one entry has so many that the device sums them; else NULL */
 };
 
-/* The most products of an entry that a warp sums; the device sums others, of which there are MOST_LONG_RUNS at most. */
+/* A warp sums entries of up to so many products. The device sums the others: MOST_LONG_RUNS at most. */
 static inline int64_t most_of_warp(const product_terms &terms)
 {
     const int64_t usual = 1 << 14, share = terms.long_count / MOST_LONG_RUNS;

@@ -131,7 +131,7 @@ DEVICE_TEST(plans_sum_entries_of_any_number_of_products, _i, 2)
     }
 }
 
-/* Rows of `many` elements, of which all but 200 meet column 1 of B, and others. */
+/* Rows of `many` elements, and short ones. The elements meet column 1 of B, but for 133 of the first 200. */
 static product crowded(sp_context *host, test_random *random, int64_t rows, int64_t many, sp_value_type type)
 {
     enum { COLS = 3 };
@@ -146,7 +146,7 @@ static product crowded(sp_context *host, test_random *random, int64_t rows, int6
 }
 
 /* Entries of C of more products than the CUDA back end lists of one in its place, or lets a warp sum: of a row times a
- * column, and among others. 133 of the 200 elements have other columns. */
+ * column, and among others. */
 DEVICE_TEST(plans_sum_entries_of_very_many_products, _i, 2)
 {
     static const int64_t many[] = {16384 + 133, 16385 + 133, 65535 + 133, 65536 + 133, 150000};
