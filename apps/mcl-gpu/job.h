@@ -178,8 +178,8 @@ void ranks_end(const job *j, int code);
 
 /* ---- together.c: a part of the input for each process ------------------------------------------------ */
 
-/* Reads a part of the input, label pairs or a Matrix Market file, and leaves in j->graph the rows of this process, unless
- * the input or an option wants the whole: then *done is false. `options` are those of the input. */
+/* Reads a part of the input, label pairs or a Matrix Market file, and leaves in j->graph the rows of this process,
+ * unless the input or an option wants the whole: then *done is false. `options` are those of the input. */
 sp_status job_read_together(job *j, io_read_options options, bool *done);
 /* Whether the graph, whose rows the processes have, differs from its mirror image (but for 2^-64: sums of hashes). */
 sp_status job_is_directed(job *j, bool *directed);
@@ -191,6 +191,7 @@ sp_status job_is_directed(job *j, bool *directed);
 sp_status job_cluster(job *j, report_run *run);
 /* Whether a dump of this run goes to the place. */
 bool job_is_dump(const job *j, const report_run *run, const io_place *place);
+/* Whether a file lies in the folder that is the input, and so would be read, or has been. */
 bool job_lies_in_input(const job *j, const char *path);
 /* empty[k]: column k has no entries. */
 sp_status job_find_empty(sp_context *context, const sp_csr *columns, bool **empty);

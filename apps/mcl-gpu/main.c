@@ -102,25 +102,31 @@ static sp_status read_input(job *j)
     return status;
 }
 
+/* Whether the graph, which this process has whole, differs from its mirror image. */
+static sp_status differs_from_transpose(const job *j, bool *directed)
+{
+    const sp_csr *g = &j->graph;
+    sp_csr opposite = {0};
+    const sp_status status = sp_csr_transpose(j->host, g, &opposite);
+    if (status != SP_OK) return status;
+    *directed = memcmp(g->row_offsets, opposite.row_offsets, (size_t)(g->rows + 1) * sizeof *g->row_offsets) != 0 ||
+                (g->nnz > 0 && memcmp(g->col_indices, opposite.col_indices, (size_t)g->nnz * sizeof *g->col_indices) != 0);
+    sp_csr_free(j->host, &opposite);
+    return SP_OK;
+}
+
 /* Says that a matrix is directed, which its file does not show at a glance. */
 static sp_status note_directed(job *j)
 {
     const io_format format = j->input.format;
-    sp_csr opposite = {0};
     const bool may_be = format == IO_MTX || format == IO_CSR || format == IO_NPZ || format == IO_GRAPHML;
     if (!may_be || j->input.undirected || j->input.symmetric || j->settings->quiet) return SP_OK;
-    const sp_csr *g = &j->graph;
     bool directed = false;
-    sp_status status = j->given ? job_is_directed(j, &directed) : sp_csr_transpose(j->host, g, &opposite);
+    const sp_status status = j->given ? job_is_directed(j, &directed) : differs_from_transpose(j, &directed);
     if (status != SP_OK) return status;
-    if (!j->given)
-        directed = memcmp(g->row_offsets, opposite.row_offsets, (size_t)(g->rows + 1) * sizeof *g->row_offsets) != 0 ||
-                   (g->nnz > 0 &&
-                    memcmp(g->col_indices, opposite.col_indices, (size_t)g->nnz * sizeof *g->col_indices) != 0);
     if (directed)
         log_line(&j->log, "mcl-gpu: %s: a directed graph, clustered as it is; -tf '#max()' makes it undirected",
                  j->settings->input);
-    sp_csr_free(j->host, &opposite);
     return SP_OK;
 }
 
@@ -237,27 +243,30 @@ done:
     return status;
 }
 
-/* Whether a file lies in the folder that is the input, and so would be read, or has been. */
 bool job_lies_in_input(const job *j, const char *path)
 {
     struct stat input;
     io_place place;
-    if (!io_is_folder(j->settings->input) || stat(j->settings->input, &input) != 0) return false;
+    if (stat(j->settings->input, &input) != 0 || !S_ISDIR(input.st_mode)) return false;
     io_output_place(path, &place);
     return place.placed && place.folder_device == input.st_dev && place.folder == input.st_ino;
 }
 
 /* ---- the whole run ------------------------------------------------------------------------------------- */
 
+static bool mistakes_folder(const job *j, const char *path)
+{
+    if (!path || !job_lies_in_input(j, path)) return false;
+    return !usage_mistake("mcl-gpu", "the output \"%.200s\" lies in the folder that is the input: put it elsewhere", path);
+}
+
 /* Inputs stay, and outputs are apart. */
 static sp_status keep_apart(job *j, output_list *all, const char *path)
 {
     const settings *s = j->settings;
     if (j->follows) return SP_OK;
-    j->mistaken = (path && job_lies_in_input(j, path) &&
-                   !usage_mistake("mcl-gpu", "the output \"%.200s\" lies in the folder that is the input: put it elsewhere",
-                                  path)) ||
-                  overwrites("mcl-gpu", path, s->input) || overwrites("mcl-gpu", path, s->read.tab) ||
+    j->mistaken = mistakes_folder(j, path) || overwrites("mcl-gpu", path, s->input) ||
+                  overwrites("mcl-gpu", path, s->read.tab) ||
                   overwrites("mcl-gpu", path, s->start_from) || overwrites("mcl-gpu", path, s->start_graph) ||
                   (path != s->checkpoint && overwrites("mcl-gpu", path, s->resume)) ||
                   !add_output(all, "mcl-gpu", path);

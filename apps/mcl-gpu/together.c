@@ -1,9 +1,10 @@
 /* Several processes that read one input together, each a part of a file or some files of a folder, and each keeps some
  * rows of the graph. Only process 0 has all labels.
  *
- * Nodes of a Matrix Market file have their numbers. Those of label pairs are numbered by their first appearance in the file, as one process numbers them. Each label belongs to a process
- * by its hash, which finds out whose part has it first. Those that a process has first get numbers in the order of its
- * part, behind those of the parts before; the owner tells them to the others. Four messages between any two processes.
+ * Nodes of a Matrix Market file have their numbers. Those of label pairs are numbered by their first appearance in the
+ * file, as one process numbers them. Each label belongs to a process by its hash, which finds out whose part has it
+ * first. Those that a process has first get numbers in the order of its part, behind those of the parts before; the owner
+ * tells them to the others. Four messages between any two processes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -285,7 +286,8 @@ static sp_status decide(job *j, const io_read_options *options, bool *parts)
     if (!j->follows && !option) *parts = suits(j, options);
     if (!j->follows && s->mpi_read == MPI_READ_PARTS && !*parts)
         log_line(&j->log, "mcl-gpu: each process reads the whole input: %s%s",
-                 option ? option : "only uncompressed label pairs and Matrix Market files are read in parts", option ? " needs it" : "");
+                 option ? option : "only uncompressed label pairs and Matrix Market files are read in parts",
+                 option ? " needs it" : "");
     return ranks_agree(j, parts, sizeof *parts);
 }
 
@@ -351,8 +353,8 @@ static sp_status share_part(job *j, io_graph *part, bool *done)
     }
     if (in->format == IO_ABC) TRY(number_arcs(j, part));
     TRY(sp_alloc(j->host, j->ranks->size + 1, sizeof *j->given, (void **)&j->given));
-    TRY(mcl_share_graph(j->host, j->ranks, in->nodes, part->arcs, part->tails, part->heads, part->weights, in->symmetric,
-                        j->given, &j->graph));
+    TRY(mcl_share_graph(j->host, j->ranks, in->nodes, part->arcs, part->tails, part->heads, part->weights,
+                        in->symmetric, j->given, &j->graph));
 done:
     return status;
 }
@@ -383,8 +385,8 @@ static sp_status compare_files(job *j, const io_files *files)
     uint64_t first = own;
     const sp_status status = ranks_agree(j, &first, sizeof first);
     if (status != SP_OK || first == own) return status;
-    return sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: not the files that process 0 sees; give a folder that all hosts share",
-                   j->settings->input);
+    return sp_fail(j->host, SP_ERROR_ARGUMENT,
+                   "%s: not the files that process 0 sees; give a folder that all hosts share", j->settings->input);
 }
 
 static sp_status read_folder(job *j, const io_read_options *options, io_graph *part)
