@@ -68,6 +68,7 @@ class Reader:
 
     def __init__(self, text):
         self.constants, self.enums, self.structs, self.callbacks, self.functions = {}, set(), {}, {}, {}
+        self.enumerators = []
         for node in c_parser.CParser().parse(text).ext:
             if isinstance(node, c_ast.Typedef):
                 self.typedef(node)
@@ -101,6 +102,7 @@ class Reader:
 
     def enum(self, node):
         value = -1
+        self.enumerators.append([e.name for e in node.values.enumerators])
         for e in node.values.enumerators:
             value = self.number(e.value) if e.value is not None else value + 1
             self.constants[e.name] = value
@@ -142,6 +144,16 @@ class Reader:
         return f"POINTER({inner})" if inner in self.structs else "c_void_p"
 
 
+def constant_lines(constants):
+    """A line an enum, or as many as it takes: A, B = 0, 1."""
+    text = [f"{', '.join(constants)} = {', '.join(str(value) for value in constants.values())}"]
+    if len(text[0]) <= 120:
+        return text if constants else []
+    names = list(constants)
+    parts = names[:len(names) // 2], names[len(names) // 2:]
+    return [line for part in parts for line in constant_lines({name: constants[name] for name in part})]
+
+
 def made():
     """The text of _abi.py."""
     r = Reader(preprocessed())
@@ -149,7 +161,8 @@ def made():
              "from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, "
              "c_int32,", "                    c_int64, c_size_t, c_uint32, c_uint64, c_void_p)", "",
              f"SP_ABI = {defined('SP_ABI')}"]
-    lines += [f"{name} = {value}" for name, value in r.constants.items() if not re.match(NOT_NEEDED, name)]
+    for names in r.enumerators:
+        lines += constant_lines({name: r.constants[name] for name in names if not re.match(NOT_NEEDED, name)})
     for name, fields in r.structs.items():
         lines += ["", "", f"class {name}(Structure):", "    _fields_ = ["]
         lines += [f'        ("{field}", {what}),' for field, what in fields] + ["    ]"]

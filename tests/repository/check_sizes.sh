@@ -1,6 +1,6 @@
 #!/bin/sh
-# Files, functions and folders stay small: at most 700 lines a file, 80 lines a function, 25 files a folder. Data, results,
-# golden files and what a program makes of headers do not count. Lists every offender but the known ones, which may only shrink.
+# Files, functions and folders stay small: at most 700 lines a file, 80 lines a function, 25 files a folder. Data, results
+# and golden files do not count. Lists every offender but the known ones, which may only shrink.
 cd "$(dirname "$0")/../.." || exit 1
 MOST_LINES=700 MOST_FUNCTION=80 MOST_FILES=25
 failed=0 passed=0
@@ -10,9 +10,7 @@ known='
 libsparse/spmm/cuda/walk.cuh add_quads: 88
 '
 
-sources() {
-    git ls-files '*.c' '*.h' '*.cu' '*.cuh' '*.cpp' '*.py' '*.sh' Makefile scripts ':!python/spgraph/_abi.py'
-}
+sources() { git ls-files '*.c' '*.h' '*.cu' '*.cuh' '*.cpp' '*.py' '*.sh' Makefile scripts; }
 
 # check WHAT OFFENDERS: passes if none but known ones are there.
 check() {
