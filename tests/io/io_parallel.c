@@ -51,6 +51,56 @@ TEST(threads_and_block_sizes_change_nothing)
     }
 }
 
+/* Whether arc k of a part is an arc of the whole, by the names of its ends. */
+static void check_names(const io_graph *part, int64_t k, const io_graph *whole, int64_t arc)
+{
+    const int32_t ends[][2] = {{part->tails[k], whole->tails[arc]}, {part->heads[k], whole->heads[arc]}};
+    for (int e = 0; e < 2; e++) {
+        const size_t length = io_name_length(&part->names, ends[e][0]);
+        ck_assert(length == io_name_length(&whole->names, ends[e][1]));
+        ck_assert_mem_eq(io_name(&part->names, ends[e][0]), io_name(&whole->names, ends[e][1]), length);
+    }
+}
+
+/* The same by their numbers, which a part shares with the whole. */
+static void check_numbers(const io_graph *part, int64_t k, const io_graph *whole, int64_t arc)
+{
+    ck_assert(part->nodes == whole->nodes && part->symmetric == whole->symmetric && part->first == 1);
+    ck_assert(part->tails[k] == whole->tails[arc] && part->heads[k] == whole->heads[arc]);
+}
+
+/* The parts of a file, one after another, are the whole. Returns what they announce, which is the same in all, and the
+ * sums of their other figures. */
+static io_part check_parts(sp_context *context, const char *path, int parts, const io_graph *whole,
+                           void (*check)(const io_graph *, int64_t, const io_graph *, int64_t))
+{
+    int64_t lines = 0, bytes = 0, arcs = 0;
+    io_part all = {0};
+    bool can = false;
+    ck_ok(context, io_can_part(context, path, &automatic, &can));
+    ck_assert(can);
+    for (int part = 0; part < parts; part++) {
+        io_read_options options = automatic;
+        io_graph graph;
+        options.part = part;
+        options.parts = parts;
+        ck_ok(context, io_read_graph(context, path, &options, &graph));
+        for (int64_t k = 0; k < graph.arcs; k++, arcs++) {
+            ck_assert(io_arc_weight(&graph, k) == io_arc_weight(whole, arcs));
+            check(&graph, k, whole, arcs);
+        }
+        ck_assert(part == 0 || graph.part.announced == all.announced);
+        all.announced = graph.part.announced;
+        all.entries += graph.part.entries;
+        all.above += graph.part.above;
+        lines += graph.lines;
+        bytes += graph.bytes;
+        io_graph_free(context, &graph);
+    }
+    ck_assert(lines == whole->lines && bytes == whole->bytes && arcs == whole->arcs);
+    return all;
+}
+
 /* The parts of a file, one after another, are the file: lines, arcs by label, and what a mistake says. */
 TEST(parts_of_a_file_are_the_file)
 {
@@ -63,32 +113,7 @@ TEST(parts_of_a_file_are_the_file)
         sp_context *context = test_context(0, 2);
         io_graph whole = read_bytes(context, text, count, automatic);
         write_file(path, text, count);
-        for (int parts = 2; parts <= 64; parts *= 2) {
-            int64_t lines = 0, bytes = 0, arcs = 0;
-            bool can = false;
-            ck_ok(context, io_can_part(context, path, &automatic, &can));
-            ck_assert(can);
-            for (int part = 0; part < parts; part++) {
-                io_read_options options = automatic;
-                io_graph graph;
-                options.part = part;
-                options.parts = parts;
-                ck_ok(context, io_read_graph(context, path, &options, &graph));
-                for (int64_t k = 0; k < graph.arcs; k++, arcs++) {
-                    const int32_t ends[][2] = {{graph.tails[k], whole.tails[arcs]}, {graph.heads[k], whole.heads[arcs]}};
-                    ck_assert(io_arc_weight(&graph, k) == io_arc_weight(&whole, arcs));
-                    for (int e = 0; e < 2; e++) {
-                        const size_t length = io_name_length(&graph.names, ends[e][0]);
-                        ck_assert(length == io_name_length(&whole.names, ends[e][1]));
-                        ck_assert_mem_eq(io_name(&graph.names, ends[e][0]), io_name(&whole.names, ends[e][1]), length);
-                    }
-                }
-                lines += graph.lines;
-                bytes += graph.bytes;
-                io_graph_free(context, &graph);
-            }
-            ck_assert(lines == whole.lines && bytes == whole.bytes && arcs == whole.arcs);
-        }
+        for (int parts = 2; parts <= 64; parts *= 2) check_parts(context, path, parts, &whole, check_names);
         end_graph(context, &whole);
         free(text);
     }
@@ -100,7 +125,8 @@ static char *random_matrix(test_random *random, int kind, int64_t nodes, int64_t
     char *text;
     FILE *file = open_memstream(&text, count);
     ck_assert_ptr_nonnull(file);
-    fprintf(file, "%%%%MatrixMarket matrix coordinate %s %s\n", kind & 2 ? "pattern" : "real", kind & 1 ? "symmetric" : "general");
+    fprintf(file, "%%%%MatrixMarket matrix coordinate %s %s\n", kind & 2 ? "pattern" : "real",
+            kind & 1 ? "symmetric" : "general");
     for (int64_t k = test_below(random, 5); k > 0; k--) fprintf(file, "%% a comment\n");
     fprintf(file, "%lld %lld %lld\n", (long long)nodes, (long long)nodes, (long long)entries);
     for (int64_t e = 0; e < entries; e++) {
@@ -128,28 +154,8 @@ TEST(parts_of_a_matrix_are_the_matrix)
         io_graph whole = read_bytes(context, text, count, automatic);
         write_file(path, text, count);
         for (int parts = 2; parts <= 64; parts *= 2) {
-            int64_t lines = 0, bytes = 0, arcs = 0, seen = 0;
-            bool can = false;
-            ck_ok(context, io_can_part(context, path, &automatic, &can));
-            ck_assert(can);
-            for (int part = 0; part < parts; part++) {
-                io_read_options options = automatic;
-                io_graph graph;
-                options.part = part;
-                options.parts = parts;
-                ck_ok(context, io_read_graph(context, path, &options, &graph));
-                ck_assert(graph.nodes == whole.nodes && graph.symmetric == whole.symmetric && graph.first == 1);
-                ck_assert_int_eq(graph.part.announced, entries);
-                for (int64_t k = 0; k < graph.arcs; k++, arcs++)
-                    ck_assert(graph.tails[k] == whole.tails[arcs] && graph.heads[k] == whole.heads[arcs] &&
-                              io_arc_weight(&graph, k) == io_arc_weight(&whole, arcs));
-                lines += graph.lines;
-                bytes += graph.bytes;
-                seen += graph.part.entries;
-                ck_assert_int_eq(graph.part.above, 0);
-                io_graph_free(context, &graph);
-            }
-            ck_assert(lines == whole.lines && bytes == whole.bytes && arcs == whole.arcs && seen == entries);
+            const io_part all = check_parts(context, path, parts, &whole, check_numbers);
+            ck_assert(all.announced == entries && all.entries == entries && all.above == 0);
         }
         end_graph(context, &whole);
         free(text);
