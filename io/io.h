@@ -70,7 +70,8 @@ typedef struct io_read_options {
     const char *tab;       /* file ID<TAB>LABEL with names for a native or Matrix Market graph; NULL: none */
     const volatile int *interrupt; /* as in sp_context_options: reading ends with SP_ERROR_INTERRUPTED */
     int part, parts; /* parts above 1: only the lines that begin in this one of `parts` equal parts of a file which
-                        io_can_part takes. Names, lines and bytes are those of the part; nodes of IO_MTX those of the file */
+                        io_can_part takes. Names, lines and bytes are those of the part; nodes of IO_MTX those of the
+                        file */
 } io_read_options;
 
 /* Names of 0..count-1, one after another: name i is the io_name_length(names, i) bytes at io_name(names, i), without a
@@ -129,7 +130,8 @@ typedef struct io_graph {
 
 /* Reads a graph from PATH ("-": standard input), compressed or not. Release it by io_graph_free. */
 sp_status io_read_graph(sp_context *context, const char *path, const io_read_options *options, io_graph *graph);
-/* Whether a file can be read in parts: it is uncompressed, and label triples or IO_MTX by the options and its content. */
+/* Whether a file can be read in parts: it is uncompressed, and label triples or IO_MTX by the options and its
+ * content. */
 sp_status io_can_part(sp_context *context, const char *path, const io_read_options *options, bool *can);
 
 /* The files of a folder, in the order of their names; not those that begin with . or _, and no folders. */
@@ -296,8 +298,8 @@ sp_status io_output_compress(io_output *output);
 void io_output_bytes(io_output *output, const void *bytes, size_t count);
 void io_output_string(io_output *output, const char *string);
 /* For several processes that write one file, each at places of its own. The first opens it and tells the others the
- * temporary name, NULL if the output is not a file. They join it, and commit their outputs, which syncs them, before the
- * first commits its own. */
+ * temporary name, NULL if the output is not a file. They join it. They commit their outputs, which syncs them, before
+ * the first commits its own. */
 const char *io_output_temporary(const io_output *output);
 sp_status io_output_join(sp_context *context, const char *path, const char *temporary, io_output **output);
 /* Writes at a place of the file, past all that io_output_bytes has written or will write. */
@@ -366,6 +368,10 @@ sp_status io_write_graph(sp_context *context, const char *path, const sp_csr *ma
                          const io_write_options *options);
 /* The same into an open output. After a failure the output must be discarded. */
 sp_status io_put_graph(sp_context *context, io_output *output, const sp_csr *matrix, const io_write_options *options);
+/* The length of the UTF-8 character at the start of the `left` bytes of `text`; 0: they start with none. */
+size_t io_utf8_length(const char *text, size_t left);
+/* Writes a character, up to 0x10ffff, in up to 4 bytes; returns how many. */
+size_t io_put_utf8(char *to, uint32_t character);
 /* Text of an XML element or attribute, escaped; bytes outside UTF-8 count as Latin-1. */
 void io_put_xml(io_output *output, const char *text, size_t length);
 
@@ -521,7 +527,8 @@ sp_status io_read_class_map(sp_context *context, const char *path, const volatil
 sp_status io_read_roles(sp_context *context, const char *path, const volatile int *interrupt, int64_t nodes,
                         uint8_t **roles);
 
-/* Reads a name a line, at most `most`. No name may occur twice. */
+/* Reads a name a line, at most `most`, of up to IO_MOST_NAME bytes. No name may occur twice. */
+enum { IO_MOST_NAME = 255 };
 sp_status io_read_names(sp_context *context, const char *path, const volatile int *interrupt, int64_t most,
                         io_names *names);
 

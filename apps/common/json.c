@@ -3,17 +3,6 @@
 
 #include <math.h>
 
-int json_character(const unsigned char *text)
-{
-    int length = text[0] < 0x80 ? 1 : text[0] >= 0xc2 && text[0] < 0xe0 ? 2 : (text[0] & 0xf0) == 0xe0 ? 3 : 4;
-    if (length == 4 && (text[0] < 0xf0 || text[0] > 0xf4)) return 0;
-    for (int i = 1; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80) return 0;
-    bool overlong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xf0 && text[1] < 0x90);
-    bool surrogate = text[0] == 0xed && text[1] >= 0xa0, beyond = text[0] == 0xf4 && text[1] >= 0x90;
-    return overlong || surrogate || beyond ? 0 : length;
-}
-
 /* A quoted string; NULL is null. "<" is escaped too, so that JSON may stand in a page's script. */
 static void put_quoted(io_output *out, const char *text)
 {
@@ -23,11 +12,11 @@ static void put_quoted(io_output *out, const char *text)
     }
     io_output_string(out, "\"");
     for (const unsigned char *p = (const unsigned char *)text; *p;) {
-        int length = json_character(p);
+        const size_t length = io_utf8_length((const char *)p, 4);
         if (length == 0 || *p < ' ' || *p == '"' || *p == '\\' || *p == '<') {
             io_output_format(out, "\\u%04x", *p++);
         } else {
-            io_output_bytes(out, p, (size_t)length);
+            io_output_bytes(out, p, length);
             p += length;
         }
     }

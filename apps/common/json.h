@@ -13,9 +13,6 @@ typedef struct json {
     bool flat;   /* set by the caller: no line breaks */
 } json;
 
-/* The length of the UTF-8 character that `text` begins with, 0 if there is none. */
-int json_character(const unsigned char *text);
-
 /* `key` is NULL within arrays. */
 void json_begin(json *j, const char *key, char bracket); /* '{' or '[' */
 void json_end(json *j, char bracket);                    /* '}' or ']'; the outermost ends the file */

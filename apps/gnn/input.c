@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -361,33 +360,20 @@ typedef struct saving {
     io_output *output[STEMS];
 } saving;
 
-static int compare_texts(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
-
-/* Whether the names can be read again from a file with one a line: no two are alike, and none is empty, too long or ends
- * in a blank. */
+/* Whether a file with a name a line gives the names back. Each of them is a whole line, and no two are alike. */
 static sp_status are_lines(sp_context *context, const io_names *names, bool *lines)
 {
-    enum { MOST_NAME = 255 };
-    const int64_t bytes = names->count > 0 ? io_name_begin(names, names->count) + names->count : 0;
-    char **list = NULL, *copy = NULL, *at;
-    sp_status status;
-    TRY(sp_alloc(context, names->count, sizeof *list, (void **)&list));
-    TRY(sp_alloc(context, bytes, 1, (void **)&copy));
-    at = copy;
+    int64_t repeated;
     *lines = names->count > 0;
-    for (int64_t i = 0; i < names->count; i++) {
+    for (int64_t i = 0; *lines && i < names->count; i++) {
+        const char *name = io_name(names, i);
         const size_t length = io_name_length(names, i);
-        list[i] = memcpy(at, io_name(names, i), length);
-        at[length] = '\0';
-        *lines = *lines && length > 0 && length <= MOST_NAME && strlen(at) == length && !strpbrk(at, "\r\n") &&
-                 !strchr(" \t", at[0]) && !strchr(" \t", at[length - 1]);
-        at += length + 1;
+        *lines = length > 0 && length <= IO_MOST_NAME && !strchr(" \t", name[0]) && !strchr(" \t", name[length - 1]) &&
+                 !memchr(name, '\0', length) && !memchr(name, '\r', length) && !memchr(name, '\n', length);
     }
-    if (*lines) qsort(list, (size_t)names->count, sizeof *list, compare_texts);
-    for (int64_t i = 1; *lines && i < names->count; i++) *lines = strcmp(list[i - 1], list[i]) != 0;
-done:
-    sp_free(context, list);
-    sp_free(context, copy);
+    if (!*lines) return SP_OK;
+    const sp_status status = io_names_repeated(context, names, &repeated);
+    *lines = repeated < 0;
     return status;
 }
 

@@ -62,17 +62,17 @@ void gnn_input_describe(const gnn_data *data, bool directed, char text[GNN_DESCR
 /* input_features.c: replaces the features by those of the graph. Sparse: for the degree 32 columns, a 1 in that of its
  * power of two; for the identity a column a node. */
 sp_status gnn_input_make_features(sp_context *context, gnn_made_features how, gnn_input *input);
-/* input_split.c: the split of a folder, from one file or from lists. */
 /* A node as messages have it: its name, or its number. */
 typedef char gnn_node_text[64];
 const char *gnn_input_node(const gnn_input *input, int64_t node, gnn_node_text text);
+/* input_split.c: the split of a folder, from one file or from lists. */
 sp_status gnn_input_split(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input);
 sp_status gnn_input_list(sp_context *context, const char *path, gnn_split kind, const gnn_input_options *options,
                          gnn_input *input);
 
 /* Writes FOLDER/graph.npz, features.npy or .npz, labels.npy, and split.npy, classes.txt, nodes.txt and
- * feature_names.txt if the input has them: all of them or none. Makes the folder if needed. Refuses a folder with other files that gnn would read; gnn_input_check
- * does so before the work. */
+ * feature_names.txt if the input has them: all of them or none. Makes the folder if needed. Refuses a folder with other
+ * files that gnn would read; gnn_input_check does so before the work. */
 sp_status gnn_input_check(sp_context *context, const char *folder);
 /* The path of file number `index`, from 0, of those that may be written; false after the last. */
 bool gnn_input_written(const char *folder, int index, char path[PATH_MAX]);

@@ -116,12 +116,13 @@ double gnn_test_accuracy(const gnn_run *run);
 double gnn_test_macro_f1(const gnn_run *run);
 double gnn_epoch_seconds(const gnn_run *run);
 sp_status gnn_put_report(gnn_job *job, io_output *out);
-/* report_predict.c: the report of gnn predict; and the parts of report.c that both reports have: their first fields, the
- * options of the model, the script of the page. */
+/* report_predict.c: the report of gnn predict */
 sp_status gnn_put_prediction(gnn_job *job, io_output *out);
+/* What both reports have: the first fields, the options of the model, and, if a browser shows it, a page around what
+ * `put` writes. */
 void gnn_report_begin(const gnn_job *job, json *j);
 void gnn_put_model(const gnn_job *job, json *j);
-extern const char *const gnn_page;
+sp_status gnn_put_page(gnn_job *job, io_output *out, void (*put)(const gnn_job *, io_output *));
 sp_status gnn_put_plot(gnn_job *job, io_output *out);
 
 #endif

@@ -286,7 +286,9 @@ static bool check_together(const gnn_saved *saved, const gnn_settings *s)
         if (!s->out && s->scores) return mistake("--scores goes with -o FILE");
         return check_out("-o", s->out) && check_out("--embeddings", s->embeddings);
     }
-    if (is_weights(s->checkpoint)) return mistake("--checkpoint writes all that --resume needs to go on: no .safetensors, which has the weights alone");
+    if (is_weights(s->checkpoint))
+        return mistake("--checkpoint writes all that --resume needs to go on: no .safetensors, which has the weights "
+                       "alone");
     if (s->resume && !saved) return true; /* the saved model says what the rest has to go with */
     if (s->layers == 1 && s->jump == GNN_JUMP_NONE && (s->norm != GNN_NORM_NONE || s->residual))
         return mistake("--norm and --residual are for what goes between layers: they need two of them");

@@ -216,12 +216,13 @@ static const unsigned char script[] = {
 #include "gnn/page.js.h"
     '\0'
 };
-const char *const gnn_page = (const char *)script;
 
-sp_status gnn_put_report(gnn_job *job, io_output *out)
+sp_status gnn_put_page(gnn_job *job, io_output *out, void (*put)(const gnn_job *, io_output *))
 {
     if (is_page(job->settings->report)) page_begin(out);
-    put_report(job, out);
-    if (is_page(job->settings->report)) page_end(out, gnn_page);
+    put(job, out);
+    if (is_page(job->settings->report)) page_end(out, (const char *)script);
     return SP_OK;
 }
+
+sp_status gnn_put_report(gnn_job *job, io_output *out) { return gnn_put_page(job, out, put_report); }

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/page.h"
 #include "job.h"
 
 enum { MOST_UNCERTAIN = 20 };
@@ -128,10 +127,4 @@ static void put_report(const gnn_job *job, io_output *out)
     json_end(j, '}');
 }
 
-sp_status gnn_put_prediction(gnn_job *job, io_output *out)
-{
-    if (is_page(job->settings->report)) page_begin(out);
-    put_report(job, out);
-    if (is_page(job->settings->report)) page_end(out, gnn_page);
-    return SP_OK;
-}
+sp_status gnn_put_prediction(gnn_job *job, io_output *out) { return gnn_put_page(job, out, put_report); }

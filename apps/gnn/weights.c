@@ -30,9 +30,9 @@ done:
 static void put_inner(FILE *to, const char *text)
 {
     for (const unsigned char *p = (const unsigned char *)text; *p;) {
-        const int length = json_character(p);
+        const size_t length = io_utf8_length((const char *)p, 4);
         if (length == 0 || *p < ' ' || *p == '"' || *p == '\\') fprintf(to, "\\u%04x", *p++);
-        else for (int i = 0; i < length; i++) fputc(*p++, to);
+        else for (size_t i = 0; i < length; i++) fputc(*p++, to);
     }
 }
 
@@ -69,8 +69,9 @@ static void put_texts(const gnn_job *job, FILE *to)
             m->residual ? "yes" : "no", jump_word((int)m->jump));
     fprintf(to, ",\"normalised_features\":\"%s\",\"several_classes_a_node\":\"%s\"", m->normalised ? "yes" : "no",
             job->data.targets ? "yes" : "no");
-    fprintf(to, ",\"undirected\":\"%s\",\"dropout\":\"%.17g\",\"input_dropout\":\"%.17g\",\"attention_dropout\":\"%.17g\"",
-            m->undirected ? "yes" : "no", m->dropout, m->input_dropout, m->attention_dropout);
+    fprintf(to, ",\"undirected\":\"%s\",\"dropout\":\"%.17g\"", m->undirected ? "yes" : "no", m->dropout);
+    fprintf(to, ",\"input_dropout\":\"%.17g\",\"attention_dropout\":\"%.17g\"", m->input_dropout,
+            m->attention_dropout);
     put_lines(to, "classes", job->input.data.class_names, job->data.classes);
     put_lines(to, "features", job->input.data.feature_names, job->weight_list[0].rows);
     fputc('}', to);

@@ -52,20 +52,6 @@ static bool take(weight_reader *r, char c)
     return true;
 }
 
-static char *put_character(char *to, unsigned code)
-{
-    if (code < 0x80) *to++ = (char)code;
-    else if (code < 0x800) {
-        *to++ = (char)(0xc0 | code >> 6);
-        *to++ = (char)(0x80 | (code & 0x3f));
-    } else {
-        *to++ = (char)(0xe0 | code >> 12);
-        *to++ = (char)(0x80 | (code >> 6 & 0x3f));
-        *to++ = (char)(0x80 | (code & 0x3f));
-    }
-    return to;
-}
-
 /* The character behind a backslash; false for halves of a pair, which stand for one beyond U+FFFF, and for NUL. */
 static bool take_escape(weight_reader *r, char **to)
 {
@@ -80,7 +66,7 @@ static bool take_escape(weight_reader *r, char **to)
     memcpy(digits, r->at + 1, 4);
     const unsigned code = (unsigned)strtoul(digits, &end, 16);
     if (end != digits + 4 || code == 0 || (code >= 0xd800 && code < 0xe000)) return false;
-    *to = put_character(*to, code);
+    *to += io_put_utf8(*to, code);
     r->at += 5;
     return true;
 }
@@ -226,11 +212,13 @@ static sp_status make_options(weight_reader *r, gnn_saved *saved)
 {
     const weight_texts *t = &r->texts;
     const int64_t layer = *t->model ? word_of(t->model, model_word, GNN_GAT + 1) : -1;
-    const int64_t layers = whole_of(t->layers, GNN_MAX_LAYERS, -1), norm = word_of(t->norm, norm_word, GNN_NORM_LAYER + 1),
-                  jump = word_of(t->jump, jump_word, GNN_JUMP_MAX + 1);
+    const int64_t layers = whole_of(t->layers, GNN_MAX_LAYERS, -1);
+    const int64_t norm = word_of(t->norm, norm_word, GNN_NORM_LAYER + 1);
+    const int64_t jump = word_of(t->jump, jump_word, GNN_JUMP_MAX + 1);
     gnn_model_options m = {.layer = (gnn_layer)layer, .layers = (int)layers, .inputs = whole_of(t->inputs, INT32_MAX, -1),
                            .outputs = whole_of(t->outputs, INT32_MAX, -1), .hidden = whole_of(t->hidden, INT32_MAX, -1),
-                           .heads = (int)whole_of(t->heads, 1 << 10, 1), .output_heads = 1, .maxk = whole_of(t->maxk, 1 << 16, 0),
+                           .heads = (int)whole_of(t->heads, 1 << 10, 1), .output_heads = 1,
+                           .maxk = whole_of(t->maxk, 1 << 16, 0),
                            .norm = (gnn_norm)norm, .jump = (gnn_jump)jump, .residual = strcmp(t->residual, "yes") == 0,
                            .normalised = strcmp(t->normalised, "yes") == 0, .undirected = strcmp(t->undirected, "yes") == 0,
                            .dropout = rate_of(t->dropout), .input_dropout = rate_of(t->input_dropout),

@@ -58,9 +58,9 @@ extern const unsigned char io_csr_cookie[IO_CSR_COOKIE]; /* what our binary matr
 sp_status io_read_csr(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph);
 /* Reads ID<TAB>LABEL lines as the names of graph's nodes. */
 sp_status io_read_tab(sp_context *context, io_source *source, io_graph *graph);
-/* A matrix in our binary form. */
 sp_status io_put_graphml(sp_context *context, io_output *output, const sp_csr *matrix,
                          const io_write_options *options);
+/* A matrix in our binary form. */
 void io_put_csr(io_output *output, const sp_csr *matrix, bool undirected, const io_names *names);
 /* io_write_native_matrix in text, into an output that is open; digits 0: as many as give each value back. */
 sp_status io_put_native_matrix(sp_context *context, io_output *output, const sp_csr *columns, const int64_t *ids,

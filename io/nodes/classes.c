@@ -10,8 +10,6 @@
 #include "nodes/nodes.h"
 #include "text/words.h"
 
-enum { MOST_NAME = 255 };
-
 /* ---- one label ------------------------------------------------------------------------------------------ */
 
 bool io_class_of_number(double number, int32_t *label)
@@ -77,7 +75,7 @@ typedef struct label_reader {
     int64_t capacity;
     bool numbers, named;
     int64_t known, rows;       /* names, and those of them that are rows of several fields */
-    char first[MOST_NAME + 1]; /* a name in the first line, which the next one may show to be a heading */
+    char first[IO_MOST_NAME + 1]; /* a name in the first line, which the next one may show to be a heading */
     int64_t unknown;           /* labels that are missing since then: classes may be numbers or names */
     int64_t empty;             /* lines without anything since the last label */
 } label_reader;
@@ -173,7 +171,7 @@ static sp_status read_label(label_reader *to, int64_t line_number, const char *l
         }
     }
     if (to->numbers) return append_number(to, line_number, line, end, kind, number);
-    if (end - line > MOST_NAME || memchr(line, '\0', (size_t)(end - line)))
+    if (end - line > IO_MOST_NAME || memchr(line, '\0', (size_t)(end - line)))
         return refuse_label(to, line_number, "a class of more than 255 bytes or with a NUL", line, end,
                             "write a name a line");
     if (to->named) {

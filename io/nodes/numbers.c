@@ -10,8 +10,6 @@
 #include "text/number.h"
 #include "text/words.h"
 
-enum { MOST_NAME = 255 };
-
 /* ---- names --------------------------------------------------------------------------------------------- */
 
 static sp_status name_lines(sp_context *context, io_source *source, int64_t most, io_labels *labels)
@@ -27,7 +25,7 @@ static sp_status name_lines(sp_context *context, io_source *source, int64_t most
         lines++;
         if (!io_trim_line(&line, &end)) continue;
         const size_t length = (size_t)(end - line);
-        if (length > MOST_NAME || memchr(line, '\0', length))
+        if (length > IO_MOST_NAME || memchr(line, '\0', length))
             return io_fail_line(context, io_source_name(source), lines, "a name of more than 255 bytes or with a NUL",
                                 line, end, "write a name a line");
         TRY(io_labels_add(context, labels, line, length, io_label_hash(line, length), &id));

@@ -100,19 +100,6 @@ static sp_status skip_through(io_xml *xml, const char *word)
 
 /* ---- entities ------------------------------------------------------------------------------------------- */
 
-static size_t put_utf8(char *to, uint32_t c)
-{
-    if (c < 0x80) {
-        to[0] = (char)c;
-        return 1;
-    }
-    const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-    static const unsigned char heads[] = {0, 0xc0, 0xe0, 0xf0};
-    to[0] = (char)(heads[more] | c >> 6 * more);
-    for (int i = 1; i <= more; i++) to[i] = (char)(0x80 | (c >> 6 * (more - i) & 0x3f));
-    return (size_t)more + 1;
-}
-
 /* The character of "#65" or "#x41"; 0 for none that XML has. */
 static uint32_t read_character(const char *text, size_t length)
 {
@@ -153,7 +140,7 @@ static sp_status replace_entities(const io_xml *xml, char *text, size_t *length)
         if (c == 0)
             return io_xml_fail(xml, "an entity that is not of XML itself", (io_xml_span){at, stop ? size + 2 : 1},
                                "write the text that it stands for, and & as &amp;");
-        to += put_utf8(to, c);
+        to += io_put_utf8(to, c);
         at = (char *)stop + 1;
     }
     if (at) *length = (size_t)(to - text);
