@@ -72,8 +72,9 @@ static __global__ void __launch_bounds__(ROW_THREADS, SHORT_BLOCKS)
 {
     using S = typename spmm_sum<T>::type;
     constexpr int GROUPS = 32 / LANES, MOST_AHEAD = MOST_BYTES / (FEW * REPEATS * V * (int)sizeof(T));
-    constexpr int FIT = MOST_AHEAD < ROWS_AHEAD ? MOST_AHEAD : ROWS_AHEAD;
+    constexpr int FIT = MOST_AHEAD >= ROWS_AHEAD ? ROWS_AHEAD : MOST_AHEAD >= 2 ? 2 : 1;
     constexpr int AHEAD = FIT * GROUPS < 32 ? FIT : 32 / GROUPS;
+    static_assert(32 % (AHEAD * GROUPS) == 0, "a warp's turns end with its rows");
     const int lane = threadIdx.x % 32;
     const int64_t first = ((int64_t)blockIdx.x * ROW_THREADS + threadIdx.x) / 32 * 32, own = first + lane;
     let_next_begin();
