@@ -19,10 +19,12 @@ usage: bench/survey.sh [options]      writes BUILD/survey/PART.json, prints a ta
   --out DIR           where the JSON files go [BUILD/survey]
 BUILD=DIR the build, BENCH_COMMIT the commit that is named in the results. On the CPU the peers are MKL and GraphBLAS:
 the newest ones after bench/peers/install.sh, else those of the system; BENCH_MKL and BENCH_GRAPHBLAS name others.
+On a GPU they are cuSPARSE, CUB and what bench/peers/build.sh has built; BENCH_PEERS names another folder of programs.
 END_OF_USAGE
 }
 
 build=${BUILD:-build}
+export BENCH_PEERS=${BENCH_PEERS-$build/peers/bin}
 device='' files='' parts='' widths='' peers='' seed='' repeat=5 limit=1 threads='' name='' before='' out=''
 options="device files parts widths peers seed repeat limit threads before out"
 . bench/options.sh

@@ -27,7 +27,8 @@ typedef struct source {
 typedef enum bench_kind { BENCH_SPGEMM, BENCH_SPMM, BENCH_CONTRACT, BENCH_GNN } bench_kind;
 
 /* Bits, as the words of --peers; PEER_DEFAULT: those that fit the device. */
-enum { PEER_DEFAULT = 0, PEER_NONE = 1, PEER_CUSPARSE = 2, PEER_GRAPHBLAS = 4, PEER_MKL = 8, PEER_CUB = 16 };
+enum { PEER_DEFAULT = 0, PEER_NONE = 1, PEER_CUSPARSE = 2, PEER_GRAPHBLAS = 4, PEER_MKL = 8, PEER_PUBLISHED = 16,
+       PEER_CUB = 32 };
 
 /* What all commands ask for. The options of each command begin with it. */
 typedef struct bench_options {
@@ -201,7 +202,7 @@ typedef struct candidate {
 /* A failure becomes a word and a sentence, unless the run was interrupted. */
 sp_status candidate_failed(sp_context *context, sp_status status, candidate *c);
 
-enum { MAX_PEERS = 9, AIA_MODES = 3 };
+enum { MAX_PEERS = 16, AIA_MODES = 3 };
 extern const sp_aia aia_modes[AIA_MODES];      /* of the hash algorithm's stage that gathers ranges */
 extern const char *const aia_names[AIA_MODES];
 
@@ -273,6 +274,7 @@ void graphblas_version(char *text, size_t size);
 /* The peers of a run. Each is opened once: some libraries can be started only once in a process. */
 enum { PEER_LIBRARIES = 4 };
 typedef struct peer_set {
+    bool published; /* the programs of published.c too */
     int count;
     struct opened_peer {
         const peer *peer;
@@ -289,6 +291,8 @@ void peers_close(peer_set *set);
 void peers_versions(const peer_set *set, char *text, size_t size);
 /* Times and compares them; if none could be compared with, the reference is. */
 sp_status peers_measure(bench_case *c, const peer_set *set);
+/* Times and compares the programs that bench/peers/build.sh has made, if there are any (peers/published.c). */
+sp_status published_measure(bench_case *c);
 
 /* ---- report (spgemm/report.c) ------------------------------------------------------------------- */
 

@@ -15,8 +15,8 @@ static const char *const reductions[] = {"sum", "mean", "max", "min", NULL};
 static const char *const memories[] = {"pageable", "pinned", NULL};                /* from HOST_PAGEABLE */
 static const char *const ablations[] = {"warps", "partitions", "sizes", NULL};     /* by ABLATE_ */
 static const char *const label_kinds[] = {"random", "blocks", "power", NULL};      /* by LABELS_ */
-static const char *const peer_names[] = {"none", "cusparse", "graphblas", "mkl", "cub", NULL}; /* by PEER_ */
-static const char *const product_peers[] = {"none", "cusparse", "graphblas", "mkl", NULL};
+static const char *const peer_names[] = {"none", "cusparse", "graphblas", "mkl", "published", "cub", NULL}; /* by PEER_ */
+static const char *const product_peers[] = {"none", "cusparse", "graphblas", "mkl", "published", NULL};
 static const char *const dense_peers[] = {"none", "cusparse", "graphblas", NULL};
 static const char *const orders[] = {"auto", "keep", "community", NULL};           /* by gnn_order */
 static const char *const models[] = {"gcn", "sage", "sage-max", "gin", "gat", "none", NULL}; /* by gnn_layer */
@@ -218,8 +218,8 @@ static const option_row measurement_rows[] = {
     {"--help", .kind = OPTION_HELP, .beside = true},
 };
 
-#define PEERS_ROW(list) "--peers", "LIST", "cusparse, graphblas, mkl (not of spmm), cub (of contract), none\n" \
-                        "[those that fit the device]", \
+#define PEERS_ROW(list) "--peers", "LIST", "cusparse, graphblas, mkl (not of spmm), published (spgemm: the programs in\n" \
+                        "BENCH_PEERS), cub (contract), none [those that fit the device]", \
                         OPTION_WORDS, AT(peers), .words = list
 static const option_row product_peer_rows[] = {{PEERS_ROW(product_peers)}};
 static const option_row dense_peer_rows[] = {{PEERS_ROW(dense_peers)}};

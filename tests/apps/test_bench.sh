@@ -293,6 +293,29 @@ if [ -e "$BENCH_MKL" ]; then
     ok "quotients equal to MKL" quotient 'all(p["error"] < 1e-5 for p in m["peers"]) and len(m["peers"]) == 2' \
         --generate small --labels random
 else skip "BENCH_MKL names no library"; fi
+# ---- published kernels: programs that run by themselves ------------------------------------------------------------
+
+published() { # published FAULT EXPRESSION ARGUMENTS...: a program with this fault is the only peer, p
+    local fault=$1 expression=$2
+    shift 2
+    mkdir -p published
+    printf '#!/bin/sh\nexec python3 -B %s/tests/apps/bench_peer.py %s "$@"\n' "$root" "$fault" >published/spgemm-loop
+    chmod +x published/spgemm-loop
+    rm -f out.json
+    BENCH_PEERS=published TMPDIR=. status 0 spgemm --device cpu --repeat 3 --peers published --json out.json "$@" &&
+        json out.json "all($expression for p in m['peers']) and len(m['peers']) == 1 and m['checked']['good']" &&
+        ! ls sparse-bench-* 2>/dev/null
+}
+ok "a published program is timed and compared" published none "p['median_seconds'] == 1.25 and p['sorted'] and
+    p['name'] == \"Python's loop\" and p['peak_bytes'] == 1234 and m['checked']['with'] == p['name']" --generate rmat:7,4
+ok "its right operand may be another" published none "p['median_seconds'] == 1.25 and m['checked']['with'] == p['name']" \
+    --generate uniform:40,3,70 --times-generated uniform:70,2,9
+ok "a wrong value is found" published value "p['failed'] == 'differs'" --generate uniform:40,3
+ok "a missing entry is found" published entry "p['failed'] == 'differs'" --generate uniform:40,3
+ok "one that crashes is a word" published crash "p['failed'] == 'failed'" --generate uniform:40,3
+ok "one that refuses is a word" published refuse "p['failed'] == 'failed'" --generate uniform:40,3
+ok "one that says nothing is a word" published silent "p['failed'] == 'failed'" --generate uniform:40,3
+
 absent='all(p["failed"] == "absent" for p in m["peers"]) and len(m["peers"]) == 4 and not d["machine"]["peers"]'
 quick="--device cpu --repeat 1"
 named_wrongly() { BENCH_MKL=none.so BENCH_GRAPHBLAS=none.so square "$absent" --generate rmat:6,4; }

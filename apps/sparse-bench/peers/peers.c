@@ -105,6 +105,10 @@ static void measure_peer(bench_case *c, const struct opened_peer *opened)
 sp_status peers_measure(bench_case *c, const peer_set *set)
 {
     for (int i = 0; i < set->count; i++) measure_peer(c, &set->peers[i]);
+    if (set->published && !*c->interrupt) {
+        const sp_status status = published_measure(c);
+        if (status != SP_OK) return status;
+    }
     if (*c->interrupt) return sp_fail(c->host, SP_ERROR_INTERRUPTED, "interrupted");
     if (c->ours.offsets && !c->result->checked.with[0])
         return compare_reference(c->host, &c->a, c->b, &c->options->common, &c->ranges, &c->ours, &c->result->checked);
@@ -124,9 +128,10 @@ static void open_peer(sp_context *context, const bench_options *options, const p
 void peers_open(sp_context *context, const bench_options *options, bool cuda, peer_set *set)
 {
     const unsigned wanted = options->peers != PEER_DEFAULT ? options->peers
-                            : cuda                         ? PEER_CUSPARSE | PEER_CUB
+                            : cuda                         ? PEER_CUSPARSE | PEER_PUBLISHED | PEER_CUB
                                                            : PEER_GRAPHBLAS | PEER_MKL;
     set->count = 0;
+    set->published = wanted & PEER_PUBLISHED;
     if (wanted & PEER_CUSPARSE) open_peer(context, options, &peer_cusparse, set);
     if (wanted & PEER_GRAPHBLAS) open_peer(context, options, &peer_graphblas, set);
     if (wanted & PEER_MKL) open_peer(context, options, &peer_mkl, set);
