@@ -131,20 +131,32 @@ sp_status contraction_loosen(sp_context *context, const sp_csr *g, int32_t *labe
 
 typedef struct contraction_refinement {
     uint64_t seed;          /* decides between equals */
-    double imbalance;       /* a part may weigh 1 + imbalance times the mean of the parts that have nodes; 0: 0.03 */
+    double imbalance;       /* a part may weigh 1 + imbalance times the mean of the parts that have nodes, rounded up
+                               to a whole number; 0: 1.03 times, or as much as the heaviest part does */
     const int64_t *weights; /* of nodes (host), `constraints` each, at least 0; NULL: 1 each */
     int constraints;
     int cycles;             /* at most; 0: 3. They end when one gains nothing */
 } contraction_refinement;
+/* An imbalance of 0. */
+#define CONTRACTION_BALANCED (-1.0)
+
+typedef struct contraction_refined {
+    int64_t parts;                  /* that have nodes */
+    double cut_before, cut;         /* the weight of the edges between parts, an edge counted once */
+    double balance_before, balance; /* as in contraction_judgement */
+    double bound;                   /* the greatest balance that was allowed */
+    int64_t moves, passes;          /* of nodes, and on graphs of joined nodes of those; rounds of such moves */
+    int cycles;
+} contraction_refined;
 
 /* Lowers the edge cut of a partition, as of one carried back from a coarse graph: moves nodes at the borders of parts,
  * on G and on graphs of joined nodes. G is symmetric and on the host. `labels` (host, below `groups`; negative: in no
- * part) are changed in place, on success only. The cut does not rise, no part with nodes loses all of them, and no part
- * becomes heavier than `imbalance` allows or, if that is more, than the heaviest was. *gained, which may be NULL, is the
- * weight by which the cut falls, an edge counted once. The same for any number of threads. On every device
- * the CPU moves the nodes. `how` may be NULL. A cycle takes O(nnz) and O(degree · log nodes) a move. */
+ * part) are changed in place, on success only. No part with nodes loses all of them. The cut does not rise, unless parts
+ * are heavier than how->imbalance, if it is not 0, allows: nodes leave these first, as long as others have room. *made,
+ * which may be NULL, receives figures. The same for any number of threads. On every device the CPU moves the nodes.
+ * `how` may be NULL. A cycle takes O(nnz) and O(degree · log nodes) a move. */
 sp_status contraction_refine(sp_context *context, const sp_csr *g, int64_t groups, const contraction_refinement *how,
-                             int32_t *labels, double *gained);
+                             int32_t *labels, contraction_refined *made);
 
 /* A function that labels one level of a hierarchy: fills `labels` (G.rows entries, where G lies) and *groups. */
 typedef sp_status (*contraction_labeller)(sp_context *context, void *user, const sp_csr *g, int32_t *labels,

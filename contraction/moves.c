@@ -9,6 +9,7 @@
  * The heap has upper bounds of gains, which a move of a neighbour changes in O(1). The gain itself is found when a node
  * comes first. Moves follow each other, so one thread makes them; all threads find where a pass begins. So the result
  * does not depend on their number. A pass takes O(nnz) and, for a move, O(degree · log nodes). */
+#include <math.h>
 #include <string.h>
 
 #include "base/random.h"
@@ -115,7 +116,8 @@ static bool has_room(const moving *m, int32_t node, int32_t part)
     return true;
 }
 
-/* The part where the node gains most, the lighter of equals; -1: none has room, or its own would be empty. */
+/* The neighbouring part where the node gains most, the lighter of equals; -1: none has room, or its own would be empty.
+ * *gain is what a move there gains or, without one, to a part where it has no edges. */
 static int32_t best_part(moving *m, int32_t node, double *gain)
 {
     const partition *p = m->p;
@@ -124,6 +126,7 @@ static int32_t best_part(moving *m, int32_t node, double *gain)
     double inside = 0;
     int32_t best = -1;
     int64_t count = 0;
+    *gain = 0;
     if (m->size[own] == 1) return -1;
     m->look++;
     for (int64_t k = g->row_offsets[node]; k < g->row_offsets[node + 1]; k++) {
@@ -149,7 +152,7 @@ static int32_t best_part(moving *m, int32_t node, double *gain)
             continue;
         best = part;
     }
-    if (best >= 0) *gain = m->toward[best] - inside;
+    *gain = (best >= 0 ? m->toward[best] : 0) - inside;
     return best;
 }
 
@@ -187,12 +190,16 @@ static void change_neighbours(moving *m, int32_t node, int32_t from)
     }
 }
 
-static int64_t fill_heap(moving *m)
+/* With the nodes at borders, or with those that `may_move`. */
+static int64_t fill_heap(moving *m, bool (*may_move)(const moving *m, int32_t node))
 {
     const partition *p = m->p;
     const int64_t n = p->g->rows;
 #pragma omp parallel for schedule(dynamic, 1024) num_threads(sp_context_threads(p->context)) if (p->g->nnz > 100000)
-    for (int64_t i = 0; i < n; i++) m->place[i] = bound_gain(p, i, &m->key[i]) ? 0 : OUTSIDE;
+    for (int64_t i = 0; i < n; i++) {
+        const bool at_border = bound_gain(p, i, &m->key[i]);
+        m->place[i] = (may_move ? may_move(m, (int32_t)i) : at_border) ? 0 : OUTSIDE;
+    }
     m->count = 0;
     for (int64_t i = 0; i < n; i++)
         if (m->place[i] == 0) put(m, m->count++, (int32_t)i);
@@ -200,36 +207,56 @@ static int64_t fill_heap(moving *m)
     return m->count;
 }
 
-static sp_status pass(moving *m, double *gained)
+static sp_status look_for_interrupt(const moving *m)
 {
-    const int64_t patience = PATIENCE + fill_heap(m) / PATIENCE_PART;
+    if (!sp_context_interrupted(m->p->context)) return SP_OK;
+    return sp_fail(m->p->context, SP_ERROR_INTERRUPTED, "interrupted while nodes were moved between parts");
+}
+
+/* Puts a node back whose gain turns out to be less than that of another, which comes first. */
+static bool is_late(moving *m, int32_t node, double gain)
+{
+    if (m->count == 0 || gain >= m->key[node] || gain >= m->key[m->heap[0]]) return false;
+    set_key(m, node, gain);
+    return true;
+}
+
+static void move(moving *m, int32_t node, int32_t part)
+{
+    const int32_t from = m->p->labels[node];
+    relabel(m, node, part);
+    m->place[node] = FIXED;
+    change_neighbours(m, node, from);
+}
+
+static sp_status pass(moving *m, bool *better)
+{
+    const int64_t patience = PATIENCE + fill_heap(m, NULL) / PATIENCE_PART;
     int64_t moves = 0, kept = 0, taken = 0;
     double sum = 0, best = 0;
+    sp_status status = SP_OK;
     while (m->count > 0 && moves - kept < patience) {
-        if (taken++ % INTERRUPT_STEP == 0 && sp_context_interrupted(m->p->context))
-            return sp_fail(m->p->context, SP_ERROR_INTERRUPTED, "interrupted while nodes were moved between parts");
+        if (taken++ % INTERRUPT_STEP == 0) TRY(look_for_interrupt(m));
         const int32_t node = take_first(m);
         const int32_t from = m->p->labels[node];
         double gain;
         const int32_t part = best_part(m, node, &gain);
-        if (part < 0) continue;
-        if (m->count > 0 && gain < m->key[node] && gain < m->key[m->heap[0]]) { /* another comes first */
-            set_key(m, node, gain);
-            continue;
-        }
-        relabel(m, node, part);
-        m->place[node] = FIXED;
+        if (part < 0 || is_late(m, node, gain)) continue;
+        move(m, node, part);
         m->moved[moves] = node;
         m->from[moves++] = from;
-        change_neighbours(m, node, from);
         sum += gain;
         if (sum <= best + m->p->least) continue;
         best = sum;
         kept = moves;
     }
     while (moves-- > kept) relabel(m, m->moved[moves], m->from[moves]);
-    *gained = best;
-    return SP_OK;
+    m->p->made->cut -= best;
+    m->p->made->moves += kept;
+    m->p->made->passes++;
+    *better = best > 0;
+done:
+    return status;
 }
 
 static sp_status start(moving *m)
@@ -259,26 +286,84 @@ done:
     return status;
 }
 
-sp_status move_nodes(partition *p, double *gained)
+static void finish(moving *m)
+{
+    sp_context *context = m->p->context;
+    sp_free(context, m->load);
+    sp_free(context, m->size);
+    sp_free(context, m->toward);
+    sp_free(context, m->stamp);
+    sp_free(context, m->near);
+    sp_free(context, m->key);
+    sp_free(context, m->heap);
+    sp_free(context, m->place);
+    sp_free(context, m->moved);
+    sp_free(context, m->from);
+}
+
+/* ---- balance ----------------------------------------------------------------------------------------------- */
+
+/* Whether the node's part is too heavy, and becomes lighter without it. */
+static bool may_leave(const moving *m, int32_t node)
+{
+    const partition *p = m->p;
+    const int64_t part = p->labels[node];
+    if (part < 0 || m->size[part] == 1) return false;
+    for (int c = 0; c < p->constraints; c++)
+        if ((double)m->load[part * p->constraints + c] > p->cap[c] && p->weights[(int64_t)node * p->constraints + c] > 0)
+            return true;
+    return false;
+}
+
+/* The lightest part that has room, -1 for none. */
+static int32_t lightest_part(const moving *m, int32_t node)
+{
+    const partition *p = m->p;
+    int32_t best = -1;
+    for (int32_t k = 0; k < p->parts; k++)
+        if (k != p->labels[node] && has_room(m, node, k) &&
+            (best < 0 || m->load[(int64_t)k * p->constraints] < m->load[(int64_t)best * p->constraints]))
+            best = k;
+    return best;
+}
+
+sp_status lighten_parts(partition *p, double *excess)
 {
     moving m = {.p = p};
-    double gain = 1;
+    int64_t taken = 0;
     sp_status status;
     TRY(start(&m));
-    for (int k = 0; k < PASSES && gain > 0; k++) {
-        TRY(pass(&m, &gain));
-        *gained += gain;
+    fill_heap(&m, may_leave);
+    while (m.count > 0) {
+        if (taken++ % INTERRUPT_STEP == 0) TRY(look_for_interrupt(&m));
+        const int32_t node = take_first(&m);
+        double gain;
+        if (!may_leave(&m, node)) continue;
+        int32_t part = best_part(&m, node, &gain);
+        if (part < 0) part = lightest_part(&m, node);
+        if (part < 0 || is_late(&m, node, gain)) continue;
+        move(&m, node, part);
+        p->made->cut -= gain;
+        p->made->moves++;
     }
+    *excess = 0;
+    for (int64_t k = 0; k < p->parts * p->constraints; k++)
+        *excess += fmax(0, (double)m.load[k] - p->cap[k % p->constraints]);
 done:
-    sp_free(p->context, m.load);
-    sp_free(p->context, m.size);
-    sp_free(p->context, m.toward);
-    sp_free(p->context, m.stamp);
-    sp_free(p->context, m.near);
-    sp_free(p->context, m.key);
-    sp_free(p->context, m.heap);
-    sp_free(p->context, m.place);
-    sp_free(p->context, m.moved);
-    sp_free(p->context, m.from);
+    finish(&m);
+    return status;
+}
+
+/* ---- moves that lower the cut ------------------------------------------------------------------------------ */
+
+sp_status move_nodes(partition *p)
+{
+    moving m = {.p = p};
+    bool better = true;
+    sp_status status;
+    TRY(start(&m));
+    for (int k = 0; k < PASSES && better; k++) TRY(pass(&m, &better));
+done:
+    finish(&m);
     return status;
 }

@@ -15,9 +15,13 @@ typedef struct partition {
     double least;           /* gains up to it may be rounding */
     uint64_t seed;          /* decides between equals */
     int32_t *labels;
+    contraction_refined *made; /* its cut, moves and passes are kept up to date */
 } partition;
 
-/* Lowers the weight of the edges between parts. Adds to *gained by how much. */
-sp_status move_nodes(partition *p, double *gained);
+/* Moves nodes out of parts that are heavier than p->cap, as far as others have room, those first that raise the cut
+ * least. *excess is the weight that is still too much in all parts together. */
+sp_status lighten_parts(partition *p, double *excess);
+/* Lowers the weight of the edges between parts. */
+sp_status move_nodes(partition *p);
 
 #endif

@@ -83,7 +83,7 @@ done:
     return status;
 }
 
-static sp_status refine_level(partition *p, double heaviest, int depth, double *gained)
+static sp_status refine_level(partition *p, double heaviest, int depth)
 {
     level l = {0};
     int64_t groups = p->g->rows;
@@ -98,10 +98,10 @@ static sp_status refine_level(partition *p, double heaviest, int depth, double *
         coarse.g = &l.g;
         coarse.weights = l.weights;
         coarse.labels = l.labels;
-        TRY(refine_level(&coarse, heaviest, depth + 1, gained));
+        TRY(refine_level(&coarse, heaviest, depth + 1));
         for (int64_t i = 0; i < p->g->rows; i++) p->labels[i] = l.labels[l.map[i]];
     }
-    TRY(move_nodes(p, gained));
+    TRY(move_nodes(p));
 done:
     free_level(p->context, &l);
     return status;
@@ -109,35 +109,56 @@ done:
 
 /* ---- the whole --------------------------------------------------------------------------------------------- */
 
-/* The greatest weights of a part. Returns the number of parts that have nodes. */
-static sp_status find_caps(const partition *p, double imbalance, double *cap, double *sum, int64_t *used)
+/* The heaviest part and the mean, for each weight. */
+static sp_status weigh_parts(const partition *p, double *most, double *mean)
 {
     int64_t *load = NULL;
-    bool *filled = NULL;
     sp_status status;
     TRY(sp_calloc(p->context, p->parts * p->constraints, sizeof *load, (void **)&load));
-    TRY(sp_calloc(p->context, p->parts, sizeof *filled, (void **)&filled));
-    for (int64_t i = 0; i < p->g->rows; i++) {
-        if (p->labels[i] < 0) continue;
-        filled[p->labels[i]] = true;
-        for (int c = 0; c < p->constraints; c++)
+    for (int64_t i = 0; i < p->g->rows; i++)
+        for (int c = 0; p->labels[i] >= 0 && c < p->constraints; c++)
             load[p->labels[i] * p->constraints + c] += p->weights[i * p->constraints + c];
-    }
-    *used = 0;
-    for (int64_t k = 0; k < p->parts; k++) *used += filled[k];
     for (int c = 0; c < p->constraints; c++) {
-        double most = 0;
-        sum[c] = 0;
+        double sum = 0;
+        most[c] = 0;
         for (int64_t k = 0; k < p->parts; k++) {
-            sum[c] += (double)load[k * p->constraints + c];
-            most = fmax(most, (double)load[k * p->constraints + c]);
+            sum += (double)load[k * p->constraints + c];
+            most[c] = fmax(most[c], (double)load[k * p->constraints + c]);
         }
-        cap[c] = *used ? fmax(most, (1 + imbalance) * sum[c] / (double)*used) : 0;
+        mean[c] = p->parts ? sum / (double)p->parts : 0;
     }
 done:
     sp_free(p->context, load);
-    sp_free(p->context, filled);
     return status;
+}
+
+/* The worst of the weights; NaN without any. */
+static double balance_of(const partition *p, const double *most, const double *mean)
+{
+    double worst = NAN;
+    for (int c = 0; c < p->constraints; c++)
+        if (mean[c] > 0) worst = fmax(worst, most[c] / mean[c]);
+    return worst;
+}
+
+static void set_caps(const partition *p, double imbalance, const double *most, const double *mean, double *cap)
+{
+    for (int c = 0; c < p->constraints; c++) {
+        if (imbalance == 0) cap[c] = fmax(most[c], (1 + IMBALANCE) * mean[c]);
+        else cap[c] = fmax(ceil(mean[c]), (1 + fmax(imbalance, 0)) * mean[c]);
+    }
+}
+
+static double cut_of(const partition *p)
+{
+    const sp_csr *g = p->g;
+    double cut = 0;
+    for (int64_t i = 0; i < g->rows; i++)
+        for (int64_t k = g->row_offsets[i]; p->labels[i] >= 0 && k < g->row_offsets[i + 1]; k++) {
+            const int32_t other = p->labels[g->col_indices[k]];
+            if (other >= 0 && other != p->labels[i]) cut += entry_value(g, k);
+        }
+    return cut / 2;
 }
 
 /* Weights as f64, in which sums over levels are not rounded to f32; the sum of their sizes. */
@@ -163,7 +184,8 @@ static sp_status check(sp_context *context, const sp_csr *g, int64_t groups, con
     sp_status status;
     TRY(contraction_require(context, "contraction_refine", g, labels));
     TRY(contraction_check_graph(context, g));
-    if (groups < 0 || how->constraints < 0 || !(how->imbalance >= 0) || isinf(how->imbalance) || how->cycles < 0)
+    const bool sound = how->imbalance >= 0 ? !isinf(how->imbalance) : how->imbalance == CONTRACTION_BALANCED;
+    if (groups < 0 || how->constraints < 0 || !sound || how->cycles < 0)
         TRY(sp_fail(context, SP_ERROR_ARGUMENT,
                     "contraction_refine: %lld groups, %d weights a node, imbalance %g, %d cycles",
                     (long long)groups, how->constraints, how->imbalance, how->cycles));
@@ -178,13 +200,83 @@ done:
     return status;
 }
 
+/* A cycle within the bounds `loose`, from which moves go back within p->cap. */
+static sp_status run_cycle(partition *p, double heaviest, const double *loose, double *excess)
+{
+    partition loosened = *p;
+    sp_status status;
+    loosened.cap = loose;
+    TRY(refine_level(&loosened, heaviest, 0));
+    TRY(lighten_parts(p, excess));
+    TRY(move_nodes(p));
+done:
+    return status;
+}
+
+/* Balance first, then cycles while they gain; cycles that do not count nowhere. Bounds that leave hardly any room hold up single moves: then the first half
+ * of a cycle has looser ones, and labels stay only if they are better in the end. */
+static sp_status run_cycles(partition *p, const contraction_refinement *how, const double *mean, const double *loose)
+{
+    const double heaviest = fmax(1, HEAVIEST * mean[0] / NODES_A_PART);
+    const int cycles = how->cycles ? how->cycles : CYCLES;
+    const size_t bytes = (size_t)p->g->rows * sizeof *p->labels;
+    int32_t *kept;
+    double excess, over;
+    sp_status status = sp_alloc(p->context, p->g->rows, sizeof *kept, (void **)&kept);
+    if (status != SP_OK) return status;
+    TRY(lighten_parts(p, &excess));
+    for (int k = 0; k < cycles; k++) {
+        const contraction_refined before = *p->made;
+        memcpy(kept, p->labels, bytes);
+        over = excess;
+        p->seed = mix64(how->seed * RANDOM_STEP + (uint64_t)k);
+        TRY(loose ? run_cycle(p, heaviest, loose, &over) : refine_level(p, heaviest, 0));
+        if (p->made->cut < before.cut && over <= excess) {
+            p->made->cycles++;
+            continue;
+        }
+        memcpy(p->labels, kept, bytes);
+        *p->made = before;
+        break;
+    }
+done:
+    sp_free(p->context, kept);
+    return status;
+}
+
+static sp_status refine(partition *p, const contraction_refinement *how)
+{
+    const int each = p->constraints;
+    double *most = NULL;
+    sp_status status;
+    TRY(sp_alloc(p->context, 4 * (int64_t)each, sizeof *most, (void **)&most));
+    double *mean = most + each, *cap = mean + each, *loose = cap + each;
+    TRY(weigh_parts(p, most, mean));
+    set_caps(p, how->imbalance, most, mean, cap);
+    for (int c = 0; c < each; c++) loose[c] = fmax(cap[c], (1 + IMBALANCE) * mean[c]);
+    p->cap = cap;
+    p->made->parts = p->parts;
+    p->made->cut_before = p->made->cut = cut_of(p);
+    p->made->balance_before = balance_of(p, most, mean);
+    p->made->bound = balance_of(p, cap, mean);
+    if (p->parts > 1)
+        TRY(run_cycles(p, how, mean, memcmp(cap, loose, (size_t)each * sizeof *cap) != 0 ? loose : NULL));
+    TRY(weigh_parts(p, most, mean));
+    p->made->balance = balance_of(p, most, mean);
+done:
+    sp_free(p->context, most);
+    return status;
+}
+
 sp_status contraction_refine(sp_context *context, const sp_csr *g, int64_t groups, const contraction_refinement *how,
-                             int32_t *labels, double *gained)
+                             int32_t *labels, contraction_refined *made)
 {
     const contraction_refinement usual = {0}, *asked = how ? how : &usual;
-    partition p = {.context = context, .parts = groups};
-    int64_t *ones = NULL, used;
-    double *values = NULL, *bounds = NULL, gain = 0, before = -1;
+    contraction_refined figures = {0};
+    partition p = {.context = context, .parts = groups, .made = &figures};
+    int64_t *ones = NULL;
+    int32_t *number = NULL; /* of each part that has nodes */
+    double *values = NULL;
     sp_csr wide;
     sp_status status;
     TRY(check(context, g, groups, asked, labels));
@@ -200,21 +292,14 @@ sp_status contraction_refine(sp_context *context, const sp_csr *g, int64_t group
     }
     TRY(sp_alloc(context, g->rows, sizeof *p.labels, (void **)&p.labels));
     if (g->rows > 0) memcpy(p.labels, labels, (size_t)g->rows * sizeof *labels);
-    TRY(sp_alloc(context, 2 * (int64_t)p.constraints, sizeof *bounds, (void **)&bounds));
-    p.cap = bounds;
-    TRY(find_caps(&p, asked->imbalance > 0 ? asked->imbalance : IMBALANCE, bounds, bounds + p.constraints, &used));
-    const double heaviest = fmax(1, HEAVIEST * bounds[p.constraints] / NODES_A_PART / (double)(used > 0 ? used : 1));
-    for (int k = 0; k < (asked->cycles ? asked->cycles : CYCLES) && used > 1 && gain > before; k++) {
-        before = gain;
-        p.seed = mix64(asked->seed * RANDOM_STEP + (uint64_t)k);
-        TRY(refine_level(&p, heaviest, 0, &gain));
-    }
-    if (g->rows > 0) memcpy(labels, p.labels, (size_t)g->rows * sizeof *labels);
-    if (gained) *gained = gain;
+    TRY(contraction_compact(context, g->rows, p.labels, &p.parts, &number));
+    TRY(refine(&p, asked));
+    for (int64_t i = 0; i < g->rows; i++) labels[i] = p.labels[i] < 0 ? p.labels[i] : number[p.labels[i]];
+    if (made) *made = figures;
 done:
     sp_free(context, p.labels);
     sp_free(context, ones);
+    sp_free(context, number);
     sp_free(context, values);
-    sp_free(context, bounds);
     return status;
 }

@@ -33,7 +33,7 @@ typedef struct contract_options {
     contract_repeat repeat;
     contract_judge_form judge;
     const char *refine; /* where better labels go */
-    double imbalance;   /* with refine; 0: not given */
+    double imbalance;   /* with refine; -1: not given */
     double inflation, max_weight; /* max_weight: 0 by to_nodes, or none */
     int64_t to_nodes;             /* 0: not given */
     const char *device;
@@ -60,7 +60,7 @@ const char *values_word(sp_value_type values);
 const char *repeat_word(contract_repeat repeat);
 
 typedef struct contract_seconds {
-    double graph, labels, build, contract, write, total;
+    double graph, labels, build, refine, contract, write, total;
 } contract_seconds;
 
 typedef struct contract_job {
@@ -98,7 +98,7 @@ typedef struct contract_job {
     sp_csr c;                       /* host */
     bool c_undirected;
     contraction_judgement judgement; /* with judge */
-    double gained;                  /* with refine: by how much the cut fell */
+    contraction_refined refined;    /* with refine */
     contraction_info info;
     contract_seconds seconds;
     char device_name[128];
@@ -154,8 +154,12 @@ sp_status contract_repeat_on(contract_job *job, sp_context *context);
 /* The values of g where repeated edges are averaged: their means in place of their sums. */
 void contract_average_edges(contract_job *job);
 
-/* refine.c: moves the borders of the groups; writes a label a line, or a node and its label. */
+/* refine.c: moves the borders of the groups; what was gained, for the closing line and the report; writes a label a
+ * line, or a node and its label. */
 sp_status contract_refine(contract_job *job);
+enum { REFINED_TEXT = 192 };
+const char *contract_refined_text(const contract_job *job, char text[REFINED_TEXT]);
+void contract_put_refined(const contract_job *job, json *j);
 void contract_put_labels(const contract_job *job, io_output *out);
 
 /* judge.c: figures of the labelling; as --judge names them; as members of an object. */

@@ -32,7 +32,7 @@ static void summarize(contract_job *job)
     const io_graph *in = &job->input;
     const bool both_listed = in->undirected && !in->symmetric;
     char nodes[COUNTED_TEXT], edges[COUNTED_TEXT], groups[COUNTED_TEXT], joined[COUNTED_TEXT], left[COUNTED_TEXT];
-    char levels[COUNTED_TEXT + 2] = "", dropped[COUNTED_TEXT + 32] = "", refined[64] = "";
+    char levels[COUNTED_TEXT + 2] = "", dropped[COUNTED_TEXT + 32] = "", refined[REFINED_TEXT], better[REFINED_TEXT + 16] = "";
     if (o->quiet) return;
     counted(job->g.rows, "node", nodes);
     counted(count_edges(&job->g, job->arcs, both_listed), "edge", edges);
@@ -43,16 +43,17 @@ static void summarize(contract_job *job)
     if (job->labelling.unlabelled > 0 && o->unlabelled == UNLABELLED_DROP)
         snprintf(dropped, sizeof dropped, "; left out %s without a label",
                  counted(job->labelling.unlabelled, "node", left));
-    if (o->refine) snprintf(refined, sizeof refined, ", which cut %.15g less", job->gained);
+    if (o->refine) snprintf(better, sizeof better, ": %s", contract_refined_text(job, refined));
     if (!o->out) {
-        counted(o->judge ? job->judgement.groups : job->groups, "group", groups);
+        counted(o->judge ? job->judgement.groups : job->refined.parts, "group", groups);
         summary_line(&job->line, "read %s as %s, %s, %s; %s %s%s%s", input_name(o->graph), formats[in->format], nodes,
-                     edges, o->refine ? "refined" : "judged", groups, refined, dropped);
+                     edges, o->refine ? "refined" : "judged", groups, better, dropped);
         return;
     }
+    if (o->refine) snprintf(better, sizeof better, "; refined: %s", refined);
     summary_line(&job->line, "read %s as %s, %s, %s; wrote %s%s, %s to %s%s%s",
                  input_name(o->graph), formats[in->format], nodes, edges, levels,
-                 groups, joined, output_name(o->out), refined, dropped);
+                 groups, joined, output_name(o->out), better, dropped);
 }
 
 /* ---- the whole run -------------------------------------------------------------------------------------- */

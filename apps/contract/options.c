@@ -127,10 +127,9 @@ static const option_row rows[] = {
      OPTION_TEXT, AT(attribute_rules)},
     {"--judge", "FORM", "edge cut, modularity ... of the labels on stdout: line tsv json; without -o nothing else",
      OPTION_WORD, AT(judge), .words = judge_words, .low = JUDGE_LINE},
-    {"--refine", "FILE", "labels with a lower edge cut",
-     OPTION_TEXT, AT(refine)},
-    {"--imbalance", "F", "of their weights [0.03]", OPTION_NUMBER, AT(imbalance),
-     OPTION_ABOVE(0), .beside = true},
+    {"--refine", "FILE", "labels with a lower edge cut", OPTION_TEXT, AT(refine)},
+    {"--imbalance", "F", "of groups [the heaviest, or 0.03]", OPTION_NUMBER, AT(imbalance), OPTION_FROM(0),
+     .beside = true},
     {"--report", "FILE", "what was done and how long it took, as JSON", OPTION_TEXT, AT(report)},
     {"--values", "f32|f64", "weights and sums in single or double precision [f64]", OPTION_WORD, AT(values),
      .words = value_words},
@@ -230,7 +229,7 @@ static bool check_attributes(const contract_options *o)
 
 static bool check_refine(const contract_options *o)
 {
-    if (o->imbalance > 0 && !o->refine) return mistake("--imbalance goes with --refine");
+    if (o->imbalance >= 0 && !o->refine) return mistake("--imbalance goes with --refine");
     if (!o->refine) return true;
     if (!o->labels) return mistake("--refine goes with LABELS, which it makes better");
     if (o->directed) return mistake("--refine takes undirected graphs: leave --directed out");
@@ -273,7 +272,7 @@ static bool check_together(contract_options *o)
 
 options_outcome contract_parse(int argc, char **argv, contract_options *o)
 {
-    *o = (contract_options){.base = -1, .node_base = -1, .seed = -1, .values = SP_F64, .device = "auto"};
+    *o = (contract_options){.base = -1, .node_base = -1, .seed = -1, .imbalance = -1, .values = SP_F64, .device = "auto"};
     const options_outcome outcome = options_parse(&line, argc, argv, o);
     return outcome == OPTIONS_RUN && !check_together(o) ? OPTIONS_MISTAKE : outcome;
 }

@@ -89,7 +89,7 @@ void contract_put_report(const contract_job *job, io_output *out)
         contract_put_figures(job, j);
         json_end(j, '}');
     }
-    if (job->options->refine) json_number(j, "refined_cut_less", job->gained);
+    if (job->options->refine) contract_put_refined(job, j);
     json_text(j, "engine", engine_word(job->info.engine));
     json_text(j, "device", job->device_name);
     json_count(j, "threads", sp_context_threads(job->host));

@@ -3,7 +3,7 @@
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, c_int32,
                     c_int64, c_size_t, c_uint32, c_uint64, c_void_p)
 
-SP_ABI = 4
+SP_ABI = 5
 SP_OK, SP_ERROR_ARGUMENT, SP_ERROR_MATRIX, SP_ERROR_NOT_FINITE, SP_ERROR_OVERFLOW = 0, 1, 2, 3, 4
 SP_ERROR_HOST_MEMORY, SP_ERROR_DEVICE_MEMORY, SP_ERROR_NO_DEVICE = 5, 6, 7
 SP_ERROR_DEVICE, SP_ERROR_UNSUPPORTED, SP_ERROR_INTERRUPTED = 8, 9, 10
@@ -438,6 +438,20 @@ class contraction_refinement(Structure):
     ]
 
 
+class contraction_refined(Structure):
+    _fields_ = [
+        ("parts", c_int64),
+        ("cut_before", c_double),
+        ("cut", c_double),
+        ("balance_before", c_double),
+        ("balance", c_double),
+        ("bound", c_double),
+        ("moves", c_int64),
+        ("passes", c_int64),
+        ("cycles", c_int),
+    ]
+
+
 class contraction_level(Structure):
     _fields_ = [
         ("nodes", c_int64),
@@ -641,7 +655,7 @@ FUNCTIONS = {
     "contraction_coarsen": (c_int, [c_void_p, POINTER(sp_csr), POINTER(contraction_coarsening), c_void_p, c_void_p]),
     "contraction_add_weights": (c_int, [c_void_p, c_void_p, c_int64, c_int64, c_int, c_void_p]),
     "contraction_loosen": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_void_p, c_int64]),
-    "contraction_refine": (c_int, [c_void_p, POINTER(sp_csr), c_int64, POINTER(contraction_refinement), c_void_p, c_void_p]),
+    "contraction_refine": (c_int, [c_void_p, POINTER(sp_csr), c_int64, POINTER(contraction_refinement), c_void_p, POINTER(contraction_refined)]),
     "contraction_repeat": (c_int, [c_void_p, POINTER(sp_csr), c_int, contraction_labeller, c_void_p, POINTER(contraction_options), POINTER(contraction_hierarchy)]),
     "contraction_hierarchy_free": (None, [c_void_p, POINTER(contraction_hierarchy)]),
     "io_read_graph": (c_int, [c_void_p, c_char_p, POINTER(io_read_options), POINTER(io_graph)]),

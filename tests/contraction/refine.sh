@@ -19,7 +19,8 @@ counts() { sort "$1" | uniq -c | awk '{ print $1 }' | sort -n | tr '\n' ' '; }
 
 straight() { # a seventh of the nodes was astray; the straight border has 30 edges
     status 0 grid.graph ragged --refine better && [ "$(wc -l <better)" -eq 900 ] && [ "$(cut_of better)" -le 36 ] &&
-        grep -q "refined 2 groups, which cut $(($(cut_of ragged) - $(cut_of better))) less" run.err &&
+        grep -Eq "refined 2 groups: edge cut $(cut_of ragged) to $(cut_of better), balance [0-9.]+ to [0-9.]+, [0-9]+ moves$" \
+            run.err &&
         awk '{ n[$1]++ } END { exit !(n[0] + n[1] == 900 && n[0] <= 463 && n[1] <= 463) }' better
 }
 ok 'the border of a grid' straight
@@ -27,9 +28,13 @@ same_for_threads() {
     for t in 1 2 5; do status 0 grid.graph ragged --refine "t$t" --threads $t && cmp "t$t" better || return 1; done
 }
 ok 'threads change nothing' same_for_threads
+in_report() { # in_report BEFORE AFTER, and the balance of --judge in run.out
+    tr -d ' \n' <r.json | grep -Eq "\"refined\":\{\"file\":\"again\",\"cut_before\":$1,\"cut\":$2,.*\"balance\":$(sed -n 2p run.out |
+        cut -f 14),\"balance_bound\":[0-9.]+,\"moves\":[1-9][0-9]*,\"passes\":[1-9][0-9]*,\"cycles\":[1-3],"
+}
 outputs() { # the quotient and the judgement are those of the new labels
     status 0 grid.graph ragged --refine again --judge tsv -o q.mtx --report r.json && cmp again better &&
-        [ "$(sed -n 2p run.out | cut -f 8)" = "$(cut_of better)" ] && grep -q '"refined_cut_less": ' r.json &&
+        [ "$(sed -n 2p run.out | cut -f 8)" = "$(cut_of better)" ] && in_report "$(cut_of ragged)" "$(cut_of better)" &&
         status 0 grid.graph better -o q2.mtx && cmp q.mtx q2.mtx
 }
 ok 'other outputs are about the new labels' outputs
@@ -53,6 +58,26 @@ loose() { # with room for it the path is cut less, though no part is emptied
         [ "$(awk 'NR > 1 && $1 != last { cut++ } { last = $1 } END { print cut }' w.better)" -eq 1 ]
 }
 ok '--imbalance' loose
+even() { # parts of 600 and 300 nodes become halves; without --imbalance they keep their weights
+    awk 'BEGIN { for (i = 0; i < 900; i++) print (i >= 600) }' >uneven
+    for f in 0 0.0; do
+        status 0 grid.graph uneven --refine evened --imbalance $f && [ "$(counts evened)" = '450 450 ' ] &&
+            [ "$(cut_of evened)" -le 40 ] || return 1
+    done
+    status 0 grid.graph uneven --refine kept && [ "$(counts kept)" = '300 600 ' ]
+}
+ok '--imbalance 0, and heavier groups' even
+too_heavy() { # a node of half of the weight
+    printf '4 3 010\n9 2\n1 1 3\n1 2 4\n1 3\n' >h.graph
+    printf '0\n0\n1\n2\n' >h.parts
+    status 0 h.graph h.parts --refine X --imbalance 0.1 && grep -q 'h.parts: the heaviest group still weighs 2.2500 times' run.err
+}
+ok 'a node that is too heavy' too_heavy
+numbers() { # labels without nodes change nothing
+    awk '{ print 900 * $1 + 4 }' ragged >far && status 0 grid.graph far --refine X && grep -q 'refined 2 groups' run.err &&
+        awk '{ print 900 * $1 + 4 }' better | cmp - X
+}
+ok 'numbers of labels' numbers
 left_out() {
     sed '5s/.*/-1/' ragged >partly
     status 0 grid.graph partly --unlabelled drop --refine out && [ "$(sed -n 5p out)" = -1 ] && [ "$(grep -c -- -1 out)" -eq 1 ]
