@@ -7,6 +7,7 @@
 #include "base/search.h"
 #include "graphs/formats.h"
 #include "graphs/metis.h"
+#include "text/words.h"
 #include "text/write.h"
 
 enum { AHEAD = 16 }; /* entries between two steps of fetching */
@@ -279,6 +280,20 @@ static sp_status write_metis(sp_context *context, io_output *output, graph_text 
 
 /* ---- all ------------------------------------------------------------------------------------------------ */
 
+/* Blanks in front of the second label of a line are none of it, to mcl and to our reader. */
+static sp_status write_triples(sp_context *context, io_output *output, graph_text *from)
+{
+    const io_names *names = from->options->names;
+    for (int64_t i = 0; names && i < names->count; i++) {
+        const char *name = io_name(names, i);
+        const int length = (int)(io_name_length(names, i) < 40 ? io_name_length(names, i) : 40);
+        if (length == 0 || io_is_blank(*name))
+            return sp_fail(context, SP_ERROR_ARGUMENT, "a node is called \"%.*s\", and lists of labels have no names that "
+                           "begin with a blank: use csv or graphml", length, name);
+    }
+    return io_put_rows(context, output, from->matrix, false, put_triples, from);
+}
+
 sp_status io_put_graph(sp_context *context, io_output *output, const sp_csr *matrix, const io_write_options *options)
 {
     graph_text from = {matrix, options, matrix->values != NULL};
@@ -287,7 +302,7 @@ sp_status io_put_graph(sp_context *context, io_output *output, const sp_csr *mat
     switch (options->format) {
     case IO_MTX: return write_mtx(context, output, &from);
     case IO_ABC:
-    case IO_TSV: return io_put_rows(context, output, matrix, false, put_triples, &from);
+    case IO_TSV: return write_triples(context, output, &from);
     case IO_CSV: return write_table(context, output, &from);
     case IO_METIS: return write_metis(context, output, &from);
     case IO_NATIVE: return io_put_native_matrix(context, output, matrix, NULL, NULL, 0, options->comment);

@@ -138,6 +138,16 @@ static sp_status alien(const labeller *l, field word)
                 io_node_remedy(l->graph, word.begin, word.end));
 }
 
+/* A node's name, which may begin or end in blanks: with those around the word, if there is such a node. */
+static field name_at(const labeller *l, field word)
+{
+    field wide = word;
+    if (!l->blanks) return word;
+    while (wide.begin > l->bytes && wide.begin[-1] == ' ') wide.begin--;
+    while (*wide.end == ' ') wide.end++;
+    return find_node(l, wide) >= 0 ? wide : word;
+}
+
 /* ---- groups --------------------------------------------------------------------------------------------- */
 
 sp_status io_take_number(labeller *l, int64_t number, const char *label, const char *end, int32_t *group)
@@ -391,6 +401,7 @@ static sp_status read_pairs(labeller *l)
             pair->count = 0;
             while (pair->count <= PAIR_FIELDS && next_field(&in, pair->line.end, tabs, &pair->words[pair->count]))
                 pair->count++;
+            if (tabs) pair->words[0] = name_at(l, pair->words[0]);
             pair->hash = io_label_hash(pair->words[0].begin, (size_t)(pair->words[0].end - pair->words[0].begin));
             io_labels_prefetch_slot(&l->nodes, pair->hash);
         }
@@ -406,10 +417,10 @@ static sp_status read_pairs(labeller *l)
 /* A line without tabs may be one name with blanks. */
 static bool next_member(const labeller *l, field line, bool tabs, const char **at, field *word)
 {
-    const bool whole = l->blanks && !tabs && *at == line.begin && find_node(l, line) >= 0;
-    if (!whole) return next_field(at, line.end, tabs, word);
-    *word = line;
-    *at = line.end;
+    const bool whole = l->blanks && !tabs && *at == line.begin && find_node(l, name_at(l, line)) >= 0;
+    if (!whole && !next_field(at, line.end, tabs, word)) return false;
+    if (whole) *at = line.end;
+    if (whole || tabs) *word = name_at(l, whole ? line : *word);
     return true;
 }
 

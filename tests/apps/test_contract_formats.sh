@@ -224,6 +224,21 @@ ok 'the first column names the nodes' makes "$square" g.abc who.csv --to abc --l
 ok 'or that of --node-column' makes "$square" g.abc last.csv --to abc --label-column part --node-column who
 ok 'which the message names' fails 1 'last.csv:2: this is not a node of the graph .got "x".*give --node-column NAME if' \
     g.abc last.csv -o X --to abc --label-column who
+blanks() { # names that begin or end in blanks come back from every output
+    printf 'source,target,weight\n" lead",b,1\nb,"trail ",2\n"trail "," lead",4\n' >blank.csv
+    printf 'node,part\n" lead",1\nb,2\n"trail ",3\n' >blank.parts
+    for to in csv graphml bin; do
+        status 0 blank.csv blank.parts --label-column part -o "again.$to" --names &&
+            status 0 "again.$to" blank.parts --label-column part --judge tsv && [ "$(sed -n 2p run.out | cut -f 1,8)" = '3	7' ] ||
+            return 1
+    done
+    status 0 blank.csv blank.parts --label-column part --refine blank.tsv &&
+        status 0 blank.csv blank.tsv --judge tsv && status 0 blank.csv -o blank.mtx --repeat matching --levels 1 &&
+        status 0 blank.csv blank.mtx.total.map --judge tsv
+}
+ok 'names that begin with a blank' blanks
+ok 'which label pairs have none of' fails 1 'X: a node is called " lead".*use csv or graphml' blank.csv \
+    -o X --to abc --names <(printf ' lead\t1\nb\t2\ntrail \t3\n')
 ok 'a column that is not there' fails 1 'parts.csv: no column "size"' g.abc parts.csv -o X --to abc --label-column size
 ok 'no such column of nodes' fails 1 'who.csv:1: no column "id"' g.abc who.csv -o X --to abc --label-column part \
     --node-column id

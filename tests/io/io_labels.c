@@ -77,6 +77,17 @@ static void expect_label_error(const char *graph, const char *text, io_label_opt
 static const io_label_options from_one = {.base = 1}, from_zero = {.base = 0}, found = {.base = IO_BASE_AUTO},
                               loose = {.base = 1, .skip_unknown = true}, compact = {.base = 1, .compact = true};
 
+/* A name with a blank at its end counts before the one without; other blanks around a field are none of it. */
+TEST(names_may_begin_and_end_in_blanks)
+{
+    static const char names[] = " a\tb c \nd\ta\n"; /* " a", "b c ", "d", "a" */
+    expect_labels(names, " a\tx\nb c \ty\nd\tz\na\tx\n", found, "0 1 2 0|x|y|z");
+    expect_labels(names, "  d \tx\n a\t y\nb c \tx\na\tx\n", found, "1 0 0 0|x|y");
+    expect_labels(names, " a\tb c \nd\ta\n", found, "0 0 1 1");
+    expect_labels(names, " a\nb c \nd\ta\r\n", found, "0 1 2 2");
+    expect_label_error(names, "  a\tx\n b c\ty\n", found, "l:2: this is not a node of the graph (got \"b c\")");
+}
+
 TEST(label_files_are_told_apart_by_content)
 {
     expect_labels(four_numbers, "2\n1\r\n# c\n\n2\n2", from_one, "1 0 1 1");
@@ -257,6 +268,7 @@ TEST(nodes_are_numbered_from_where_the_caller_says)
 
 const test_entry labels_tests[] = {
     CASE("formats", 60),
+    ONCE(names_may_begin_and_end_in_blanks),
     ONCE(label_files_are_told_apart_by_content),
     ONCE(nodes_of_several_groups_make_a_matrix),
     ONCE(labels_far_apart_are_numbered_anew_or_refused),
