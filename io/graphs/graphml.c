@@ -55,7 +55,7 @@ static sp_status take_names(graphml_reader *r)
     if (r->naming >= 0) TRY(io_names_repeated(r->context, from, &twin));
     if (twin >= 0)
         TRY(sp_fail(r->context, SP_ERROR_ARGUMENT,
-                    "%s: two nodes are called \"%.*s\"; give --node-column id to call nodes by their ids",
+                    "%s: two nodes are called \"%.*s\"; rename one, or call nodes by their ids (contract: --node-column id)",
                     io_source_name(r->file.xml.source),
                     (int)(io_name_length(from, twin) < 40 ? io_name_length(from, twin) : 40), io_name(from, twin)));
     r->graph->names = *from;

@@ -175,10 +175,13 @@ static sp_status find_row(table_reader *r, const io_field *f, int64_t *node)
     }
     if (*node < 0)
         return fail(r, "this is not a node of the graph", f->text, f->end,
-                    r->graph->names.count > 0 && !r->options->node_column
-                        ? "write its names, or give --node-column NAME if another column has them (--unknown drop passes "
+                    r->graph->names.count == 0 || r->options->node_column
+                        ? io_node_remedy(r->graph, f->text, f->end)
+                    : r->options->classes
+                        ? "write its names, in the first column or in one called node, name or id (--unknown drop passes "
                           "over others)"
-                        : io_node_remedy(r->graph, f->text, f->end));
+                        : "write its names, or give --node-column NAME if another column has them (--unknown drop passes "
+                          "over others)");
     if (r->seen[*node]) {
         char what[64], remedy[64];
         snprintf(what, sizeof what, "a second row for this %.20s", row_of(r));

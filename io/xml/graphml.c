@@ -302,7 +302,7 @@ sp_status io_graphml_node_name(const io_graphml *g, int64_t naming, io_xml_span 
     *name = naming < 0 ? io_graphml_span(g, g->id) : io_graphml_value(g, naming);
     if (!name->text || name->length == 0)
         return io_xml_fail(&g->xml, "a node without a name", io_graphml_span(g, g->id),
-                           "give it one, or --node-column id to call nodes by their ids");
+                           "give it one, or call nodes by their ids (contract: --node-column id)");
     if (memchr(name->text, '\t', name->length) || memchr(name->text, '\n', name->length) ||
         memchr(name->text, '\r', name->length) || *name->text == '#')
         return io_xml_fail(&g->xml, "a name that begins with # or holds a tab or a line feed", *name,

@@ -19,8 +19,11 @@ static bool ends_name(char c)
 
 sp_status io_xml_fail(const io_xml *xml, const char *what, io_xml_span got, const char *remedy)
 {
-    const char *text = got.text ? got.text : "";
-    return io_fail_line(xml->context, io_source_name(xml->source), xml->line, what, text, text + got.length, remedy);
+    const char *text = got.text ? got.text : "", *from = xml->buffer + xml->at;
+    int64_t line = xml->line; /* of what comes next */
+    if (text > from && text <= xml->buffer + xml->end)
+        for (; from < text; from++) line += *from == '\n';
+    return io_fail_line(xml->context, io_source_name(xml->source), line, what, text, text + got.length, remedy);
 }
 
 static sp_status fail_at(const io_xml *xml, const char *what, const char *remedy)
@@ -280,6 +283,14 @@ static sp_status skip_instruction(io_xml *xml)
     return skip_through(xml, "?>");
 }
 
+static sp_status check_outside(const io_xml *xml, const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (!is_space(text[i]))
+            return io_xml_fail(xml, "text outside of all elements", (io_xml_span){text + i, length - i}, NOT_WHOLE);
+    return SP_OK;
+}
+
 /* Text up to the next tag, or as much as the buffer has, but no part of an entity. */
 static sp_status take_text(io_xml *xml)
 {
@@ -293,6 +304,7 @@ static sp_status take_text(io_xml *xml)
         for (size_t i = length - LONGEST_ENTITY; i < length; i++) length = begin[i] == '&' ? i : length;
     else if (xml->within && length > 2) length -= 2;
     status = check_characters(xml, begin, length);
+    if (status == SP_OK && xml->depth == 0) status = check_outside(xml, begin, length);
     if (status != SP_OK) return status;
     const size_t taken = length;
     int64_t lines = 0;
@@ -302,9 +314,6 @@ static sp_status take_text(io_xml *xml)
     xml->kind = IO_XML_TEXT;
     xml->text = (io_xml_span){begin, length};
     take(xml, taken, lines);
-    if (xml->depth > 0) return SP_OK;
-    for (size_t i = 0; i < length; i++)
-        if (!is_space(begin[i])) return io_xml_fail(xml, "text outside of all elements", xml->text, NOT_WHOLE);
     return SP_OK;
 }
 

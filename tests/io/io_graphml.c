@@ -56,8 +56,8 @@ TEST(numbered_nodes_of_graphml_are_called_by_their_names)
     expect_arcs(NAMED("m0", "<data key=\"v\">x</data>"), automatic, "n1>m0:1", 2);
     expect_arcs(NAMED("m0", "<data key=\"v\">y</data>"), by_name, "y>x:1", 2);
     expect_error(NAMED("n0", "<data key=\"v\">x</data>"), automatic,
-                 "in: two nodes are called \"x\"; give --node-column id to call nodes by their ids");
-    expect_error(NAMED("n0", ""), automatic, "in:1: a node without a name (got \"n1\"); give it one, or --node-column id");
+                 "in: two nodes are called \"x\"; rename one, or call nodes by their ids (contract: --node-column id)");
+    expect_error(NAMED("n0", ""), automatic, "in:1: a node without a name (got \"n1\"); give it one, or call nodes");
     expect_error(NAMED("n0", ""), ((io_read_options){.node_column = "kind"}), "in: nodes have no attribute \"kind\"");
 }
 
@@ -109,6 +109,8 @@ TEST(what_is_no_xml_is_refused_at_its_line)
         {"<graphml>\n<!-- <a>", "in:2: the file ends too soon"},
         {"<graphml><![CDATA[a", "in:1: the file ends too soon"},
         {"<graphml></graphml>\nx", "in:2: text outside of all elements"},
+        {"<?xml version=\"1.0\"?>\n \nx y\n\n<graphml></graphml>", "in:3: text outside of all elements (got \"x y"},
+        {"<graphml>\n\na\nb &c; d\n</graphml>", "in:4: an entity that is not of XML itself (got \"&c;\")"},
         {"<graphml><graph/></graphml>\n<graphml/>", "in:2: a second root"},
         {"<!-- nothing -->", "in:1: no element"},
         {"<graphml a=b/>", "in:1: a tag that is no XML"},
