@@ -287,13 +287,11 @@ static inline size_t io_name_length(const io_names *names, int64_t i)
 /* ---- output -------------------------------------------------------------------------------------------- */
 
 /* A buffered output file that appears complete or not at all. Regular files are written as PATH.tmp.XXXXXXXX in the
- * same folder and renamed by io_output_commit. "-", FIFOs and devices are written directly. */
+ * same folder and renamed by io_output_commit. "-", FIFOs and devices are written directly. If PATH ends in .gz, what is
+ * written is compressed by gzip; the same content gives the same bytes. */
 typedef struct io_output io_output;
 
 sp_status io_output_open(sp_context *context, const char *path, io_output **output);
-/* Before the first byte is written: the output is compressed by gzip. The same content gives the same bytes. After a
- * failure the output must be discarded. */
-sp_status io_output_compress(io_output *output);
 /* Write calls return no error. The first error is kept, and io_output_commit returns it. */
 void io_output_bytes(io_output *output, const void *bytes, size_t count);
 void io_output_string(io_output *output, const char *string);

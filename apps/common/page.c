@@ -12,7 +12,7 @@ static const unsigned char shell[] = {
 
 static const char report_mark[] = "@REPORT@", script_mark[] = "@PAGE@";
 
-bool is_page(const char *path) { return ends_with(path, ".html") || ends_with(path, ".htm"); }
+bool is_page(const char *path) { return is_kind(path, ".html") || is_kind(path, ".htm"); }
 
 void page_begin(io_output *output)
 {

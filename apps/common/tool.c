@@ -289,6 +289,19 @@ bool ends_with(const char *path, const char *ending)
     return length > tail && strcmp(path + length - tail, ending) == 0;
 }
 
+bool is_kind(const char *path, const char *ending)
+{
+    char packed[32];
+    snprintf(packed, sizeof packed, "%s.gz", ending);
+    return ends_with(path, ending) || ends_with(path, packed);
+}
+
+bool is_uncompressed(const char *command, const char *option, const char *path)
+{
+    return !path || !ends_with(path, ".gz") ||
+           usage_mistake(command, "%s writes a file that is not compressed: leave .gz out (got \"%.200s\")", option, path);
+}
+
 int64_t file_bytes(const char *path)
 {
     struct stat file;
@@ -313,6 +326,9 @@ bool overwrites(const char *command, const char *output, const char *input)
 bool add_output(output_list *list, const char *command, const char *path)
 {
     if (!path) return true;
+    if (ends_with(path, ".zst"))
+        return usage_mistake(command, "outputs are compressed by gzip only: end the name in .gz, or pipe - to zstd (got "
+                             "\"%.200s\")", path);
     if (list->count == MOST_PLACES) return usage_mistake(command, "more than %d outputs", MOST_PLACES);
     io_place *place = &list->places[list->count];
     io_output_place(path, place);

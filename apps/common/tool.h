@@ -87,6 +87,10 @@ const char *input_name(const char *path);
 const char *output_name(const char *path);
 /* Whether a file's name has this ending, and something before it. */
 bool ends_with(const char *path, const char *ending);
+/* The same for the name without its .gz, which says that an output is compressed. */
+bool is_kind(const char *path, const char *ending);
+/* Refuses, as a mistake on the command line, the name of an output that is read back as it was written. NULL is none. */
+bool is_uncompressed(const char *command, const char *option, const char *path);
 /* The size of a plain file; -1 for pipes, standard input and files that do not exist. */
 int64_t file_bytes(const char *path);
 /* Whether the output is the input, under any name. If so, reports a mistake on the command line. Either may be NULL. */
@@ -98,7 +102,8 @@ typedef struct output_list {
     int count;
     io_place places[MOST_PLACES];
 } output_list;
-/* Adds an output. Reports a mistake and returns false if it is another output as well. NULL is no output. */
+/* Adds an output. Reports a mistake and returns false if it is another output as well, or would have to be compressed in
+ * a way that outputs are not. NULL is no output. */
 bool add_output(output_list *list, const char *command, const char *path);
 /* `wanted` threads, or for 0 a number by the size of the file at `path`; at most the processors that this process may
  * use. */

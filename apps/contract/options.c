@@ -159,16 +159,6 @@ void contract_usage(FILE *stream)
 
 /* ---- the whole ------------------------------------------------------------------------------------------ */
 
-static bool check_compression(const contract_options *o)
-{
-    const char *const outputs[] = {o->out, o->node_output, o->report, o->refine};
-    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
-        if (outputs[i] && ends_with(outputs[i], ".zst"))
-            return mistake("outputs are compressed by gzip only: end the name in .gz, or pipe - to zstd (got "
-                           "\"%.40s\")", outputs[i]);
-    return true;
-}
-
 static bool find_output_format(contract_options *o)
 {
     static const struct {
@@ -177,11 +167,8 @@ static bool find_output_format(contract_options *o)
     } endings[] = {{".mtx", IO_MTX}, {".abc", IO_ABC}, {".tsv", IO_TSV}, {".csv", IO_CSV}, {".mci", IO_NATIVE},
                    {".mcl", IO_NATIVE}, {".metis", IO_METIS}, {".graph", IO_METIS}, {".bin", IO_CSR}, {".csr", IO_CSR},
                    {".npz", IO_NPZ}, {".graphml", IO_GRAPHML}};
-    char packed[16];
-    for (size_t i = 0; o->to == IO_AUTO && i < sizeof endings / sizeof *endings; i++) {
-        snprintf(packed, sizeof packed, "%s.gz", endings[i].ending);
-        if (ends_with(o->out, endings[i].ending) || ends_with(o->out, packed)) o->to = endings[i].format;
-    }
+    for (size_t i = 0; o->to == IO_AUTO && i < sizeof endings / sizeof *endings; i++)
+        if (is_kind(o->out, endings[i].ending)) o->to = endings[i].format;
     return o->to != IO_AUTO ||
            mistake("the name \"%.40s\" does not tell the format of the output: give --to", o->out);
 }
@@ -259,8 +246,7 @@ static bool check_together(contract_options *o)
                        combine_word(o->combine));
     if (o->repeat != REPEAT_NEVER && o->out && strcmp(o->out, "-") == 0)
         return mistake("--repeat writes several files: -o takes the name of one");
-    if (!o->out && !check_compression(o)) return false;
-    if (!check_repeat(o) || !(o->out ? check_compression(o) && find_output_format(o) : check_judge(o))) return false;
+    if (!check_repeat(o) || !(o->out ? find_output_format(o) : check_judge(o))) return false;
     if (!o->out) return true;
     if (o->names && !has_names(o->to) && strcmp(o->out, "-") == 0)
         return mistake("--names with --to %s goes to OUT.tab, which standard output has none of: give -o FILE, or --to "

@@ -305,7 +305,7 @@ static sp_status open_next(contract_job *job, output_set *all, const char *path,
     sp_status status = io_output_open(job->host, path, out);
     if (status != SP_OK) return status;
     all->open[all->count++] = *out;
-    return ends_with(path, ".gz") ? io_output_compress(*out) : SP_OK;
+    return SP_OK;
 }
 
 /* Writes everything but does not let it appear. */

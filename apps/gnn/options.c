@@ -268,9 +268,9 @@ bool is_weights(const char *path) { return path && ends_with(path, ".safetensors
 /* Predictions are text or an array of NumPy. Refuses names with another ending. */
 static bool check_out(const char *option, const char *path)
 {
-    static const char *const others[] = {".npz", ".mtx", ".json", ".gz", ".zst", ".parquet", ".h5", ".pt"};
+    static const char *const others[] = {".npz", ".mtx", ".json", ".parquet", ".h5", ".pt"};
     for (size_t i = 0; path && i < sizeof others / sizeof *others; i++)
-        if (ends_with(path, others[i]))
+        if (is_kind(path, others[i]))
             return mistake("%s writes text, or an array of NumPy where the name ends in .npy, no %s (got \"%.200s\")",
                            option, others[i], path);
     return true;
@@ -286,6 +286,7 @@ static bool check_together(const gnn_saved *saved, const gnn_settings *s)
         if (!s->out && s->scores) return mistake("--scores goes with -o FILE");
         return check_out("-o", s->out) && check_out("--embeddings", s->embeddings);
     }
+    if (!is_uncompressed("gnn", "--save", s->save) || !is_uncompressed("gnn", "--checkpoint", s->checkpoint)) return false;
     if (is_weights(s->checkpoint))
         return mistake("--checkpoint writes all that --resume needs to go on: no .safetensors, which has the weights "
                        "alone");

@@ -105,7 +105,7 @@ typedef struct text_table {
 
 static text_table open_table(const char *path, io_output *out)
 {
-    return (text_table){.out = out, .csv = ends_with(path, ".csv")};
+    return (text_table){.out = out, .csv = is_kind(path, ".csv")};
 }
 
 static void next_field(text_table *t)
@@ -207,7 +207,7 @@ static sp_status put_embeddings(gnn_job *job, io_output *out)
 {
     const int64_t nodes = job->data.graph.rows, width = job->width;
     text_table t = open_table(job->settings->embeddings, out);
-    if (ends_with(job->settings->embeddings, ".npy")) {
+    if (is_kind(job->settings->embeddings, ".npy")) {
         io_put_npy(out, &(io_array){.type = IO_F32, .dimensions = 2, .shape = {nodes, width}, .count = nodes * width,
                                     .item_size = sizeof *job->embeddings, .values = job->embeddings});
         return SP_OK;
@@ -252,7 +252,7 @@ sp_status gnn_predict(gnn_job *job)
 {
     static const io_names none = {0};
     const gnn_settings *s = job->settings;
-    const gnn_file files[] = {{s->out, s->out && ends_with(s->out, ".npy") ? put_array : put_classes},
+    const gnn_file files[] = {{s->out, s->out && is_kind(s->out, ".npy") ? put_array : put_classes},
                               {s->embeddings, put_embeddings},
                               {s->report, gnn_put_prediction}};
     const int count = sizeof files / sizeof *files;

@@ -328,6 +328,19 @@ static sp_status open_temporary(io_output *output, const char *path, mode_t mode
     return SP_OK;
 }
 
+static sp_status open_target(io_output *output, const char *path, target_kind kind, mode_t mode)
+{
+    if (kind == TARGET_FILE) return open_temporary(output, path, mode);
+    output->file = kind == TARGET_STANDARD ? STDOUT_FILENO : open(path, O_WRONLY | O_CLOEXEC);
+    return output->file < 0 ? fail(output->context, path, strerror(errno)) : SP_OK;
+}
+
+static bool is_compressed(const char *path)
+{
+    const size_t length = strlen(path);
+    return length > 3 && strcmp(path + length - 3, ".gz") == 0;
+}
+
 sp_status io_output_open(sp_context *context, const char *path, io_output **output)
 {
     target_kind kind;
@@ -347,15 +360,10 @@ sp_status io_output_open(sp_context *context, const char *path, io_output **outp
     made->deflate = NULL;
     made->used = 0;
     snprintf(made->shown, sizeof made->shown, "%s", kind == TARGET_STANDARD ? "(standard output)" : path);
-    if (kind == TARGET_STANDARD) {
-        made->file = STDOUT_FILENO;
-    } else if (kind == TARGET_DIRECT) {
-        made->file = open(path, O_WRONLY | O_CLOEXEC);
-        if (made->file < 0) status = fail(context, path, strerror(errno));
-    } else {
-        status = open_temporary(made, path, mode);
-    }
+    if (is_compressed(path)) status = io_deflate_open(context, &made->deflate);
+    if (status == SP_OK) status = open_target(made, path, kind, mode);
     if (status != SP_OK) {
+        io_deflate_close(context, made->deflate);
         sp_free(context, made);
         return status;
     }
@@ -387,8 +395,6 @@ sp_status io_output_join(sp_context *context, const char *path, const char *temp
     sp_free(context, made);
     return status;
 }
-
-sp_status io_output_compress(io_output *output) { return io_deflate_open(output->context, &output->deflate); }
 
 /* ---- writing -------------------------------------------------------------------------------------------- */
 

@@ -229,6 +229,13 @@ if command -v gzip >/dev/null; then
     ok 'gzip by content' clusters line7-I2 line7.gz --abc
     gzip -c "$in/cathat.mcb" >cathat.gz
     ok 'a binary matrix in gzip' clusters binary-I2 cathat.gz
+    packed() { # outputs whose names end in .gz are what others are, compressed
+        status 0 "$in/line7.abc" --abc -o p.cls --table p.tsv --graphml p.graphml --report p.html -write-graph p.mci &&
+            status 0 "$in/line7.abc" --abc -o q.cls.gz --table q.tsv.gz --graphml q.graphml.gz --report q.html.gz \
+                -write-graph q.mci.gz && gzip -dc q.html.gz | grep -q '</html>' || return 1
+        for f in cls tsv graphml mci; do gzip -dc q.$f.gz | cmp - p.$f || return 1; done
+    }
+    ok 'outputs by their names' packed
     gzip -c "$in/p2000.abc" | head -c 50000 >cut.gz
     ok 'cut gzip' fails 1 'cut.gz' cut.gz --abc -o X -V all
 else skip 'no gzip'; fi

@@ -336,7 +336,7 @@ PYTHON
     }
     ok 'as arrays of NumPy' arrays
 else skip 'no python3: arrays'; fi
-for ending in npz json gz; do
+for ending in npz json npz.gz; do
     ok "no classes as .$ending" fails 2 "-o writes text, or an array of NumPy .*, no \.$ending \(got" predict d --load m1 -o X.$ending
 done
 directed_prediction() { # the model knows that it was trained with edges in both directions

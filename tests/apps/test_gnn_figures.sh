@@ -176,6 +176,17 @@ ok 'of attention, heads beside each other' eval 'status 0 train d --undirected -
 ok 'none of one layer' eval 'status 0 train d --layers 1 --epochs 1 --save m1 && status 1 predict d --load m1 --embeddings X && [ ! -e X ] &&
     grep -q "^gnn: m1: a model of one layer, which has no embeddings; leave --embeddings out$" run.err'
 ok 'no other format' eval 'status 2 predict d --load m --embeddings e.npz && grep -q "embeddings writes text, or an array of NumPy" run.err'
+compressed() { # text and arrays alike; --save and --checkpoint are read back as they are
+    status 0 predict d --undirected --load m -o p.txt --report p.json && status 0 predict d --undirected --load m -o p.txt.gz --report p.json.gz &&
+        gzip -dc p.txt.gz | cmp - p.txt && gzip -t p.json.gz && status 0 predict d --undirected --load m -o p2.npy &&
+        status 0 predict d --undirected --load m -o p2.npy.gz && gzip -dc p2.npy.gz | cmp - p2.npy || return 1
+    for option in --save --checkpoint; do
+        status 2 train d $option X.gz && grep -q -- "$option writes a file that is not compressed" run.err && [ ! -e X.gz ] ||
+            return 1
+    done
+    status 2 predict d --undirected --load m -o X.zst && grep -q 'compressed by gzip only' run.err
+}
+ok 'names that end in .gz' compressed
 ok 'no output at all' eval 'status 2 predict d --load m && grep -q "no output: give -o FILE, --embeddings FILE or --report FILE" run.err'
 ok 'both in one file' eval 'status 2 predict d --load m -o X --embeddings ./X && [ ! -e X ]'
 
