@@ -182,6 +182,9 @@ static void describe_value(const option_row *row, char text[EXPECTED_TEXT])
 static options_outcome apply(const command_line *line, const option_row *row, const char *value, void *settings)
 {
     char expected[EXPECTED_TEXT];
+    const char *const *before = (const void *)((const char *)settings + row->field);
+    if (row->once && *before)
+        return mistake("%s is there twice, with \"%.200s\" and \"%.200s\": give one", row->name, *before, value);
     if (row->kind == OPTION_HELP) return OPTIONS_HELP;
     if (row->kind == OPTION_VERSION) return OPTIONS_VERSION;
     if (row->kind == OPTION_REFUSED) return mistake("option %s of mcl is not offered: %s", row->name, row->help);

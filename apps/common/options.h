@@ -50,6 +50,7 @@ typedef struct option_row {
     const char *const *words; /* ends with NULL */
     /* Called once the value is stored, NULL without an argument. Returns false after usage_mistake. */
     bool (*then)(void *settings, const char *value);
+    bool once;    /* OPTION_TEXT: a file to be written; a second one is refused */
     bool beside;  /* --help shows it on the line of the row before */
     bool main;    /* options_help_main shows it */
 } option_row;

@@ -134,22 +134,22 @@ static const option_row train_rows[] = {
     {"--seeds", "N", "as many runs, each with its own split; mean and deviation", OPTION_COUNT, AT(seeds),
      OPTION_RANGE(1, 1 << 16), .beside = true},
     {"", .kind = OPTION_HEADING},
-    {"--save", "FILE", "write the model; weights alone as .safetensors", OPTION_TEXT, AT(save)},
+    {"--save", "FILE", "write the model; weights alone as .safetensors", OPTION_TEXT, AT(save), .once = true},
     {"--resume", "FILE", "go on with a saved one", OPTION_TEXT, AT(resume), .beside = true},
     {"--checkpoint", "FILE", "write the model so far, to --resume, every --checkpoint-every", OPTION_TEXT,
-     AT(checkpoint)},
+     AT(checkpoint), .once = true},
     {"--checkpoint-every", "N", "epochs [100]", OPTION_COUNT, AT(checkpoint_every), OPTION_RANGE(1, MOST),
      .beside = true},
-    {"--report", "FILE", "write what was done as JSON, or for a browser (.html)", OPTION_TEXT, AT(report)},
-    {"--plot", "FILE", "write the curves as SVG", OPTION_TEXT, AT(plot), .beside = true},
+    {"--report", "FILE", "write what was done as JSON, or for a browser (.html)", OPTION_TEXT, AT(report), .once = true},
+    {"--plot", "FILE", "write the curves as SVG", OPTION_TEXT, AT(plot), .once = true, .beside = true},
 };
 
 static const option_row predict_rows[] = {
     {"--load", "FILE", "the model", OPTION_TEXT, AT(load)},
-    {"-o", "FILE", "where to write", OPTION_TEXT, AT(out)},
+    {"-o", "FILE", "where to write", OPTION_TEXT, AT(out), .once = true},
     {"--scores", NULL, "with the probability of each class", OPTION_FLAG, AT(scores)},
-    {"--embeddings", "FILE", "the numbers of the last hidden layer", OPTION_TEXT, AT(embeddings)},
-    {"--report", "FILE", "how good it is as JSON, or for a browser (.html)", OPTION_TEXT, AT(report)},
+    {"--embeddings", "FILE", "the numbers of the last hidden layer", OPTION_TEXT, AT(embeddings), .once = true},
+    {"--report", "FILE", "how good it is as JSON, or for a browser (.html)", OPTION_TEXT, AT(report), .once = true},
 };
 
 static const option_row common_rows[] = {

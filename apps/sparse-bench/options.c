@@ -212,7 +212,7 @@ static const option_row measurement_rows[] = {
      OPTION_RANGE(1, MAX_SAMPLES)},
     {"--limit", "SECONDS", "for each candidate; then fewer samples do [60]", OPTION_NUMBER, AT(limit), OPTION_ABOVE(0)},
     {"--no-check", NULL, "do not compare results", OPTION_FLAG, AT(no_check)},
-    {"--json", "FILE", "everything that was measured", OPTION_TEXT, AT(json)},
+    {"--json", "FILE", "everything that was measured", OPTION_TEXT, AT(json), .once = true},
     {"--version", .kind = OPTION_VERSION},
     {"-h", .kind = OPTION_HELP, .beside = true},
     {"--help", .kind = OPTION_HELP, .beside = true},

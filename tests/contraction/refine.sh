@@ -104,6 +104,9 @@ ok 'a matrix that may be directed' wrong 1 'give --undirected' arc.mtx two --ref
 ok 'means' wrong 2 'leave --combine mean out' grid.graph ragged --refine X --combine mean
 printf '1 a\n1 b\n2 b\n' >twice
 ok 'several groups' wrong 1 'in several groups' grid.graph twice --refine X --labels pairs --unlabelled drop
+twice() { wrong 2 "$1 is there twice, with \"$2\" and \"X\"" grid.graph ragged "${@:3}"; }
+ok 'two reports' twice --report Y.json --refine Z --report Y.json --report X
+ok 'two files of labels' twice --refine Y --refine Y --refine X
 ok 'the graph itself' wrong 2 . grid.graph ragged --refine grid.graph
 ok 'zst' wrong 2 'compressed by gzip only' grid.graph ragged --refine X.zst
 
