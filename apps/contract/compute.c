@@ -19,6 +19,13 @@ sp_status contract_open_host(contract_job *job)
     return device_open(&choice, "cpu", &interrupt_signal, &job->host);
 }
 
+/* Before the input is read, so that it fails before the work. */
+sp_status contract_open_device(contract_job *job)
+{
+    const device_choice choice = choice_of(job->options);
+    return device_choose(&choice, false, &interrupt_signal, job->host, &job->line, &job->device);
+}
+
 /* Opening a CUDA device takes about 0.3 s. In that time a thread of the CPU contracts some 15 million entries, or
  * forms some 10 million products of a clustering. */
 static const double CUDA_ENTRIES = 2e7, CUDA_PRODUCTS = 1e7;
@@ -133,7 +140,8 @@ sp_status contract_compute(contract_job *job)
     const double began = wall_seconds();
     sp_status status;
     if (job->labelling.labels) TRY(contract_refuse_loops(job, job->host, &job->g, job->labelling.labels));
-    TRY(device_choose(&choice, is_large(job), &interrupt_signal, job->host, &job->line, &job->device));
+    if (!job->device)
+        TRY(device_choose(&choice, is_large(job), &interrupt_signal, job->host, &job->line, &job->device));
     show_line(&job->line, "contracting");
     status = compute_on(job, job->device ? job->device : job->host);
     if (job->device && device_gives_way(choice.device, status)) {

@@ -140,8 +140,9 @@ void contract_free_attributes(const contract_job *job, double **columns);
 /* nodes.c: weights and sizes of nodes, added up. */
 sp_status contract_sum_nodes(contract_job *job);
 
-/* compute.c: opens the contexts; the quotient graph, or the hierarchy and its last graph. */
+/* compute.c: opens the context of the CPU, and that of a CUDA device which was asked for; the quotient graph, or the hierarchy and its last graph. */
 sp_status contract_open_host(contract_job *job);
+sp_status contract_open_device(contract_job *job);
 sp_status contract_compute(contract_job *job);
 /* The quotient of a host g by the labels, or by the matrix `s`, on the host. */
 sp_status contract_quotient(contract_job *job, sp_context *context, const sp_csr *g, const sp_csr *s,

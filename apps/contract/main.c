@@ -63,6 +63,7 @@ static sp_status run_job(contract_job *job)
     const double began = wall_seconds();
     sp_status status;
     TRY(contract_check_outputs(job));
+    TRY(contract_open_device(job));
     TRY(contract_read_graph(job));
     if (job->options->attributes) TRY(contract_read_attributes(job));
     if (job->options->labels) { /* what is refused for them is, before the work */

@@ -36,6 +36,14 @@ if "$tool" g.mtx halves -o cuda.tsv --device cuda 2>run.err; then
 else
     ok '--device cuda where there is none' eval \
         'status 1 g.mtx halves -o X --to abc --device cuda && grep -q "^contract: --device cuda: " run.err && [ ! -e X ]'
+    idle() { # also where the work is the CPU's, and before the input is read
+        for task in '--judge line' '--refine X' '--judge json --report X'; do
+            status 1 g.mtx halves $task --device cuda && [ ! -e X ] && [ ! -s run.out ] &&
+                grep -q '^contract: --device cuda: ' run.err || return 1
+        done
+        status 1 nowhere.mtx halves --judge line --device cuda:1 && grep -q '^contract: --device cuda:1: ' run.err
+    }
+    ok 'nor to judge or to refine' idle
 fi
 on_both() { # on_both NAME ARGUMENTS...: a check where there is a GPU
     local name="$1: both devices write the same bytes"
