@@ -217,6 +217,9 @@ typedef struct io_labelling {
 sp_status io_read_labels(sp_context *context, const char *path, const io_graph *graph,
                          const io_label_options *options, io_labelling *labelling);
 void io_labelling_free(sp_context *context, io_labelling *labelling);
+/* Whether a list of labels follows the order of the graph's nodes, as where these have no names. In an edge list they have
+ * no order. */
+bool io_have_order(const io_graph *graph);
 
 /* A table of nodes: a column an attribute. */
 typedef struct io_attribute {

@@ -420,7 +420,8 @@ sp_status contract_read_labels(contract_job *job)
     sp_status status;
     show_line(&job->line, "reading %s", o->labels);
     may_block = 1;
-    status = io_read_labels(job->host, o->labels, &job->input, &reading, l);
+    status = o->through ? contract_read_through(job, &reading)
+                        : io_read_labels(job->host, o->labels, &job->input, &reading, l);
     may_block = 0;
     if (status != SP_OK) return status;
     job->groups = l->groups;
@@ -436,8 +437,12 @@ sp_status contract_read_labels(contract_job *job)
     if (!l->labels && o->node_output)
         return sp_fail(job->host, SP_ERROR_ARGUMENT,
                        "%s: some nodes are in several groups, or have weights; leave --node-output out", o->labels);
+    if (!l->labels && o->label_output)
+        return sp_fail(job->host, SP_ERROR_ARGUMENT,
+                       "%s: some nodes are in several groups, or have weights; leave --label-output out", o->labels);
     if (l->unlabelled > 0 && o->unlabelled == UNLABELLED_ERROR) return refuse_unlabelled(job);
     if (l->unlabelled > 0 && o->unlabelled == UNLABELLED_KEEP) TRY(keep_unlabelled(job));
+    TRY(contract_check_label_file(job));
     TRY(sp_calloc(job->host, job->groups, sizeof *used, (void **)&used));
     job->empty = count_empty(job, used);
     if (o->compact && job->empty > 0)

@@ -32,7 +32,8 @@ typedef struct contract_options {
     contract_unknown unknown;
     contract_repeat repeat;
     contract_judge_form judge;
-    const char *refine; /* where better labels go */
+    const char *through;              /* a map from nodes of the graph to those that have the labels */
+    const char *label_output, *refine; /* where labels go; better ones */
     double imbalance;   /* with refine; -1: not given */
     double inflation, max_weight; /* max_weight: 0 by to_nodes, or none */
     int64_t to_nodes;             /* 0: not given */
@@ -155,13 +156,16 @@ sp_status contract_repeat_on(contract_job *job, sp_context *context);
 /* The values of g where repeated edges are averaged: their means in place of their sums. */
 void contract_average_edges(contract_job *job);
 
-/* refine.c: moves the borders of the groups; what was gained, for the closing line and the report; writes a label a
- * line, or a node and its label. */
+/* labels.c: the labels of a coarse graph and the map to it; refuses a file that could not hold labels; writes them. */
+sp_status contract_read_through(contract_job *job, const io_label_options *reading);
+sp_status contract_check_label_file(const contract_job *job);
+sp_status contract_put_labels(const contract_job *job, io_output *out);
+
+/* refine.c: moves the borders of the groups; what was gained, for the closing line and the report. */
 sp_status contract_refine(contract_job *job);
 enum { REFINED_TEXT = 192 };
 const char *contract_refined_text(const contract_job *job, char text[REFINED_TEXT]);
 void contract_put_refined(const contract_job *job, json *j);
-void contract_put_labels(const contract_job *job, io_output *out);
 
 /* judge.c: figures of the labelling; as --judge names them; as members of an object. */
 sp_status contract_judge(contract_job *job);
@@ -171,6 +175,8 @@ void contract_put_figures(const contract_job *job, json *j);
 /* output.c: refuses outputs that could not be written or are inputs; names groups; writes everything. */
 sp_status contract_check_outputs(contract_job *job);
 sp_status contract_name_groups(contract_job *job);
+/* The number that the labels have for a group. */
+int64_t contract_group_number(const contract_job *job, int64_t group);
 /* What a group is called; `buffer` is used if that is a number. */
 const char *contract_group_name(const contract_job *job, int64_t group, char buffer[32], size_t *length);
 sp_status contract_write(contract_job *job);

@@ -44,13 +44,15 @@ static void summarize(contract_job *job)
         snprintf(dropped, sizeof dropped, "; left out %s without a label",
                  counted(job->labelling.unlabelled, "node", left));
     if (o->refine) snprintf(better, sizeof better, ": %s", contract_refined_text(job, refined));
+    else if (o->label_output) snprintf(better, sizeof better, " to %.150s", output_name(o->label_output));
     if (!o->out) {
-        counted(o->judge ? job->judgement.groups : job->refined.parts, "group", groups);
+        counted(job->old ? job->groups : job->groups - job->empty, "group", groups);
         summary_line(&job->line, "read %s as %s, %s, %s; %s %s%s%s", input_name(o->graph), formats[in->format], nodes,
-                     edges, o->refine ? "refined" : "judged", groups, better, dropped);
+                     edges, o->refine ? "refined" : o->label_output ? "wrote the labels of" : "judged", groups, better, dropped);
         return;
     }
     if (o->refine) snprintf(better, sizeof better, "; refined: %s", refined);
+    else *better = '\0';
     summary_line(&job->line, "read %s as %s, %s, %s; wrote %s%s, %s to %s%s%s",
                  input_name(o->graph), formats[in->format], nodes, edges, levels,
                  groups, joined, output_name(o->out), better, dropped);

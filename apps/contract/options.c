@@ -104,7 +104,7 @@ static const option_row rows[] = {
     {"--unknown", "MODE", "labels of names that are not nodes: error drop [error]", OPTION_WORD, AT(unknown),
      .words = unknown_words},
     {"--compact", NULL, "leave out groups without nodes", OPTION_FLAG, AT(compact)},
-    {"--names", NULL, "call a group by the name of its first node", OPTION_FLAG, AT(names)},
+    {"--names", NULL, "call a group by the name of its first node", OPTION_FLAG, AT(names), .beside = true},
     {"", .kind = OPTION_HEADING},
     {"--repeat", "HOW", "contract repeatedly, by: cluster (Markov clustering), matching (heavy edges), two-hop\n"
      "(also of nodes with a common neighbour), hec (groups along heavy edges), lp (label\n"
@@ -129,6 +129,8 @@ static const option_row rows[] = {
      OPTION_TEXT, AT(attribute_rules)},
     {"--judge", "FORM", "edge cut, modularity ... of the labels on stdout: line tsv json; without -o nothing else",
      OPTION_WORD, AT(judge), .words = judge_words, .low = JUDGE_LINE},
+    {"--through", "MAP", "LABELS are of a coarse graph with this OUT.total.map", OPTION_TEXT, AT(through)},
+    {"--label-output", "FILE", "those of GRAPH", OPTION_TEXT, AT(label_output), .once = true, .beside = true},
     {"--refine", "FILE", "labels with a lower edge cut", OPTION_TEXT, AT(refine), .once = true},
     {"--imbalance", "F", "of groups [the heaviest, or 0.03]", OPTION_NUMBER, AT(imbalance), OPTION_FROM(0),
      .beside = true},
@@ -205,15 +207,36 @@ static bool check_judge(const contract_options *o)
 
 static bool check_attributes(const contract_options *o)
 {
-    const char *const inputs[] = {o->graph, o->labels, o->attributes};
+    const char *const inputs[] = {o->graph, o->labels, o->attributes, o->through};
     int standard = 0;
-    for (int i = 0; i < 3; i++) standard += inputs[i] && strcmp(inputs[i], "-") == 0;
+    for (int i = 0; i < 4; i++) standard += inputs[i] && strcmp(inputs[i], "-") == 0;
     if (standard > 1) return mistake("only one input can be standard input");
     if (o->attribute_rules && !o->attributes) return mistake("--combine-attributes goes with --attributes");
     if (o->node_weight && !o->attributes) return mistake("--node-weight goes with --attributes");
     if (o->attributes && !o->node_output && !o->node_weight)
         return mistake("--attributes goes with --node-output, which has their columns, or with --node-weight");
     return !o->attribute_rules || contract_check_rules(o->attribute_rules);
+}
+
+/* Labels are text or an array of NumPy. Refuses names with another ending. */
+static bool check_label_file(const char *option, const char *path)
+{
+    static const char *const others[] = {".npz", ".mtx", ".graphml", ".graph", ".json", ".parquet", ".h5"};
+    for (size_t i = 0; path && i < sizeof others / sizeof *others; i++)
+        if (is_kind(path, others[i]))
+            return mistake("%s writes labels as text, as a table (.csv) or as an array of NumPy (.npy), no %s (got "
+                           "\"%.200s\")", option, others[i], path);
+    return true;
+}
+
+static bool check_labels(const contract_options *o)
+{
+    if (o->through && !o->labels) return mistake("--through goes with LABELS, those of the nodes of the coarse graph");
+    if (o->label_output && o->repeat != REPEAT_NEVER)
+        return mistake("--label-output goes with LABELS: with --repeat OUT.total.map has the groups of the nodes");
+    if (o->label_output && !o->labels) return mistake("--label-output goes with LABELS");
+    if (o->label_output && o->refine) return mistake("--refine FILE has the labels: leave --label-output out");
+    return check_label_file("--refine", o->refine) && check_label_file("--label-output", o->label_output);
 }
 
 static bool check_refine(const contract_options *o)
@@ -237,9 +260,10 @@ static bool check_together(contract_options *o)
 {
     if (!o->graph) return mistake("no graph");
     if (!check_columns(o)) return false;
-    if (!check_attributes(o) || !check_refine(o)) return false;
+    if (!check_attributes(o) || !check_refine(o) || !check_labels(o)) return false;
     if (o->directed && o->undirected) return mistake("--directed and --undirected exclude each other");
-    if (!o->out && !o->judge && !o->refine) return mistake("no output: give -o FILE, or --judge, or --refine");
+    if (!o->out && !o->judge && !o->refine && !o->label_output)
+        return mistake("no output: give -o FILE, or --judge, --refine or --label-output");
     if (!o->labels && o->repeat == REPEAT_NEVER) return mistake("no labels: give a file of them, or --repeat");
     if (o->labels && o->repeat != REPEAT_NEVER)
         return mistake("--repeat makes its own labels: leave \"%.40s\" out", o->labels);

@@ -43,7 +43,8 @@ static sp_status check_output(contract_job *job, output_list *all, const char *p
 {
     const contract_options *o = job->options;
     job->mistaken = overwrites("contract", path, o->graph) || overwrites("contract", path, o->labels) ||
-                    overwrites("contract", path, o->attributes) || !add_output(all, "contract", path);
+                    overwrites("contract", path, o->through) || overwrites("contract", path, o->attributes) ||
+                    !add_output(all, "contract", path);
     return job->mistaken ? SP_ERROR_ARGUMENT : io_output_check(job->host, path);
 }
 
@@ -56,6 +57,7 @@ sp_status contract_check_outputs(contract_job *job)
     if (o->judge) TRY(check_output(job, &all, "-"));
     if (o->out) TRY(check_output(job, &all, o->out));
     if (o->node_output) TRY(check_output(job, &all, o->node_output));
+    if (o->label_output) TRY(check_output(job, &all, o->label_output));
     if (o->refine) TRY(check_output(job, &all, o->refine));
     if (o->report) TRY(check_output(job, &all, o->report));
     if (needs_tab(o)) {
@@ -85,13 +87,14 @@ static void find_first(const contract_job *job, int32_t *first)
         if (l->labels[i] >= 0) first[l->labels[i]] = (int32_t)i;
 }
 
-/* What the labels call a group, by its number before compaction; those of nodes without labels follow. */
-static int64_t number_of(const contract_job *job, int64_t group)
+/* Nodes without labels have numbers behind those of the labels. */
+int64_t contract_group_number(const contract_job *job, int64_t group)
 {
     const io_labelling *l = &job->labelling;
-    int64_t number = group;
-    if (l->numbers && group < l->groups) number = l->numbers[group];
-    else if (l->numbers) number = (int64_t)l->numbers[l->groups - 1] + 1 + group - l->groups;
+    const int64_t before = job->old ? job->old[group] : group; /* compaction */
+    int64_t number = before;
+    if (l->numbers && before < l->groups) number = l->numbers[before];
+    else if (l->numbers) number = (int64_t)l->numbers[l->groups - 1] + 1 + before - l->groups;
     return number + job->base;
 }
 
@@ -114,7 +117,7 @@ static sp_status name_group(const contract_job *job, int64_t p, const int32_t *f
         *by |= BY_NODE;
     } else {
         *by |= BY_NUMBER;
-        length = (size_t)snprintf(buffer, sizeof buffer, "%lld", (long long)number_of(job, before));
+        length = (size_t)snprintf(buffer, sizeof buffer, "%lld", (long long)contract_group_number(job, p));
     }
     return io_names_append(job->host, list, name, length);
 }
@@ -343,9 +346,9 @@ static sp_status write_all(contract_job *job, output_set *all)
         TRY(open_next(job, all, o->node_output, &out));
         TRY(put_nodes(job, out));
     }
-    if (o->refine) {
-        TRY(open_next(job, all, o->refine, &out));
-        contract_put_labels(job, out);
+    if (o->refine || o->label_output) {
+        TRY(open_next(job, all, o->refine ? o->refine : o->label_output, &out));
+        TRY(contract_put_labels(job, out));
     }
     job->seconds.write = wall_seconds() - began;
     if (o->report) {

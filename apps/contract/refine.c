@@ -62,27 +62,3 @@ void contract_put_refined(const contract_job *job, json *j)
     json_seconds(j, "seconds", job->seconds.refine);
     json_end(j, '}');
 }
-
-/* In a form that contract takes as labels: a label a line in the order of the nodes, with the node where it has a
- * name. -1 is a node without a label. */
-void contract_put_labels(const contract_job *job, io_output *out)
-{
-    const int32_t *labels = job->labelling.labels;
-    const bool named = job->input.names.count > 0 || job->input.ids;
-    char buffer[32];
-    size_t length;
-    for (int64_t i = 0; i < job->g.rows; i++) {
-        if (named) {
-            const char *name = contract_node_name(job, i, buffer, &length);
-            io_output_bytes(out, name, length);
-            io_output_string(out, "\t");
-        }
-        if (labels[i] < 0) {
-            io_output_string(out, "-1");
-        } else {
-            const char *group = contract_group_name(job, labels[i], buffer, &length);
-            io_output_bytes(out, group, length);
-        }
-        io_output_string(out, "\n");
-    }
-}

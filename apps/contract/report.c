@@ -18,6 +18,7 @@ static void put_input(const contract_job *job, json *j)
     json_end(j, '}');
     json_begin(j, "labels", '{');
     json_text(j, "file", job->options->labels);
+    if (job->options->through) json_text(j, "through", job->options->through);
     json_text(j, "kind", label_format_word(l->format));
     json_count(j, "bytes", l->bytes);
     json_count(j, "unlabelled", l->unlabelled);

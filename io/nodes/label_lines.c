@@ -252,7 +252,7 @@ static bool is_numbered(const io_names *names, int64_t node, int64_t *number)
     return io_parse_index(name, name + io_name_length(names, node), INT32_MAX, number);
 }
 
-/* Whether a list follows the order of the nodes: their rows, unless all their names are numbers. */
+/* Their rows, unless all their names are numbers. */
 bool io_have_order(const io_graph *graph)
 {
     int64_t number;

@@ -39,8 +39,6 @@ int64_t io_find_node(const io_graph *graph, const io_labels *index, const char *
 const char *io_node_remedy(const io_graph *graph, const char *word, const char *end);
 /* The node that mcl would give this id, or -1. */
 int64_t io_node_of_id(const io_graph *graph, int64_t id);
-/* Whether a list goes by the order of the nodes. */
-bool io_have_order(const io_graph *graph);
 /* Sets l->node_of_line for nodes that are named by numbers. For an array l->list_lines is the number of labels. */
 sp_status io_order_list(labeller *l);
 io_label_format io_find_label_kind(labeller *l);
