@@ -3,7 +3,7 @@ import glob
 import os
 import re
 
-from . import compact, contract, gnn, markov, reading, spgemm, spmm
+from . import compact, contract, gnn, markov, reading, spgemm, spmm, survey
 from .cases import all_cases
 from .common import load, tables
 
@@ -34,6 +34,8 @@ def all_tables(folder):
     made["spmm-small"] = spmm.spmm_small_table(results("spmm-*.json"))
     made.update((marker, tables(results("contract-*.json"), rows)) for marker, rows in CONTRACT_TABLES)
     made.update((marker, gnn.gnn_table(runs, part, rows)) for marker, part, rows in gnn.GNN_TABLES)
+    surveyed = results("survey-h200-*.json")
+    made["survey"], made["survey-short"] = survey.survey_table(surveyed), survey.short_table(surveyed)
     made["reading"] = reading.reading_table(results("text-*.json"))
     cases = all_cases(results, runs)
     made["summary"] = compact.summary_table(cases)

@@ -1,0 +1,61 @@
+"""The table of the survey: each operation and type over all families, beside the usual peer and beside all of them."""
+from survey import cases, mean
+
+OPERATIONS = {"spgemm": "sparse × sparse", "spmm": "sparse × dense, 1 to 1433 columns", "contract": "quotient graphs"}
+USUAL = {"spgemm": "cuSPARSE", "spmm": "cuSPARSE", "contract": "CUB"}
+PLAN = "plan: "  # how survey.py begins the family of a plan's cases
+
+
+def product_of(peer):
+    """OpSparse 0134b0c -> OpSparse, CUB sort, key bits -> CUB."""
+    return peer.split(",")[0].split(" ")[0]
+
+
+def part_rows(result, plans):
+    """(operation, peers, [(ratio, case)], result) for the usual peer, and for all peers where that changes a ratio."""
+    found = [(name, ours, peers) for family, name, ours, peers in cases(result)
+             if family.startswith(PLAN) == plans and ours and peers]
+    kind = "double" if result["options"]["values"] == "fp64" else "single"
+    what = OPERATIONS[result["bench"]] + (", new values by a plan" if plans else "") + f", {kind} precision"
+    usual = USUAL[result["bench"]]
+    products = sorted({product_of(p) for _, _, peers in found for p in peers}, key=lambda p: (p != usual, p.lower()))
+    before = None
+    for wanted in [usual], products:
+        ratios = [(min(times) / ours, case_name(name, result)) for name, ours, peers in found
+                  if (times := [t for p, t in peers.items() if product_of(p) in wanted])]
+        if ratios and ratios != before:
+            yield what, ", ".join(wanted), ratios, result
+        before = ratios
+
+
+def case_name(name, result):
+    name = name.replace(" plan", "").replace(" x", ", ")
+    return name + (" columns" if result["bench"] == "spmm" else "")
+
+
+def all_rows(results):
+    order = list(OPERATIONS)
+    for result in sorted(results, key=lambda r: (order.index(r["bench"]), r["options"]["values"] != "fp64")):
+        for plans in False, True:
+            yield from part_rows(result, plans)
+
+
+def survey_table(results):
+    """All parts of the stored survey of one machine."""
+    lines = ["| operation | beside the fastest of | cases | geometric mean | least | greatest | slower in | commit |",
+             "|---|---|--:|--:|--:|--:|--:|---|"]
+    for what, peers, ratios, result in all_rows(results):
+        least, most = min(ratios), max(ratios)
+        lines.append(f"| {what} | {peers} | {len(ratios)} | **{mean([r for r, _ in ratios]):.2f}×** | {least[0]:.2f}× "
+                     f"({least[1]}) | {most[0]:.1f}× | {sum(r < 1 for r, _ in ratios)} | "
+                     f"{result['commit'][:7]}, {result['date']} |")
+    return "\n".join(lines)
+
+
+def short_table(results):
+    """The same in few words, for README.md."""
+    lines = ["| | beside the fastest of | cases | faster by | least | slower in |", "|---|---|--:|--:|--:|--:|"]
+    for what, peers, ratios, _ in all_rows(results):
+        lines.append(f"| {what} | {peers} | {len(ratios)} | **{mean([r for r, _ in ratios]):.2f}×** | "
+                     f"{min(ratios)[0]:.2f}× | {sum(r < 1 for r, _ in ratios)} |")
+    return "\n".join(lines)
