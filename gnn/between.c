@@ -31,7 +31,7 @@ sp_status gnn_between_forward(gnn_layer_state *layer, const gnn_layer_state *bef
     sp_status status;
     if (layer->open) TRY(gnn_finish(engine, &layer->after, &layer->bias, z));
     layer->open = false;
-    TRY(gnn_matrix_shape_rows(engine, z->rows, z->cols, layer->type, &between->active));
+    TRY(gnn_matrix_shape_rows(engine, z->rows, z->cols, layer->numbers, &between->active));
     sp_dense *f = &between->active.now;
     if (between->norm != GNN_NORM_NONE) {
         const int64_t count = between->norm == GNN_NORM_BATCH ? z->cols : z->rows;
@@ -45,7 +45,7 @@ sp_status gnn_between_forward(gnn_layer_state *layer, const gnn_layer_state *bef
     }
     if (between->residual) {
         const sp_dense own = gnn_first_rows(gnn_between_output(before), z->rows);
-        TRY(gnn_matrix_shape_rows(engine, z->rows, z->cols, layer->type, &between->joined));
+        TRY(gnn_matrix_shape_rows(engine, z->rows, z->cols, layer->numbers, &between->joined));
         TRY(backend->copy(engine, f, &between->joined.now));
         TRY(backend->add(engine, 1, &own, &between->joined.now));
     }
@@ -61,7 +61,7 @@ sp_status gnn_between_backward(gnn_layer_state *layer, void *sums)
     const sp_dense *z = &layer->output.now, *f = &between->active.now;
     const bool norm = between->norm != GNN_NORM_NONE;
     sp_status status;
-    TRY(gnn_matrix_shape_rows(engine, z->rows, z->cols, layer->type, &layer->gradient));
+    TRY(gnn_matrix_shape_rows(engine, z->rows, z->cols, layer->numbers, &layer->gradient));
     sp_dense *g = &layer->gradient.now;
     TRY(backend->backward(engine, &between->how, f, &between->gradient.now, g, norm ? NULL : sums));
     if (!norm) return SP_OK;
@@ -106,11 +106,11 @@ done:
 sp_status gnn_jump_forward(gnn_readout *jump, const gnn_layer_state *layer, int layers)
 {
     gnn_engine *engine = layer->engine;
-    const sp_dense *w = &jump->weight.value, *last = gnn_between_output(&layer[layers - 1]);
+    const sp_dense *w = &jump->weight.used, *last = gnn_between_output(&layer[layers - 1]);
     const int first = jump->kind == GNN_JUMP_CAT ? 0 : layers - 1;
     sp_status status;
     if (jump->kind == GNN_JUMP_MAX) TRY(find_most(jump, layer, layers));
-    TRY(gnn_matrix_shape_rows(engine, last->rows, w->cols, w->type, &jump->logits));
+    TRY(gnn_matrix_shape_rows(engine, last->rows, w->cols, jump->weight.value.type, &jump->logits));
     for (int i = first; i < layers; i++) {
         const bool most = jump->kind == GNN_JUMP_MAX;
         const sp_dense j = most ? jump->most.now : gnn_first_rows(gnn_between_output(&layer[i]), last->rows);
@@ -125,7 +125,7 @@ done:
 static sp_status part_backward(gnn_engine *engine, const gnn_readout *jump, int number, const sp_dense *j,
                                const sp_dense *g, double beta, sp_dense *j_gradient)
 {
-    const sp_dense w = rows_for(&jump->weight.value, number, j->cols);
+    const sp_dense w = rows_for(&jump->weight.used, number, j->cols);
     sp_dense w_gradient = rows_for(&jump->weight.gradient, number, j->cols);
     const sp_status status = engine->backend->multiply(engine, true, false, 1, j, g, 0, &w_gradient);
     if (status != SP_OK) return status;

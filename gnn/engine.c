@@ -66,7 +66,7 @@ sp_status gnn_finish_multiply_by_steps(gnn_engine *engine, const gnn_pointwise *
     const gnn_backend *backend = engine->backend;
     sp_status status = SP_OK;
     if (bias || changes(how)) TRY(backend->forward(engine, how, y, bias, y));
-    TRY(backend->multiply_features(engine, false, y, NULL, count, product));
+    TRY(backend->multiply_features(engine, false, y, count, product));
 done:
     return status;
 }

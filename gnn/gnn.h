@@ -160,10 +160,10 @@ typedef struct gnn_model_options {
     sp_dense_type type;       /* f32, or f64 */
     bool keep_aggregated;     /* for a full batch of dense features without dropout: A·X of the first layer is computed
                                  once and kept as long as the first block stays. Not with maxk, which aggregates X·W */
-    bool half_gather;         /* f32 without maxk (GCN, SAGE mean, GIN): matrices with more than 32 columns are rounded
-                                 to bf16 before A is multiplied by them, forward and backward, which halves the gathered
-                                 bytes. Products with dense features may also read these in bf16, rounded once as long
-                                 as the first block stays. Sums stay f32 */
+    bool half;                /* f32 without maxk (GCN, SAGE mean, GIN): features, the numbers between operations and their
+                                 gradients lie in memory as bf16. Sums, logits, loss, parameters and their gradients
+                                 stay f32; products read the weights rounded. Dense features are rounded once as long
+                                 as the first block stays */
     bool normalised;          /* says that gnn_data_normalise was applied to the features; saved for prediction */
     bool undirected;          /* says that each edge of the input stood for both directions; saved for prediction */
 } gnn_model_options;
@@ -205,7 +205,7 @@ const gnn_parameter *gnn_model_parameters(const gnn_model *model, int *count);
  * until its next call; their stride may exceed their columns. Given matrices may also have a stride, which must hold
  * for the last row too; strides of whole 16 bytes are best. `training` turns on dropout, and norms by the batch's own
  * means and variances, which move the running ones. As long as the last block is the same, the features must be the
- * same too: plans for sparse features, and the data of keep_aggregated and half_gather, are kept until another block
+ * same too: plans for sparse features, and the data of keep_aggregated and half, are kept until another block
  * comes. */
 sp_status gnn_model_forward(gnn_model *model, gnn_block *const *block, const gnn_features *x, bool training,
                             const sp_dense **logits);

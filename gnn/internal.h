@@ -141,8 +141,8 @@ typedef struct gnn_backend {
 #define GNN_OPERATION(name, ...) sp_status (*name)(gnn_engine *engine, __VA_ARGS__);
 #include "operations.inc"
 
-    /* tiles: Y += diag(r)·T·diag(c)·X in f32, T the ones of the tiles; r and c may be NULL. Only where the engine
-     * takes tiles. */
+    /* tiles: Y += diag(r)·T·diag(c)·X, T the ones of the tiles; r and c may be NULL. Only where the engine takes
+     * tiles. */
     sp_status (*multiply_tiles)(gnn_engine *engine, const gnn_tiles *tiles, const float *r, const float *c,
                                 const sp_dense *x, sp_dense *y);
 
@@ -170,8 +170,8 @@ struct gnn_engine {
 
 /* ---- numbers ------------------------------------------------------------------------------------------- */
 
-/* Bytes of a number of a model, f32 or f64; and the same type for values of sparse matrices. */
-static inline size_t number_size(sp_dense_type type) { return type == SP_DENSE_F64 ? sizeof(double) : sizeof(float); }
+/* Bytes of a number; and the type for values of sparse matrices in a model of f32 or f64. */
+static inline size_t number_size(sp_dense_type type) { return type == SP_DENSE_F64 ? 8 : type == SP_DENSE_F32 ? 4 : 2; }
 static inline sp_value_type value_type(sp_dense_type type) { return type == SP_DENSE_F64 ? SP_F64 : SP_F32; }
 
 /* ---- matrices ----------------------------------------------------------------------------------------- */

@@ -15,9 +15,9 @@
 static sp_status shape(gnn_engine *engine, int64_t rows, int64_t cols, int64_t stride, sp_dense_type type,
                        gnn_matrix *matrix)
 {
-    const int64_t size = type == SP_DENSE_F64 ? 8 : type == SP_DENSE_F32 ? 4 : 2;
     int64_t bytes;
-    if (__builtin_mul_overflow(rows, stride, &bytes) || __builtin_mul_overflow(bytes, size, &bytes))
+    if (__builtin_mul_overflow(rows, stride, &bytes) ||
+        __builtin_mul_overflow(bytes, (int64_t)number_size(type), &bytes))
         return sp_fail(engine->context, SP_ERROR_OVERFLOW, "a matrix of %lld x %lld numbers cannot be addressed",
                        (long long)rows, (long long)cols);
     if (bytes > matrix->bytes || !matrix->now.values) {
@@ -54,26 +54,17 @@ void gnn_matrix_free(gnn_engine *engine, gnn_matrix *matrix)
 
 /* ---- products with the input -------------------------------------------------------------------------- */
 
-/* C = op(X)·B for dense X, one or two. */
-static sp_status multiply_dense(gnn_engine *engine, bool transpose, const gnn_input *x, int count,
-                                const gnn_product_with *product)
-{
-    const sp_dense rounded = x->rounded ? gnn_first_rows(x->rounded, x->dense.rows) : (sp_dense){0};
-    return engine->backend->multiply_features(engine, transpose, &x->dense, x->rounded ? &rounded : NULL, count,
-                                              product);
-}
-
 sp_status gnn_input_multiply(gnn_engine *engine, const gnn_input *x, const sp_dense *w, sp_dense *c)
 {
     const gnn_product_with product = {w, c};
-    return x->plan ? sp_spmm_execute(x->plan, 1, w, 0, c) : multiply_dense(engine, false, x, 1, &product);
+    return x->plan ? sp_spmm_execute(x->plan, 1, w, 0, c) : engine->backend->multiply_features(engine, false, &x->dense, 1, &product);
 }
 
 sp_status gnn_input_gradient(gnn_engine *engine, const gnn_input *x, const sp_dense *g, sp_dense *w_gradient)
 {
     const gnn_product_with product = {g, w_gradient};
     return x->plan ? sp_spmm_execute(x->transposed, 1, g, 0, w_gradient)
-                   : multiply_dense(engine, true, x, 1, &product);
+                   : engine->backend->multiply_features(engine, true, &x->dense, 1, &product);
 }
 
 sp_status gnn_finish(gnn_engine *engine, const gnn_pointwise *how, const gnn_weight *bias, sp_dense *y)
@@ -87,9 +78,9 @@ static sp_status own_forward(gnn_layer_state *layer, const gnn_input *x, sp_dens
 {
     gnn_engine *engine = layer->engine;
     sp_status status;
-    if (!x->plan || x->dense.rows == z->rows) return gnn_input_multiply(engine, x, &layer->own.value, z);
-    TRY(gnn_matrix_shape_rows(engine, x->dense.rows, z->cols, layer->type, &layer->padded));
-    TRY(gnn_input_multiply(engine, x, &layer->own.value, &layer->padded.now));
+    if (!x->plan || x->dense.rows == z->rows) return gnn_input_multiply(engine, x, &layer->own.used, z);
+    TRY(gnn_matrix_shape_rows(engine, x->dense.rows, z->cols, z->type, &layer->padded));
+    TRY(gnn_input_multiply(engine, x, &layer->own.used, &layer->padded.now));
     const sp_dense first = gnn_first_rows(&layer->padded.now, z->rows);
     TRY(engine->backend->copy(engine, &first, z));
 done:
@@ -102,7 +93,7 @@ static sp_status own_gradient(gnn_layer_state *layer, const gnn_input *x, const 
     gnn_engine *engine = layer->engine;
     sp_status status;
     if (x->plan && x->dense.rows != g->rows) {
-        TRY(gnn_matrix_shape_rows(engine, x->dense.rows, g->cols, layer->type, &layer->padded));
+        TRY(gnn_matrix_shape_rows(engine, x->dense.rows, g->cols, g->type, &layer->padded));
         TRY(engine->backend->fill(engine, 0, &layer->padded.now));
         sp_dense first = gnn_first_rows(&layer->padded.now, g->rows);
         TRY(engine->backend->copy(engine, g, &first));
@@ -157,24 +148,10 @@ static sp_dense widened(const sp_dense *matrix)
     return wide;
 }
 
-/* Rows of up to 32 numbers are gathered in 32 bits even if 16 are allowed: they lie in one cache line of 128 bytes,
- * and rounding takes longer than it saves (16 columns on Reddit's shape: 4.3 ms an epoch instead of 4.0). */
-enum { MOST_WHOLE = 32 };
-
-/* Y = the block's matrix, or its transpose, · X + beta · Y; `rounded`: X in bf16, or NULL. */
-static sp_status multiply_rows(gnn_layer_state *layer, gnn_block *block, bool backward, const sp_dense *x,
-                               const sp_dense *rounded, double beta, sp_dense *y)
+/* Y = the block's matrix, or its transpose, · X + beta · Y. */
+static sp_status multiply_rows(gnn_block *block, bool backward, const sp_dense *x, double beta, sp_dense *y)
 {
     sp_dense wide_x = widened(x), wide_y = widened(y);
-    if (layer->half && x->cols > MOST_WHOLE) {
-        if (!rounded) {
-            sp_status status = gnn_matrix_shape_rows(layer->engine, x->rows, x->cols, SP_DENSE_BF16, &layer->rounded);
-            if (status == SP_OK) status = layer->engine->backend->round(layer->engine, x, &layer->rounded.now);
-            if (status != SP_OK) return status;
-            rounded = &layer->rounded.now;
-        }
-        wide_x = widened(rounded);
-    }
     wide_x.cols = wide_y.cols = wide_x.cols < wide_y.cols ? wide_x.cols : wide_y.cols;
     return gnn_block_multiply(block, backward, x, &wide_x, beta, y, &wide_y);
 }
@@ -187,9 +164,8 @@ static sp_status drop_kept(gnn_layer_state *layer, sp_cbsr *kept)
                                         kept->values, kept->type, kept->values);
 }
 
-/* Q = own + A·P + beta · Q; `rounded`: P in bf16, or NULL. */
-static sp_status aggregate(gnn_layer_state *layer, gnn_block *block, const sp_dense *p, const sp_dense *rounded,
-                           double beta, sp_dense *q)
+/* Q = own + A·P + beta · Q. */
+static sp_status aggregate(gnn_layer_state *layer, gnn_block *block, const sp_dense *p, double beta, sp_dense *q)
 {
     gnn_engine *engine = layer->engine;
     sp_cbsr kept;
@@ -203,7 +179,7 @@ static sp_status aggregate(gnn_layer_state *layer, gnn_block *block, const sp_de
         TRY(gnn_matrix_shape(engine, q->rows, q->cols, SP_DENSE_F64, &layer->argument));
         TRY(sp_spmm_execute_argument(block->forward, p, q, layer->argument.now.values));
     } else {
-        TRY(multiply_rows(layer, block, false, p, rounded, beta, q));
+        TRY(multiply_rows(block, false, p, beta, q));
     }
     if (layer->kind == GNN_GIN) {
         const sp_dense own = gnn_first_rows(p, q->rows);
@@ -231,9 +207,9 @@ static sp_status kept_gradient(gnn_layer_state *layer, gnn_block *block, const s
     gnn_engine *engine = layer->engine;
     sp_status status;
     if (gathers_narrow(layer)) {
-        const sp_dense *g = &layer->next->product_gradient.now, *w = &layer->next->weight.value;
+        const sp_dense *g = &layer->next->product_gradient.now, *w = &layer->next->weight.used;
         TRY(gnn_matrix_shape_rows(engine, kept->rows, g->cols, layer->type, &layer->narrow));
-        TRY(multiply_rows(layer, block, true, g, NULL, 0, &layer->narrow.now));
+        TRY(multiply_rows(block, true, g, 0, &layer->narrow.now));
         TRY(engine->backend->multiply_kept(engine, &layer->narrow.now, w, kept));
     } else {
         TRY(sp_maxk_spmm_backward(block->backward, q_gradient, kept));
@@ -259,7 +235,7 @@ static sp_status aggregate_backward(gnn_layer_state *layer, gnn_block *block, co
         TRY(engine->backend->maximum_backward(engine, &block->transpose, block->places,
                                               layer->argument.now.values, q_gradient, p_gradient));
     } else {
-        TRY(multiply_rows(layer, block, true, q_gradient, NULL, 0, p_gradient));
+        TRY(multiply_rows(block, true, q_gradient, 0, p_gradient));
     }
     if (layer->kind == GNN_GIN) {
         sp_dense own = gnn_first_rows(p_gradient, q_gradient->rows);
@@ -275,8 +251,8 @@ static sp_status aggregate_input(gnn_layer_state *layer, gnn_block *block, const
     sp_status status;
     if (keep && layer->kept_block == block->number && layer->kept_features == x->dense.values) return SP_OK;
     layer->kept_block = 0;
-    TRY(gnn_matrix_shape_rows(layer->engine, block->a.rows, layer->inputs, layer->type, &layer->aggregated));
-    TRY(aggregate(layer, block, &x->dense, x->rounded, 0, &layer->aggregated.now));
+    TRY(gnn_matrix_shape_rows(layer->engine, block->a.rows, layer->inputs, layer->numbers, &layer->aggregated));
+    TRY(aggregate(layer, block, &x->dense, 0, &layer->aggregated.now));
     if (keep) layer->kept_block = block->number;
     layer->kept_features = x->dense.values;
 done:
@@ -288,28 +264,31 @@ done:
 /* Between the two products of GIN: ReLU, or with MaxK nothing. */
 static const gnn_pointwise inner_relu = {.activation = GNN_RELU}, nothing = {.activation = GNN_LINEAR};
 
-/* Z = forward((A·X)·W + own + b); Z is layer->output, or layer->inner before GIN's second product. */
+/* Z = forward((A·X)·W + own + b); Z is layer->output, or layer->inner before GIN's second product. In bf16 the output
+ * stays open, so that the next layer's pass over it does the rest. */
 static sp_status forward_aggregated(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep,
                                     const gnn_pointwise *how, sp_dense *z)
 {
     const bool own = layer->own.value.values != NULL;
     const sp_dense own_x = gnn_first_rows(&x->dense, z->rows);
-    const gnn_product sum[] = {{&layer->aggregated.now, &layer->weight.value}, {&own_x, &layer->own.value}};
+    const gnn_product sum[] = {{&layer->aggregated.now, &layer->weight.used}, {&own_x, &layer->own.used}};
     sp_dense numbers = x->dense;
     sp_status status = x->open ? gnn_finish(layer->engine, x->how, x->open, &numbers) : SP_OK;
     if (status == SP_OK) status = aggregate_input(layer, block, x, keep);
     if (status != SP_OK) return status;
-    return layer->engine->backend->dense(layer->engine, own ? 2 : 1, sum, how, layer->bias.value.values, z);
+    layer->open = layer->numbers == SP_DENSE_BF16 && layer->kind != GNN_GIN;
+    return layer->engine->backend->dense(layer->engine, own ? 2 : 1, sum, layer->open ? &nothing : how,
+                                         layer->open ? NULL : layer->bias.value.values, z);
 }
 
 /* P = X·W, with MaxK X·W + b. */
 static sp_status input_product(gnn_layer_state *layer, const gnn_input *x, sp_dense *p)
 {
     gnn_engine *engine = layer->engine;
-    const gnn_product product = {&x->dense, &layer->weight.value};
+    const gnn_product product = {&x->dense, &layer->weight.used};
     if (layer->maxk > 0 && !x->plan)
         return engine->backend->dense(engine, 1, &product, &nothing, layer->bias.value.values, p);
-    sp_status status = gnn_input_multiply(engine, x, &layer->weight.value, p);
+    sp_status status = gnn_input_multiply(engine, x, &layer->weight.used, p);
     if (status == SP_OK && layer->maxk > 0) status = gnn_finish(engine, &nothing, &layer->bias, p);
     return status;
 }
@@ -318,12 +297,13 @@ static sp_status input_product(gnn_layer_state *layer, const gnn_input *x, sp_de
 static sp_status input_products(gnn_layer_state *layer, const gnn_input *x, sp_dense *p, sp_dense *z)
 {
     const bool own = layer->own.value.values != NULL;
-    const gnn_product_with product[] = {{&layer->weight.value, p}, {&layer->own.value, z}};
+    const gnn_product_with product[] = {{&layer->weight.used, p}, {&layer->own.used, z}};
     sp_dense numbers = x->dense;
     if (x->open)
         return layer->engine->backend->finish_multiply(layer->engine, x->how, x->open->value.values, &numbers,
                                                        own ? 2 : 1, product);
-    if (own && !x->plan && layer->maxk == 0) return multiply_dense(layer->engine, false, x, 2, product);
+    if (own && !x->plan && layer->maxk == 0) 
+        return layer->engine->backend->multiply_features(layer->engine, false, &x->dense, 2, product);
     const sp_status status = own ? own_forward(layer, x, z) : SP_OK;
     return status == SP_OK ? input_product(layer, x, p) : status;
 }
@@ -335,9 +315,9 @@ static sp_status forward_product(gnn_layer_state *layer, gnn_block *block, const
     gnn_engine *engine = layer->engine;
     const bool own = layer->own.value.values != NULL;
     sp_status status;
-    TRY(gnn_matrix_shape_rows(engine, block->a.cols, z->cols, layer->type, &layer->product));
+    TRY(gnn_matrix_shape_rows(engine, block->a.cols, z->cols, layer->numbers, &layer->product));
     TRY(input_products(layer, x, &layer->product.now, z));
-    TRY(aggregate(layer, block, &layer->product.now, NULL, own, z));
+    TRY(aggregate(layer, block, &layer->product.now, own, z));
     layer->open = layer->kind != GNN_GIN && layer->maxk == 0;
     if (!layer->open) TRY(gnn_finish(engine, how, layer->maxk > 0 ? NULL : &layer->bias, z));
 done:
@@ -353,13 +333,13 @@ sp_status gnn_convolution_forward(gnn_layer_state *layer, gnn_block *block, cons
     sp_status status;
     layer->open = false;
     layer->aggregate_first = aggregates_first(layer, &block->a, x->plan != NULL, keep);
-    TRY(gnn_matrix_shape_rows(engine, block->a.rows, layer->outputs, layer->type, &layer->output));
+    TRY(gnn_matrix_shape_rows(engine, block->a.rows, layer->outputs, layer->results, &layer->output));
     if (gin)
-        TRY(gnn_matrix_shape_rows(engine, block->a.rows, layer->weight.value.cols, layer->type, &layer->inner));
+        TRY(gnn_matrix_shape_rows(engine, block->a.rows, layer->weight.value.cols, layer->numbers, &layer->inner));
     if (layer->aggregate_first) TRY(forward_aggregated(layer, block, x, keep, how, z));
     else TRY(forward_product(layer, block, x, how, z));
     if (gin) {
-        const gnn_product second = {z, &layer->second.value};
+        const gnn_product second = {z, &layer->second.used};
         TRY(engine->backend->dense(engine, 1, &second, &layer->after, layer->second_bias.value.values,
                                    &layer->output.now));
     }
@@ -371,10 +351,10 @@ done:
 static sp_status second_backward(gnn_layer_state *layer, const sp_dense *g)
 {
     const sp_dense *inner = &layer->inner.now;
-    const gnn_product_gradient product = {g, &layer->second.value, &layer->second.gradient};
+    const gnn_product_gradient product = {g, &layer->second.used, &layer->second.gradient};
     const bool relu = layer->maxk == 0;
     sp_dense *inner_gradient = &layer->inner_gradient.now;
-    const sp_status status = gnn_matrix_shape_rows(layer->engine, inner->rows, inner->cols, layer->type,
+    const sp_status status = gnn_matrix_shape_rows(layer->engine, inner->rows, inner->cols, layer->numbers,
                                                    &layer->inner_gradient);
     if (status != SP_OK) return status;
     return layer->engine->backend->dense_backward(layer->engine, 1, &product, relu ? &inner_relu : &nothing, inner,
@@ -392,12 +372,12 @@ static sp_status backward_aggregated(gnn_layer_state *layer, gnn_block *block, c
     TRY(backend->multiply(engine, true, false, 1, &layer->aggregated.now, g, 0, &layer->weight.gradient));
     if (own) TRY(own_gradient(layer, x, g));
     if (!x_gradient) return SP_OK;
-    TRY(gnn_matrix_shape_rows(engine, g->rows, layer->inputs, layer->type, between));
-    TRY(backend->multiply(engine, false, true, 1, g, &layer->weight.value, 0, &between->now));
+    TRY(gnn_matrix_shape_rows(engine, g->rows, layer->inputs, layer->numbers, between));
+    TRY(backend->multiply(engine, false, true, 1, g, &layer->weight.used, 0, &between->now));
     TRY(aggregate_backward(layer, block, &between->now, x_gradient));
     if (own) {
         sp_dense first = gnn_first_rows(x_gradient, g->rows);
-        TRY(backend->multiply(engine, false, true, 1, g, &layer->own.value, 1, &first));
+        TRY(backend->multiply(engine, false, true, 1, g, &layer->own.used, 1, &first));
     }
     TRY(gnn_derive(engine, x->how, &x->dense, x_gradient, x->sums));
 done:
@@ -411,17 +391,17 @@ static sp_status backward_product(gnn_layer_state *layer, gnn_block *block, cons
     const bool own = layer->own.value.values != NULL;
     gnn_matrix *between = &layer->product_gradient; /* of X·W */
     sp_status status;
-    TRY(gnn_matrix_shape_rows(engine, block->a.cols, g->cols, layer->type, between));
+    TRY(gnn_matrix_shape_rows(engine, block->a.cols, g->cols, layer->numbers, between));
     TRY(aggregate_backward(layer, block, g, &between->now));
     if (layer->maxk > 0)
         TRY(engine->backend->column_sums(engine, &between->now, layer->bias.gradient.values));
     if (x_gradient) {
-        const gnn_product_gradient product[] = {{&between->now, &layer->weight.value, &layer->weight.gradient},
-                                                {g, &layer->own.value, &layer->own.gradient}};
+        const gnn_product_gradient product[] = {{&between->now, &layer->weight.used, &layer->weight.gradient},
+                                                {g, &layer->own.used, &layer->own.gradient}};
         return engine->backend->dense_backward(engine, own ? 2 : 1, product, x->how, &x->dense, x_gradient, x->sums);
     }
     const gnn_product_with product[] = {{&between->now, &layer->weight.gradient}, {g, &layer->own.gradient}};
-    if (own && !x->plan) return multiply_dense(engine, true, x, 2, product);
+    if (own && !x->plan) return engine->backend->multiply_features(engine, true, &x->dense, 2, product);
     TRY(gnn_input_gradient(engine, x, &between->now, &layer->weight.gradient));
     if (own) TRY(own_gradient(layer, x, g));
 done:

@@ -4,7 +4,7 @@
 
 #include "internal.h"
 
-/* A matrix of the model's type in memory that grows when it must, never shrinks, and is kept from call to call. */
+/* A matrix in memory that grows when it must, never shrinks, and is kept from call to call. */
 typedef struct gnn_matrix {
     sp_dense now; /* of the shape last asked for */
     int64_t bytes;
@@ -13,12 +13,13 @@ typedef struct gnn_matrix {
 /* A weight or bias (one row) among the parameters, and its gradient. */
 typedef struct gnn_weight {
     sp_dense value, gradient;
+    sp_dense used;      /* what products read in this pass: the value, or the value rounded to bf16 */
+    gnn_matrix rounded;
 } gnn_weight;
 
 /* The input of a layer: numbers, or for the first layer plans for products with sparse features. */
 typedef struct gnn_input {
     sp_dense dense;                  /* of sparse features the shape alone */
-    const sp_dense *rounded;         /* NULL, or the features in bf16, which products may read instead */
     sp_spmm_plan *plan, *transposed; /* X· and Xᵀ·; NULL: dense */
     const gnn_pointwise *how;        /* activation and dropout of the layer before; NULL for the first layer */
     void *sums;                      /* NULL, or where the column sums of the gradient go: the gradient of a bias */
@@ -50,7 +51,9 @@ typedef struct gnn_layer_state {
     /* Set by the model. */
     gnn_engine *engine;
     gnn_layer kind;
-    sp_dense_type type;
+    sp_dense_type type;    /* of the parameters, */
+    sp_dense_type numbers; /* of what lies in memory between operations, */
+    sp_dense_type results; /* and of the output: as the numbers, but logits are as the parameters */
     int number; /* from 0 */
     int64_t inputs, outputs;
     int64_t maxk; /* 0 in the last layer */
@@ -78,8 +81,6 @@ typedef struct gnn_layer_state {
     gnn_matrix inner;          /* GIN: relu(... + b_1) */
     gnn_matrix padded;         /* sparse features: the own nodes' rows among those of all columns */
     gnn_matrix product_gradient, inner_gradient;
-    bool half;                 /* products with A gather bf16: */
-    gnn_matrix rounded;        /* their input */
     gnn_matrix argument;       /* maxima: the entries that they come from, int64_t */
     gnn_matrix kept, kept_columns; /* MaxK: the kept part of the product, */
     gnn_matrix narrow;             /* and Aᵀ times the narrow gradient of the next layer's product */

@@ -22,6 +22,7 @@ struct gnn_model {
 
     gnn_input input;
     gnn_matrix dropped, ones;  /* features, or the values of their entries, after dropout; values of a pattern */
+    gnn_matrix logits_gradient; /* in bf16 */
     gnn_matrix rounded;        /* dense features in bf16, rounded from */
     int64_t rounded_block;     /* those that came with this block */
     const void *rounded_from;  /* at this address; NULL: none */
@@ -79,8 +80,8 @@ static sp_status check_options(sp_context *context, const gnn_model_options *o)
         return sp_fail(context, SP_ERROR_ARGUMENT, "models are of type f32 or f64");
     if (o->keep_aggregated && o->input_dropout > 0)
         return sp_fail(context, SP_ERROR_ARGUMENT, "with dropout of the features A·X changes, and cannot be kept");
-    if (o->half_gather && (o->type != SP_DENSE_F32 || o->maxk > 0 || o->layer == GNN_GAT || o->layer == GNN_SAGE_MAX))
-        return sp_fail(context, SP_ERROR_ARGUMENT, "16-bit gathers are for f32 GCN, GraphSAGE (mean) and GIN without"
+    if (o->half && (o->type != SP_DENSE_F32 || o->maxk > 0 || o->layer == GNN_SAGE_MAX || o->layer == GNN_GAT))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "numbers in bf16 are for f32 GCN, GraphSAGE (mean) and GIN without"
                        " MaxK");
     if (o->maxk < 0) return sp_fail(context, SP_ERROR_ARGUMENT, "MaxK keeps %lld columns", (long long)o->maxk);
     return o->maxk > 0 ? check_maxk(context, o) : SP_OK;
@@ -145,13 +146,14 @@ static void describe_layer(gnn_model *model, int number, bool hidden)
     const gnn_pointwise how = {.activation = !hidden || o->maxk > 0 ? GNN_LINEAR : gat ? GNN_ELU : GNN_RELU,
                                .site = (uint64_t)number + 1};
     gnn_layer_state *l = &model->layer[number];
-    *l = (gnn_layer_state){.engine = model->engine, .kind = o->layer, .type = o->type, .number = number};
+    *l = (gnn_layer_state){.engine = model->engine, .kind = o->layer, .type = o->type, .number = number,
+                           .numbers = o->half ? SP_DENSE_BF16 : o->type};
+    l->results = hidden ? l->numbers : o->type;
     l->heads = !gat ? 1 : hidden ? o->heads : o->output_heads;
     l->average = !hidden;
     l->inputs = number == 0 ? o->inputs : gat ? o->hidden * o->heads : o->hidden;
     l->outputs = hidden ? o->hidden * l->heads : o->outputs;
     l->maxk = hidden ? o->maxk : 0;
-    l->half = o->half_gather;
     l->between.present = hidden && (o->norm != GNN_NORM_NONE || o->residual || o->jump != GNN_JUMP_NONE);
     l->between.norm = o->norm;
     l->between.residual = o->residual && number > 0;
@@ -268,13 +270,14 @@ static sp_status round_features(gnn_model *model, const gnn_block *block, const 
 {
     gnn_engine *engine = model->engine;
     sp_status status = SP_OK;
-    model->input.rounded = &model->rounded.now;
-    if (model->rounded_from == x->values && model->rounded_block == block->number) return SP_OK;
-    model->rounded_from = NULL;
-    TRY(gnn_matrix_shape_rows(engine, x->rows, x->cols, SP_DENSE_BF16, &model->rounded));
-    TRY(engine->backend->round(engine, x, &model->rounded.now));
-    model->rounded_from = x->values;
-    model->rounded_block = block->number;
+    if (model->rounded_from != x->values || model->rounded_block != block->number) {
+        model->rounded_from = NULL;
+        TRY(gnn_matrix_shape_rows(engine, x->rows, x->cols, SP_DENSE_BF16, &model->rounded));
+        TRY(engine->backend->round(engine, x, &model->rounded.now));
+        model->rounded_from = x->values;
+        model->rounded_block = block->number;
+    }
+    model->input.dense = model->rounded.now;
 done:
     return status;
 }
@@ -284,7 +287,9 @@ static sp_status take_dense(gnn_model *model, const gnn_block *block, const sp_d
     const gnn_pointwise how = {.rate = rate};
     sp_status status;
     model->input.dense = *x;
-    if (rate == 0) return model->options.half_gather ? round_features(model, block, x) : SP_OK;
+    if (model->options.half) TRY(round_features(model, block, x));
+    x = &model->input.dense;
+    if (rate == 0) return SP_OK;
     TRY(gnn_matrix_shape_rows(model->engine, x->rows, x->cols, x->type, &model->dropped));
     TRY(model->engine->backend->forward(model->engine, &how, x, NULL, &model->dropped.now));
     model->input.dense = model->dropped.now;
@@ -397,6 +402,33 @@ static gnn_input output_of(const gnn_layer_state *l)
                        .open = l->open ? &l->bias : NULL};
 }
 
+/* Sets what products read of a weight. */
+static sp_status use_weight(gnn_model *model, gnn_weight *weight)
+{
+    sp_status status = SP_OK;
+    weight->used = weight->value;
+    if (!model->options.half || !weight->value.values) return SP_OK;
+    TRY(gnn_matrix_shape_rows(model->engine, weight->value.rows, weight->value.cols, SP_DENSE_BF16, &weight->rounded));
+    TRY(model->engine->backend->round(model->engine, &weight->value, &weight->rounded.now));
+    weight->used = weight->rounded.now;
+done:
+    return status;
+}
+
+static sp_status use_weights(gnn_model *model)
+{
+    sp_status status = SP_OK;
+    for (int i = 0; i < model->options.layers; i++) {
+        gnn_layer_state *l = &model->layer[i];
+        TRY(use_weight(model, &l->weight));
+        TRY(use_weight(model, &l->own));
+        TRY(use_weight(model, &l->second));
+    }
+    TRY(use_weight(model, &model->jump.weight));
+done:
+    return status;
+}
+
 /* Sets what differs between passes: dropout, and running numbers. */
 static void set_pass(gnn_model *model, bool training)
 {
@@ -436,6 +468,7 @@ sp_status gnn_model_forward_open(gnn_model *model, gnn_block *const *block, cons
         TRY(take_sparse(model, block[0], &x->sparse, rate));
     }
     set_pass(model, training);
+    TRY(use_weights(model));
     for (int i = 0; i < o->layers; i++) {
         gnn_layer_state *l = &model->layer[i], *previous = &model->layer[i > 0 ? i - 1 : 0];
         const gnn_input before = output_of(previous), *input = i > 0 ? &before : &model->input;
@@ -515,6 +548,12 @@ static sp_status go_back(gnn_model *model, gnn_block *const *block, const gnn_fe
     TRY(check_features(model, block[0], x));
     TRY(prepare_transposed(model));
     if (!summed) TRY(engine->backend->column_sums(engine, logits_gradient, gnn_model_logit_sums(model)));
+    if (model->options.half) {
+        const sp_dense *g = logits_gradient;
+        TRY(gnn_matrix_shape_rows(engine, g->rows, g->cols, SP_DENSE_BF16, &model->logits_gradient));
+        TRY(engine->backend->round(engine, g, &model->logits_gradient.now));
+        logits_gradient = &model->logits_gradient.now;
+    }
     for (int i = layers - 1; i >= 0; i--) {
         gnn_layer_state *l = &model->layer[i], *previous = &model->layer[i > 0 ? i - 1 : 0];
         const gnn_input before = output_of(previous), *input = i > 0 ? &before : &model->input;
@@ -524,7 +563,7 @@ static sp_status go_back(gnn_model *model, gnn_block *const *block, const gnn_fe
         if (l->between.present) TRY(leave_between(model, i, logits_gradient));
         if (i > 0) {
             gnn_matrix *to = previous->between.present ? &previous->between.gradient : &previous->gradient;
-            TRY(gnn_matrix_shape_rows(engine, block[i]->a.cols, l->inputs, l->type, to));
+            TRY(gnn_matrix_shape_rows(engine, block[i]->a.cols, l->inputs, l->numbers, to));
             input_gradient = &to->now;
         }
         if (l->kind == GNN_GAT) TRY(gnn_attention_backward(l, block[i], input, gradient, input_gradient));
@@ -578,7 +617,8 @@ static void free_layer(gnn_layer_state *l)
 {
     gnn_matrix *const all[] = {&l->output,       &l->gradient,      &l->aggregated,     &l->product,
                                &l->inner,        &l->padded,        &l->argument,       &l->product_gradient,
-                               &l->rounded,      &l->narrow,        &l->inner_gradient, &l->kept,
+                               &l->narrow,       &l->inner_gradient, &l->kept,
+                               &l->weight.rounded, &l->own.rounded, &l->second.rounded,
                                &l->kept_columns, &l->left_scores,   &l->right_scores,   &l->left_gradient,
                                &l->edges,        &l->right_gradient, &l->attention,     &l->turned};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) gnn_matrix_free(l->engine, all[i]);
@@ -594,6 +634,8 @@ void gnn_model_free(gnn_model *model)
     gnn_jump_free(model->engine, &model->jump);
     gnn_matrix_free(model->engine, &model->dropped);
     gnn_matrix_free(model->engine, &model->rounded);
+    gnn_matrix_free(model->engine, &model->logits_gradient);
+    gnn_matrix_free(model->engine, &model->jump.weight.rounded);
     gnn_matrix_free(model->engine, &model->ones);
     sp_array_free(context, model->engine->space, model->weights);
     sp_array_free(context, model->engine->space, model->gradients);

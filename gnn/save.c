@@ -15,7 +15,7 @@ typedef struct saved_head {
     char magic[8];
     uint64_t version, checksum; /* of all after it */
     int64_t bytes;              /* of the whole */
-    int64_t layer, layers, inputs, outputs, hidden, heads, output_heads, maxk, type, keep_aggregated, half_gather,
+    int64_t layer, layers, inputs, outputs, hidden, heads, output_heads, maxk, type, keep_aggregated, half,
         normalised;
     double input_dropout, dropout, attention_dropout;
     int64_t method, decay_first_layer;
@@ -80,7 +80,7 @@ static saved_head head_of(const gnn_model_options *m, const gnn_optimizer_option
         .version = VERSION,
         .layer = m->layer, .layers = m->layers, .inputs = m->inputs, .outputs = m->outputs, .hidden = m->hidden,
         .heads = m->heads, .output_heads = m->output_heads, .maxk = m->maxk, .type = m->type,
-        .keep_aggregated = m->keep_aggregated, .half_gather = m->half_gather, .normalised = m->normalised,
+        .keep_aggregated = m->keep_aggregated, .half = m->half, .normalised = m->normalised,
         .undirected = m->undirected,
         .input_dropout = m->input_dropout, .dropout = m->dropout, .attention_dropout = m->attention_dropout,
         .norm = m->norm, .residual = m->residual, .jump = m->jump,
@@ -279,7 +279,7 @@ static gnn_trainer_options options_of(const saved_head *h)
                   .hidden = h->hidden, .heads = (int)h->heads, .output_heads = (int)h->output_heads,
                   .input_dropout = h->input_dropout, .dropout = h->dropout,
                   .attention_dropout = h->attention_dropout, .maxk = h->maxk, .type = (sp_dense_type)h->type,
-                  .keep_aggregated = h->keep_aggregated != 0, .half_gather = h->half_gather != 0,
+                  .keep_aggregated = h->keep_aggregated != 0, .half = h->half != 0,
                   .normalised = h->normalised != 0, .undirected = h->undirected != 0, .norm = (gnn_norm)h->norm,
                   .residual = h->residual != 0, .jump = (gnn_jump)h->jump},
         .optimizer = {.method = (gnn_method)h->method, .rate = h->rate, .beta1 = h->beta1, .beta2 = h->beta2,

@@ -483,6 +483,12 @@ sp_status gnn_trainer_evaluate(gnn_trainer *t, gnn_epoch *epoch)
 static double number_at(const sp_dense *x, int64_t i, int64_t j)
 {
     const int64_t place = i * x->stride + j;
+    if (x->type == SP_DENSE_BF16) {
+        const uint32_t bits = (uint32_t)((const uint16_t *)x->values)[place] << 16;
+        float number;
+        memcpy(&number, &bits, sizeof number);
+        return (double)number;
+    }
     return x->type == SP_DENSE_F64 ? ((const double *)x->values)[place] : (double)((const float *)x->values)[place];
 }
 

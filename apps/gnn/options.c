@@ -15,6 +15,7 @@ static const char *const norms[] = {"none", "batch", "layer", NULL};
 static const char *const jumps[] = {"none", "last", "cat", "max", NULL};
 static const char *const schedules[] = {"step", "cosine", "plateau", NULL};
 static const char *const orders[] = {"auto", "keep", "community", NULL};
+static const char *const precisions[] = {"f32", "bf16", NULL};
 
 enum { SAMPLER_FULL, SAMPLER_NODE = GNN_SAMPLE_NODE + 1, SAMPLER_CLUSTER = GNN_SAMPLE_CLUSTER + 1 };
 
@@ -25,6 +26,7 @@ const char *norm_word(int norm) { return norms[norm]; }
 const char *jump_word(int jump) { return jumps[jump]; }
 const char *schedule_word(int schedule) { return schedules[schedule]; }
 const char *order_word(int order) { return orders[order]; }
+const char *precision_word(int precision) { return precisions[precision]; }
 
 #define mistake(...) usage_mistake("gnn", __VA_ARGS__)
 
@@ -97,8 +99,8 @@ static const option_row train_rows[] = {
      AT(no_normalise)},
     {"--keep-aggregated", NULL, "sum the neighbours of the first layer once (no dropout of the input)", OPTION_FLAG,
      AT(keep_aggregated)},
-    {"--half-gather", NULL, "gather 16 bits of each number (gcn, sage, gin): faster on large graphs", OPTION_FLAG,
-     AT(half_gather)},
+    {"--precision", "TYPE", "of numbers between operations: f32, bf16 (half the bytes) [f32]", OPTION_WORD,
+     AT(precision), .words = precisions},
     {"", .kind = OPTION_HEADING},
     {"--epochs", "N", "[200]", OPTION_COUNT, AT(epochs), OPTION_RANGE(1, MOST)},
     {"--patience", "N", "ends after N epochs without a lower validation loss", OPTION_COUNT, AT(patience),
@@ -217,7 +219,7 @@ static void set_saved(const gnn_saved *saved, gnn_settings *s)
     s->input_dropout = m->input_dropout;
     s->attention_dropout = m->attention_dropout;
     s->keep_aggregated = m->keep_aggregated;
-    s->half_gather = m->half_gather;
+    s->precision = m->half;
     s->no_normalise = !m->normalised;
     s->undirected = m->undirected;
     s->optimizer = (int)o->method;
@@ -247,7 +249,7 @@ gnn_trainer_options gnn_trainer_settings(const gnn_settings *s)
         .model = {.layer = (gnn_layer)s->model, .layers = (int)s->layers, .hidden = s->hidden, .heads = (int)s->heads,
                   .input_dropout = s->input_dropout, .dropout = s->dropout, .attention_dropout = s->attention_dropout,
                   .maxk = s->maxk, .norm = (gnn_norm)s->norm, .residual = s->residual, .jump = (gnn_jump)s->jump,
-                  .keep_aggregated = s->keep_aggregated, .half_gather = s->half_gather,
+                  .keep_aggregated = s->keep_aggregated, .half = s->precision > 0,
                   .normalised = !s->no_normalise, .undirected = s->undirected},
         .optimizer = {.method = (gnn_method)s->optimizer, .rate = s->rate, .decay = s->decay,
                       .decay_first_layer = !s->decay_all},
@@ -302,8 +304,8 @@ static bool check_together(const gnn_saved *saved, const gnn_settings *s)
         return mistake("--maxk goes with gcn, sage and gin");
     if (s->keep_aggregated && s->input_dropout > 0)
         return mistake("--keep-aggregated needs --input-dropout 0: a sum of what is dropped anew cannot be kept");
-    if (s->half_gather && (s->maxk > 0 || s->model == GNN_GAT || s->model == GNN_SAGE_MAX))
-        return mistake("--half-gather goes with gcn, sage and gin, without --maxk");
+    if (s->precision && (s->maxk > 0 || s->model == GNN_SAGE_MAX || s->model == GNN_GAT))
+        return mistake("--precision bf16 goes with gcn, sage and gin, without --maxk");
     if (!s->resume && s->model != GNN_GAT && (s->heads != HEADS || s->attention_dropout > 0))
         return mistake("--heads and --attention-dropout go with gat");
     if (s->schedule == GNN_SCHEDULE_COSINE && (s->rate_step > 0 || s->rate_factor != RATE_FACTOR))

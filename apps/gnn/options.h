@@ -14,6 +14,7 @@ typedef struct gnn_settings {
     gnn_command command;
     const char *folder, *save, *resume, *load, *out, *embeddings, *report, *plot, *checkpoint;
     int model, norm, jump, optimizer, schedule, order; /* enums of gnn.h */
+    int precision; /* 0: f32, 1: bf16 */
     int sampler; /* 0: full, else gnn_sampler_kind + 1 */
     int64_t layers, hidden, heads, maxk, epochs, patience, evaluate_every, rate_step, warmup;
     int64_t checkpoint_every; /* 0: there is no checkpoint */
@@ -26,7 +27,7 @@ typedef struct gnn_settings {
     double train_share, validation_share;
     int64_t seed, seeds, threads, memory;
     double rate, rate_factor, decay, dropout, input_dropout, attention_dropout; /* input_dropout < 0: as dropout */
-    bool residual, by_weight, decay_all, no_normalise, keep_aggregated, half_gather, undirected, scores, quiet;
+    bool residual, by_weight, decay_all, no_normalise, keep_aggregated, undirected, scores, quiet;
     const char *device;
     int unknown; /* the place of gnn_unknown_words */
     int features; /* a gnn_made_features */
@@ -50,5 +51,6 @@ const char *norm_word(int norm);
 const char *jump_word(int jump);
 const char *schedule_word(int schedule);
 const char *order_word(int order);
+const char *precision_word(int precision);
 
 #endif

@@ -72,7 +72,7 @@ void gnn_put_model(const gnn_job *job, json *j)
     json_number(j, "attention_dropout", m->attention_dropout);
     json_flag(j, "normalise", m->normalised);
     json_flag(j, "keep_aggregated", m->keep_aggregated);
-    json_flag(j, "half_gather", m->half_gather);
+    json_text(j, "precision", precision_word(m->half));
 }
 
 static void put_training(const gnn_job *job, json *j)

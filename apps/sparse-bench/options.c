@@ -193,7 +193,7 @@ static const option_row gnn_rows[] = {
     {"--maxk", "K,...", "also with the K largest of each row in place of ReLU", OPTION_COUNTS, GNN(maxk),
      OPTION_RANGE(1, 65536), .most = MAX_MAXK},
     {"--keep", NULL, "also with A*X of the first layer kept from epoch to epoch", OPTION_FLAG, GNN(keep)},
-    {"--half", NULL, "also with 16-bit gathers", OPTION_FLAG, GNN(half)},
+    {"--half", NULL, "also with numbers between operations in bf16", OPTION_FLAG, GNN(half)},
     {"--order", "LIST", "of the nodes of models, as gnn train takes it: auto, keep, community [auto]", OPTION_WORDS,
      GNN(orders), .words = orders},
     {"--aggregate", NULL, "products with the K largest of each row alone, in several ways", OPTION_FLAG,

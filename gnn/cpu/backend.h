@@ -2,6 +2,8 @@
 #ifndef GNN_CPU_BACKEND_H
 #define GNN_CPU_BACKEND_H
 
+#include <string.h>
+
 #include "internal.h"
 
 /* The engine's `state`. */
@@ -63,6 +65,31 @@ static inline int64_t cpu_steps(int64_t rows, int64_t cols, int64_t inner)
 {
     return (int64_t)((double)rows * (double)cols * (double)inner / 16);
 }
+
+/* ---- bf16 ----------------------------------------------------------------------------------------------- */
+
+static inline void cpu_widen(const uint16_t *from, float *to, int64_t count)
+{
+    for (int64_t j = 0; j < count; j++) {
+        const uint32_t bits = (uint32_t)from[j] << 16;
+        memcpy(to + j, &bits, sizeof bits);
+    }
+}
+
+/* Ties to even; a NaN stays one when its low bits go. */
+static inline void cpu_round(const float *from, uint16_t *to, int64_t count)
+{
+    for (int64_t j = 0; j < count; j++) {
+        uint32_t bits;
+        memcpy(&bits, from + j, sizeof bits);
+        to[j] = (uint16_t)((from[j] != from[j] ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    }
+}
+
+/* half.c: for operations that know no bf16. *wide is the matrix, or if it is bf16 an f32 matrix of the same shape: with
+ * its numbers if `read`. cpu_leave_wide frees that, after it has rounded its numbers to `narrow`, unless that is NULL. */
+sp_status gnn_cpu_wide(gnn_engine *engine, const sp_dense *matrix, bool read, sp_dense *wide);
+void gnn_cpu_leave_wide(gnn_engine *engine, const sp_dense *matrix, sp_dense *narrow, sp_dense *wide);
 
 /* multiply.c: C = alpha · op(A) · op(B) + beta · C by one call of BLAS. Parallel calls stand between _alone, which
  * gives BLAS one thread a call and returns its number of threads, and _return. */

@@ -28,7 +28,8 @@ sp_status gnn_cpu_dense(gnn_engine *engine, int count, const gnn_product *produc
         fits = fits && gnn_cpu_fits_blas(product[k].a) && gnn_cpu_fits_blas(product[k].b);
     }
     const int64_t tiles = cpu_at_most(y->rows / ROWS, cpu_tasks(y->rows, y->cols, inner));
-    if (left_out("gnn-cpu-dense") || !fits || tiles < FEW || y->cols == 0) return gnn_dense_by_steps(engine, count, product, how, bias, y);
+    if (left_out("gnn-cpu-dense") || product->a->type == SP_DENSE_BF16 || !fits || tiles < FEW || y->cols == 0)
+        return gnn_dense_by_steps(engine, count, product, how, bias, y);
     const cpu_mask mask = gnn_cpu_mask(engine, how);
     const int blas_threads = gnn_cpu_blas_alone(engine);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(cpu_threads(engine, cpu_steps(y->rows, y->cols, inner)))
@@ -168,7 +169,7 @@ sp_status gnn_cpu_dense_backward(gnn_engine *engine, int count, const gnn_produc
     way_back job = {count, product, gnn_cpu_mask(engine, how), x, x_gradient, .parts = 1};
     if (in > 0 && out > 0 && in <= PARTIAL && out <= PARTIAL)
         job.parts = cpu_at_most(rows / ROWS, cpu_at_most(PARTIAL / in / out, cpu_tasks(rows, in, out)));
-    if (left_out("gnn-cpu-back") || !fits || job.parts < FEW)
+    if (left_out("gnn-cpu-back") || x->type == SP_DENSE_BF16 || !fits || job.parts < FEW)
         return gnn_dense_backward_by_steps(engine, count, product, how, x, x_gradient, sums);
     const int threads = cpu_threads(engine, cpu_steps(rows, in, out));
     job.tile_rows = cpu_at_most(TILE / (in + out), rows);

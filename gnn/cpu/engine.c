@@ -44,8 +44,8 @@ sp_status gnn_cpu_sum_rows(gnn_engine *engine, cpu_add_rows *add, const void *jo
     for (int64_t c = 1; c < chunks; c++)
         for (int64_t j = 0; j < cols; j++) partial[j] += partial[c * cols + j];
     for (int64_t j = 0; j < cols; j++)
-        if (type == SP_DENSE_F32) ((float *)sums)[j] = (float)partial[j];
-        else ((double *)sums)[j] = partial[j];
+        if (type == SP_DENSE_F64) ((double *)sums)[j] = partial[j];
+        else ((float *)sums)[j] = (float)partial[j];
     return SP_OK;
 }
 

@@ -100,9 +100,27 @@ void gnn_cpu_blas_return(const gnn_engine *engine, int threads)
     if (threads > 1) state->set_blas_threads(threads);
 }
 
+static sp_status multiply_half(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
+                               const sp_dense *b, double beta, sp_dense *c)
+{
+    sp_dense wide_a = {0}, wide_b = {0}, wide_c = {0};
+    sp_status status;
+    TRY(gnn_cpu_wide(engine, a, true, &wide_a));
+    TRY(gnn_cpu_wide(engine, b, true, &wide_b));
+    TRY(gnn_cpu_wide(engine, c, beta != 0, &wide_c));
+    TRY(gnn_cpu_multiply(engine, transpose_a, transpose_b, alpha, &wide_a, &wide_b, beta, &wide_c));
+done:
+    gnn_cpu_leave_wide(engine, c, status == SP_OK ? c : NULL, &wide_c);
+    gnn_cpu_leave_wide(engine, b, NULL, &wide_b);
+    gnn_cpu_leave_wide(engine, a, NULL, &wide_a);
+    return status;
+}
+
 sp_status gnn_cpu_multiply(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
                            const sp_dense *b, double beta, sp_dense *c)
 {
+    if (a->type == SP_DENSE_BF16 || b->type == SP_DENSE_BF16 || c->type == SP_DENSE_BF16)
+        return multiply_half(engine, transpose_a, transpose_b, alpha, a, b, beta, c);
     const int64_t inner = transpose_a ? a->rows : a->cols;
     product p = {transpose_a, transpose_b, alpha, beta, a, b, c, inner, 1, 1, 1, NULL};
     if (!gnn_cpu_fits_blas(a) || !gnn_cpu_fits_blas(b) || !gnn_cpu_fits_blas(c))
@@ -129,12 +147,10 @@ sp_status gnn_cpu_multiply(gnn_engine *engine, bool transpose_a, bool transpose_
     return SP_OK;
 }
 
-/* BLAS does not read bf16. */
-sp_status gnn_cpu_multiply_features(gnn_engine *engine, bool transpose, const sp_dense *x, const sp_dense *rounded,
-                                    int count, const gnn_product_with *each)
+sp_status gnn_cpu_multiply_features(gnn_engine *engine, bool transpose, const sp_dense *x, int count,
+                                    const gnn_product_with *each)
 {
     sp_status status = SP_OK;
-    (void)rounded;
     for (int k = 0; status == SP_OK && k < count; k++) {
         const sp_dense first = gnn_first_rows(x, (transpose ? each[k].b : each[k].c)->rows);
         status = gnn_cpu_multiply(engine, transpose, false, 1, &first, each[k].b, 0, each[k].c);

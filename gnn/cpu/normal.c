@@ -156,8 +156,22 @@ done:
     return status;
 }
 
+static sp_status normalise_half(gnn_engine *engine, const gnn_normal *how, const sp_dense *x, sp_dense *y)
+{
+    sp_dense wide_x = {0}, wide_y = {0};
+    sp_status status;
+    TRY(gnn_cpu_wide(engine, x, true, &wide_x));
+    TRY(gnn_cpu_wide(engine, y, false, &wide_y));
+    TRY(gnn_cpu_normalise(engine, how, &wide_x, &wide_y));
+done:
+    gnn_cpu_leave_wide(engine, y, status == SP_OK ? y : NULL, &wide_y);
+    gnn_cpu_leave_wide(engine, x, NULL, &wide_x);
+    return status;
+}
+
 sp_status gnn_cpu_normalise(gnn_engine *engine, const gnn_normal *how, const sp_dense *x, sp_dense *y)
 {
+    if (x->type == SP_DENSE_BF16) return normalise_half(engine, how, x, y);
     const normal_job own = {.how = *how, .x = x, .to = y}, *job = &own;
     if (x->rows == 0) return SP_OK;
     if (how->norm == GNN_NORM_BATCH) {
@@ -171,10 +185,29 @@ sp_status gnn_cpu_normalise(gnn_engine *engine, const gnn_normal *how, const sp_
     return SP_OK;
 }
 
+static sp_status normalise_backward_half(gnn_engine *engine, const gnn_normal *how, const sp_dense *x,
+                                         const sp_dense *y_gradient, sp_dense *x_gradient, void *scale_gradient,
+                                         void *shift_gradient)
+{
+    sp_dense wide_x = {0}, wide_dy = {0}, wide_dx = {0};
+    sp_status status;
+    TRY(gnn_cpu_wide(engine, x, true, &wide_x));
+    TRY(gnn_cpu_wide(engine, y_gradient, true, &wide_dy));
+    TRY(gnn_cpu_wide(engine, x_gradient, false, &wide_dx));
+    TRY(gnn_cpu_normalise_backward(engine, how, &wide_x, &wide_dy, &wide_dx, scale_gradient, shift_gradient));
+done:
+    gnn_cpu_leave_wide(engine, x_gradient, status == SP_OK ? x_gradient : NULL, &wide_dx);
+    gnn_cpu_leave_wide(engine, y_gradient, NULL, &wide_dy);
+    gnn_cpu_leave_wide(engine, x, NULL, &wide_x);
+    return status;
+}
+
 sp_status gnn_cpu_normalise_backward(gnn_engine *engine, const gnn_normal *how, const sp_dense *x,
                                      const sp_dense *y_gradient, sp_dense *x_gradient, void *scale_gradient,
                                      void *shift_gradient)
 {
+    if (x->type == SP_DENSE_BF16)
+        return normalise_backward_half(engine, how, x, y_gradient, x_gradient, scale_gradient, shift_gradient);
     const normal_job own = {*how, x, y_gradient, x_gradient, scale_gradient, shift_gradient}, *job = &own;
     sp_status status;
     TRY(gnn_cpu_column_sums(engine, y_gradient, shift_gradient));

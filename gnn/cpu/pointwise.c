@@ -100,12 +100,104 @@ static inline double double_or_0(double value, bool kept)
 ROWS(float, expm1f)
 ROWS(double, expm1)
 
+/* The same for rows of bf16, a few numbers at a time in f32. Sums are of numbers that are not rounded yet. */
+enum { FEW = 512 };
+#define IN_PIECES(count) for (int64_t at = 0, some; some = count - at < FEW ? count - at : FEW, at < count; at += FEW)
+
+static void forward_half(const cpu_mask *how, int64_t first, const uint16_t *x, const float *bias, uint16_t *y,
+                         int64_t cols)
+{
+    float row[FEW];
+    IN_PIECES(cols)
+    {
+        cpu_widen(x + at, row, some);
+        forward_float(how, first + at, row, bias ? bias + at : NULL, row, some);
+        cpu_round(row, y + at, some);
+    }
+}
+
+static void backward_half(const cpu_mask *how, int64_t first, const uint16_t *y, const uint16_t *dy, uint16_t *dx,
+                          int64_t cols, double *sums)
+{
+    float row[FEW], gradient[FEW];
+    IN_PIECES(cols)
+    {
+        cpu_widen(y + at, row, some);
+        cpu_widen(dy + at, gradient, some);
+        backward_float(how, first + at, row, gradient, gradient, some);
+        if (sums) sum_float(gradient, sums + at, some);
+        cpu_round(gradient, dx + at, some);
+    }
+}
+
+static void add_half(double alpha, const uint16_t *from, uint16_t *to, int64_t cols)
+{
+    float row[FEW], sum[FEW];
+    IN_PIECES(cols)
+    {
+        cpu_widen(from + at, row, some);
+        cpu_widen(to + at, sum, some);
+        add_float(alpha, row, sum, some);
+        cpu_round(sum, to + at, some);
+    }
+}
+
+static void larger_half(const uint16_t *x, uint16_t *y, int64_t cols)
+{
+    float row[FEW], most[FEW];
+    IN_PIECES(cols)
+    {
+        cpu_widen(x + at, row, some);
+        cpu_widen(y + at, most, some);
+        larger_float(row, most, some);
+        cpu_round(most, y + at, some);
+    }
+}
+
+static void take_half(const uint16_t *x, const uint16_t *y, uint16_t *left, uint16_t *dx, int64_t cols)
+{
+    float row[FEW], most[FEW], rest[FEW], gradient[FEW];
+    IN_PIECES(cols)
+    {
+        cpu_widen(x + at, row, some);
+        cpu_widen(y + at, most, some);
+        cpu_widen(left + at, rest, some);
+        cpu_widen(dx + at, gradient, some);
+        take_float(row, most, rest, gradient, some);
+        cpu_round(rest, left + at, some);
+        cpu_round(gradient, dx + at, some);
+    }
+}
+
+static void fill_half(double value, uint16_t *to, int64_t cols)
+{
+    const float number = (float)value;
+    for (int64_t j = 0; j < cols; j++) cpu_round(&number, to + j, 1);
+}
+
+static void sum_half(const uint16_t *x, double *sums, int64_t cols)
+{
+    float row[FEW];
+    IN_PIECES(cols)
+    {
+        cpu_widen(x + at, row, some);
+        sum_float(row, sums + at, some);
+    }
+}
+
+/* The function of a matrix's type. */
+#define OF_TYPE(of, call, ...)                                                                                     \
+    do {                                                                                                           \
+        if ((of) == SP_DENSE_F32) call##_float(__VA_ARGS__);                                                       \
+        else if ((of) == SP_DENSE_F64) call##_double(__VA_ARGS__);                                                 \
+        else call##_half(__VA_ARGS__);                                                                             \
+    } while (0)
+
 void gnn_cpu_forward_rows(const cpu_mask *how, const sp_dense *x, const void *bias, sp_dense *y, int64_t begin,
                           int64_t end)
 {
     for (int64_t i = begin; i < end; i++)
-        if (x->type == SP_DENSE_F32) forward_float(how, i * x->cols, cpu_row(x, i), bias, cpu_row(y, i), x->cols);
-        else forward_double(how, i * x->cols, cpu_row(x, i), bias, cpu_row(y, i), x->cols);
+        OF_TYPE(x->type, forward, how, i * x->cols, cpu_row(x, i), bias, cpu_row(y, i), x->cols);
 }
 
 sp_status gnn_cpu_forward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, const void *bias,
@@ -127,6 +219,8 @@ void gnn_cpu_backward_rows(const cpu_mask *how, const sp_dense *y, const sp_dens
         if (y->type == SP_DENSE_F32) {
             backward_float(how, i * cols, from, dy, dx, cols);
             if (sums) sum_float(dx, sums, cols);
+        } else if (y->type == SP_DENSE_BF16) {
+            backward_half(how, i * cols, from, dy, dx, cols, sums);
         } else {
             backward_double(how, i * cols, from, dy, dx, cols);
             if (sums) sum_double(dx, sums, cols);
@@ -179,21 +273,11 @@ sp_status gnn_cpu_copy(gnn_engine *engine, const sp_dense *from, sp_dense *to)
     return SP_OK;
 }
 
-/* Ties to even; a NaN stays one when its low bits go. */
-static void round_row(const float *from, uint16_t *to, int64_t count)
-{
-    for (int64_t j = 0; j < count; j++) {
-        uint32_t bits;
-        memcpy(&bits, from + j, sizeof bits);
-        to[j] = (uint16_t)((from[j] != from[j] ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-    }
-}
-
 sp_status gnn_cpu_round(gnn_engine *engine, const sp_dense *from, sp_dense *to)
 {
 #pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, from->rows * from->cols / 2))
     for (int64_t i = 0; i < from->rows; i++)
-        round_row(cpu_row(from, i), (uint16_t *)to->values + i * to->stride, from->cols);
+        cpu_round(cpu_row(from, i), cpu_row(to, i), from->cols);
     return SP_OK;
 }
 
@@ -201,8 +285,7 @@ sp_status gnn_cpu_fill(gnn_engine *engine, double value, sp_dense *to)
 {
 #pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, to->rows * to->cols / 4))
     for (int64_t i = 0; i < to->rows; i++)
-        if (to->type == SP_DENSE_F32) fill_float(value, cpu_row(to, i), to->cols);
-        else fill_double(value, cpu_row(to, i), to->cols);
+        OF_TYPE(to->type, fill, value, cpu_row(to, i), to->cols);
     return SP_OK;
 }
 
@@ -210,8 +293,7 @@ sp_status gnn_cpu_add(gnn_engine *engine, double alpha, const sp_dense *from, sp
 {
 #pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, to->rows * to->cols / 2))
     for (int64_t i = 0; i < to->rows; i++)
-        if (to->type == SP_DENSE_F32) add_float(alpha, cpu_row(from, i), cpu_row(to, i), to->cols);
-        else add_double(alpha, cpu_row(from, i), cpu_row(to, i), to->cols);
+        OF_TYPE(to->type, add, alpha, cpu_row(from, i), cpu_row(to, i), to->cols);
     return SP_OK;
 }
 
@@ -219,8 +301,7 @@ sp_status gnn_cpu_larger(gnn_engine *engine, const sp_dense *x, sp_dense *y)
 {
 #pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, y->rows * y->cols / 2))
     for (int64_t i = 0; i < y->rows; i++)
-        if (y->type == SP_DENSE_F32) larger_float(cpu_row(x, i), cpu_row(y, i), y->cols);
-        else larger_double(cpu_row(x, i), cpu_row(y, i), y->cols);
+        OF_TYPE(y->type, larger, cpu_row(x, i), cpu_row(y, i), y->cols);
     return SP_OK;
 }
 
@@ -230,8 +311,7 @@ sp_status gnn_cpu_larger_backward(gnn_engine *engine, const sp_dense *x, const s
 #pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, y->rows * y->cols))
     for (int64_t i = 0; i < y->rows; i++) {
         void *rest = cpu_row(left, i), *dx = cpu_row(x_gradient, i);
-        if (y->type == SP_DENSE_F32) take_float(cpu_row(x, i), cpu_row(y, i), rest, dx, y->cols);
-        else take_double(cpu_row(x, i), cpu_row(y, i), rest, dx, y->cols);
+        OF_TYPE(y->type, take, cpu_row(x, i), cpu_row(y, i), rest, dx, y->cols);
     }
     return SP_OK;
 }
@@ -240,8 +320,7 @@ static void add_rows(const void *job, int64_t begin, int64_t end, double *sums)
 {
     const sp_dense *x = job;
     for (int64_t i = begin; i < end; i++)
-        if (x->type == SP_DENSE_F32) sum_float(cpu_row(x, i), sums, x->cols);
-        else sum_double(cpu_row(x, i), sums, x->cols);
+        OF_TYPE(x->type, sum, cpu_row(x, i), sums, x->cols);
 }
 
 sp_status gnn_cpu_column_sums(gnn_engine *engine, const sp_dense *x, void *sums)

@@ -40,7 +40,8 @@ sp_status gnn_cuda_head_scores(gnn_engine *engine, const sp_dense *h, int heads,
 }
 
 /* Sums of ds(i, head) · H(i, k) over rows, and in the same pass dH(i, k) += ds(i, head) · vector[k]. */
-template <typename T, int V> struct heads_backward_op {
+template <typename S, int V> struct heads_backward_op {
+    using T = computed_t<S>;
     struct local {
         pack<T, V> vector;
         int head[V];
@@ -49,7 +50,8 @@ template <typename T, int V> struct heads_backward_op {
         pack<T, V> h, gradient;
     };
     int64_t width;
-    dense_view<T> h, scores_gradient, h_gradient;
+    dense_view<S> h, h_gradient;
+    dense_view<T> scores_gradient;
     const T *vector;
 
     __device__ __forceinline__ local begin(int64_t col) const
@@ -84,11 +86,12 @@ sp_status gnn_cuda_head_scores_backward(gnn_engine *engine, const sp_dense *h, i
                                         const sp_dense *scores_gradient, sp_dense *h_gradient, void *vector_gradient)
 {
     return by_type(h->type, is_aligned(h) && is_aligned(h_gradient), [&](auto number, auto lanes) {
-        using T = decltype(number);
+        using S = decltype(number);
+        using T = computed_t<S>;
         constexpr int V = lanes;
-        const heads_backward_op<T, V> op = {h->cols / heads, view_of<T>(h), view_of<T>(scores_gradient),
-                                            view_of<T>(h_gradient), (const T *)vector};
-        return launch_sums<T, V>(engine, h->rows, h->cols, op, (T *)vector_gradient);
+        const heads_backward_op<S, V> op = {h->cols / heads, view_of<S>(h), view_of<S>(h_gradient),
+                                            view_of<T>(scores_gradient), (const T *)vector};
+        return launch_sums<S, V>(engine, h->rows, h->cols, op, (T *)vector_gradient);
     });
 }
 

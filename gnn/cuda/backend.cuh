@@ -7,6 +7,7 @@
 #ifndef GNN_CUDA_BACKEND_CUH
 #define GNN_CUDA_BACKEND_CUH
 
+#include <cuda_bf16.h>
 #include <type_traits>
 
 #include "device/launch.cuh"
@@ -96,7 +97,7 @@ sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool tra
                                   const gnn_product *product, double beta, const gnn_pointwise *how, const void *bias,
                                   sp_dense *c);
 
-/* One C of few columns, or two with the same A (multiply_narrow.cu); A may be bf16. */
+/* One C of few columns, or two with the same A (multiply_narrow.cu). */
 bool gnn_cuda_narrow_wins(const gnn_engine *engine, bool transpose_a, bool transpose_b, const sp_dense *a, int count,
                           const gnn_product_with *product);
 sp_status gnn_cuda_multiply_narrow(gnn_engine *engine, bool transpose_a, double alpha, const sp_dense *a, int count,
@@ -112,18 +113,44 @@ template <typename T, int V> struct alignas(V * sizeof(T)) pack {
     T part[V];
 };
 
-/* A dense matrix in a kernel. */
-template <typename T> struct dense_view {
-    T *values;
+/* The type in which numbers of type S in memory are computed: f32 for bf16, else S. */
+template <typename S> struct computed {
+    using type = S;
+};
+template <> struct computed<__nv_bfloat16> {
+    using type = float;
+};
+template <typename S> using computed_t = typename computed<std::remove_const_t<S>>::type;
+
+template <typename S> static __device__ __forceinline__ computed_t<S> number_from(const S *at) { return *at; }
+static __device__ __forceinline__ float number_from(const __nv_bfloat16 *at) { return __bfloat162float(*at); }
+template <typename S> static __device__ __forceinline__ void number_to(S *at, S number) { *at = number; }
+static __device__ __forceinline__ void number_to(__nv_bfloat16 *at, float number) { *at = __float2bfloat16_rn(number); }
+
+/* A dense matrix in a kernel; S may be const. */
+template <typename S> struct dense_view {
+    using in_memory = std::remove_const_t<S>;
+    using T = computed_t<S>;
+    S *values;
     int64_t stride;
 
     template <int V> __device__ __forceinline__ pack<T, V> load(int64_t row, int64_t col) const
     {
-        return *(const pack<T, V> *)(values + row * stride + col);
+        const pack<in_memory, V> from = *(const pack<in_memory, V> *)(values + row * stride + col);
+        if constexpr (std::is_same_v<in_memory, T>) return from;
+        else {
+            pack<T, V> to;
+#pragma unroll
+            for (int v = 0; v < V; v++) to.part[v] = number_from(&from.part[v]);
+            return to;
+        }
     }
     template <int V> __device__ __forceinline__ void store(int64_t row, int64_t col, const pack<T, V> &from) const
     {
-        *(pack<T, V> *)(values + row * stride + col) = from;
+        pack<in_memory, V> to;
+#pragma unroll
+        for (int v = 0; v < V; v++) number_to(&to.part[v], from.part[v]);
+        *(pack<in_memory, V> *)(values + row * stride + col) = to;
     }
 };
 
@@ -147,6 +174,8 @@ struct nothing {};
 template <int N> using width_of = std::integral_constant<int, N>;
 template <typename Body> static inline sp_status by_type(sp_dense_type type, bool aligned, const Body &body)
 {
+    if (type == SP_DENSE_BF16)
+        return aligned ? body(__nv_bfloat16(), width_of<8>()) : body(__nv_bfloat16(), width_of<1>());
     if (type == SP_DENSE_F32) return aligned ? body(float(), width_of<4>()) : body(float(), width_of<1>());
     return aligned ? body(double(), width_of<2>()) : body(double(), width_of<1>());
 }

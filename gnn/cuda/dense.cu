@@ -13,16 +13,17 @@
 /* Columns of the products together, at most, and a block's warps. */
 enum { FEW = 16, WARPS = THREADS / 32 };
 
-template <typename T> struct narrow_term {
-    const T *g, *w;
-    T *w_gradient;
+template <typename S> struct narrow_term {
+    const S *g, *w;
+    computed_t<S> *w_gradient;
     int64_t g_rows, g_stride, w_stride, w_gradient_stride;
     int cols;
 };
 
-template <typename T> struct narrow_job {
-    narrow_term<T> term[2];
-    dense_view<T> x, x_gradient;
+template <typename S> struct narrow_job {
+    using T = computed_t<S>;
+    narrow_term<S> term[2];
+    dense_view<S> x, x_gradient;
     mask how;
     int64_t rows, cols;
     unsigned col_tiles, parts;
@@ -52,7 +53,7 @@ static __device__ __forceinline__ void fetch_rows(const Job &job, int64_t row, T
         int k = j;
         const bool there = row < job.cols && find_column(job, &k, &term);
 #pragma unroll
-        for (int v = 0; v < V; v++) w[j][v] = there ? term->w[(row + v) * term->w_stride + k] : 0;
+        for (int v = 0; v < V; v++) w[j][v] = there ? number_from(term->w + (row + v) * term->w_stride + k) : 0;
     }
 }
 
@@ -75,11 +76,12 @@ static __device__ __forceinline__ void store_sums(T (&own)[V], T (*shared)[LANES
     __syncthreads();
 }
 
-template <typename T, int V, int COUNT, int LANES>
-static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 2 : 1)
-    go_back_narrow(const __grid_constant__ narrow_job<T> job)
+template <typename S, int V, int COUNT, int LANES>
+static __global__ void __launch_bounds__(THREADS, sizeof(S) <= 4 ? 2 : 1)
+    go_back_narrow(const __grid_constant__ narrow_job<S> job)
 {
     follow();
+    using T = computed_t<S>;
     constexpr int AHEAD = V == 4 ? 4 : 8, GROUPS = THREADS / LANES;
     static_assert(COUNT <= LANES, "one number of G a lane");
     __shared__ T shared[WARPS][LANES * V];
@@ -87,7 +89,7 @@ static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 2 : 1)
     const int64_t first_col = (int64_t)col_tile * LANES * V, col = first_col + threadIdx.x % LANES * V;
     const int64_t end = job.rows * (part + 1) / job.parts;
     const uint64_t stream = stream_of(job.how);
-    const narrow_term<T> *from;
+    const narrow_term<S> *from;
     int from_col = threadIdx.x % LANES;
     const bool gives = find_column(job, &from_col, &from), filled = col < job.cols;
     T w[COUNT][V], w_sums[COUNT][V] = {}, sums[V] = {};
@@ -99,7 +101,7 @@ static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 2 : 1)
         for (int u = 0; u < AHEAD; u++) {
             const int64_t row = first + u * GROUPS + threadIdx.x / LANES;
             if (row < end && filled) x[u] = job.x.template load<V>(row, col);
-            if (row < end && gives && row < from->g_rows) g[u] = from->g[row * from->g_stride + from_col];
+            if (row < end && gives && row < from->g_rows) g[u] = number_from(from->g + row * from->g_stride + from_col);
         }
 #pragma unroll
         for (int u = 0; u < AHEAD; u++) {
@@ -132,10 +134,11 @@ static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 2 : 1)
 }
 
 /* Adds up the parts of 8 columns: of the sums of dX (row 0) or of column j of dW (row 1 + j). */
-template <typename T>
-static __global__ void __launch_bounds__(THREADS) add_narrow(const __grid_constant__ narrow_job<T> job)
+template <typename S>
+static __global__ void __launch_bounds__(THREADS) add_narrow(const __grid_constant__ narrow_job<S> job)
 {
     follow();
+    using T = computed_t<S>;
     constexpr int ACROSS = 8, DOWN = THREADS / ACROSS;
     __shared__ T shared[DOWN][ACROSS];
     const int count = job.term[0].cols + job.term[1].cols, down = threadIdx.x / ACROSS, lane = threadIdx.x % ACROSS;
@@ -149,45 +152,46 @@ static __global__ void __launch_bounds__(THREADS) add_narrow(const __grid_consta
     __syncthreads();
     if (down > 0 || col >= job.cols) return;
     for (int other = 1; other < DOWN; other++) sum += shared[other][lane];
-    const narrow_term<T> *term;
+    const narrow_term<S> *term;
     int j = (int)row - 1;
     if (row > 0 && find_column(job, &j, &term)) term->w_gradient[col * term->w_gradient_stride + j] = sum;
     else if (row == 0 && job.sums) job.sums[col] = sum;
 }
 
-template <typename T, int V, int COUNT, int LANES>
-static sp_status launch_narrow(gnn_engine *engine, narrow_job<T> job)
+template <typename S, int V, int COUNT, int LANES>
+static sp_status launch_narrow(gnn_engine *engine, narrow_job<S> job)
 {
     const gnn_cuda_state *state = state_of(engine);
     const int64_t col_tiles = ceil_div(job.cols, LANES * V), blocks = NARROW_BLOCKS * state->processors;
     const int64_t wanted = ceil_div(job.rows, 8 * (THREADS / LANES)), most = blocks / col_tiles;
     job.col_tiles = (unsigned)col_tiles;
     job.parts = (unsigned)(wanted < most ? wanted : most);
-    CHECK(launch_early(engine, go_back_narrow<T, V, COUNT, LANES>, job.col_tiles * job.parts, THREADS, 0, job));
+    CHECK(launch_early(engine, go_back_narrow<S, V, COUNT, LANES>, job.col_tiles * job.parts, THREADS, 0, job));
     const int64_t rows = 1 + job.term[0].cols + job.term[1].cols;
-    return launch_early(engine, add_narrow<T>, rows * ceil_div(job.cols, 8), THREADS, 0, job);
+    return launch_early(engine, add_narrow<S>, rows * ceil_div(job.cols, 8), THREADS, 0, job);
 }
 
-/* Packs of 16 bytes, or of 8 bytes for many columns, whose sums fill the registers. */
-template <typename T>
+/* Packs of four f32 or bf16 numbers or two of f64, or half of that for many columns, whose sums fill the registers. */
+template <typename S>
 static sp_status go_back(gnn_engine *engine, int count, const gnn_product_gradient *product, const mask &how,
                          const sp_dense *x, sp_dense *x_gradient, void *sums)
 {
+    using T = computed_t<S>;
     constexpr int WHOLE = 16 / sizeof(T);
-    narrow_job<T> job = {{}, view_of<T>(x), view_of<T>(x_gradient), how, x->rows, x->cols, 0, 0,
+    narrow_job<S> job = {{}, view_of<S>(x), view_of<S>(x_gradient), how, x->rows, x->cols, 0, 0,
                          (T *)state_of(engine)->partial, (T *)sums};
     int cols = 0;
     for (int k = 0; k < count; k++) {
         const gnn_product_gradient *p = &product[k];
-        job.term[k] = {(const T *)p->g->values, (const T *)p->w->values, (T *)p->w_gradient->values, p->g->rows,
+        job.term[k] = {(const S *)p->g->values, (const S *)p->w->values, (T *)p->w_gradient->values, p->g->rows,
                        p->g->stride, p->w->stride, p->w_gradient->stride, (int)p->g->cols};
         cols += (int)p->g->cols;
     }
-    if (!is_aligned(x) || !is_aligned(x_gradient)) return launch_narrow<T, 1, FEW, 32>(engine, job);
-    if (cols > FEW / 2) return launch_narrow<T, WHOLE / 2, FEW, 32>(engine, job);
-    return x->cols <= 4 * WHOLE   ? launch_narrow<T, WHOLE / 2, FEW / 2, FEW / 2>(engine, job)
-           : x->cols <= 8 * WHOLE ? launch_narrow<T, WHOLE, FEW / 2, FEW / 2>(engine, job)
-                                  : launch_narrow<T, WHOLE, FEW / 2, 32>(engine, job);
+    if (!is_aligned(x) || !is_aligned(x_gradient)) return launch_narrow<S, 1, FEW, 32>(engine, job);
+    if (cols > FEW / 2) return launch_narrow<S, WHOLE / 2, FEW, 32>(engine, job);
+    return x->cols <= 4 * WHOLE   ? launch_narrow<S, WHOLE / 2, FEW / 2, FEW / 2>(engine, job)
+           : x->cols <= 8 * WHOLE ? launch_narrow<S, WHOLE, FEW / 2, FEW / 2>(engine, job)
+                                  : launch_narrow<S, WHOLE, FEW / 2, 32>(engine, job);
 }
 
 sp_status gnn_cuda_dense_backward(gnn_engine *engine, int count, const gnn_product_gradient *product,
@@ -199,37 +203,43 @@ sp_status gnn_cuda_dense_backward(gnn_engine *engine, int count, const gnn_produ
     const int64_t most = NARROW_BLOCKS * 32 * (int64_t)state_of(engine)->processors;
     if (left_out("gnn-back") || cols > FEW || cols == 0 || x->rows == 0 || x->cols > most)
         return gnn_dense_backward_by_steps(engine, count, product, how, x, x_gradient, sums);
-    return (x->type == SP_DENSE_F32 ? go_back<float> : go_back<double>)(engine, count, product, own, x, x_gradient,
-                                                                        sums);
+    const auto run = x->type == SP_DENSE_F32   ? go_back<float>
+                     : x->type == SP_DENSE_F64 ? go_back<double>
+                                               : go_back<__nv_bfloat16>;
+    return run(engine, count, product, own, x, x_gradient, sums);
 }
 
 /* ---- Y = forward(Y + bias), C = Y·W ---------------------------------------------------------------------- */
 
-template <typename T> struct after_term {
-    const T *w;
-    T *c;
+template <typename S> struct after_term {
+    const S *w;
+    void *c; /* of S, or of f32 if C is logits */
     int64_t rows, w_stride, c_stride;
     int cols;
+    bool whole;
 };
 
-template <typename T> struct after_job {
-    after_term<T> term[2];
-    dense_view<T> y;
+template <typename S> struct after_job {
+    using T = computed_t<S>;
+    after_term<S> term[2];
+    dense_view<S> y;
     mask how;
     const T *bias; /* or NULL */
     int64_t rows, cols;
 };
 
-/* LANES lanes take V columns each of AHEAD rows. */
-enum { AFTER_LANES = 8, AFTER_AHEAD = 4, AFTER_ROWS = AFTER_AHEAD * THREADS / AFTER_LANES };
+/* LANES lanes take V columns each of AHEAD rows: 8 lanes, or for bf16 a warp, which holds 256 columns. Sums are dealt
+ * among 8 lanes, and added over the fours of them in a warp. */
+enum { AFTER_LANES = 8, AFTER_AHEAD = 4 };
 
-template <typename T, int V, int COUNT>
-static __global__ void __launch_bounds__(THREADS) finish_narrow(const __grid_constant__ after_job<T> job)
+template <typename S, int V, int COUNT, int LANES>
+static __global__ void __launch_bounds__(THREADS) finish_narrow(const __grid_constant__ after_job<S> job)
 {
     follow();
-    constexpr int LANES = AFTER_LANES, GROUPS = THREADS / LANES, EACH = COUNT / LANES;
+    using T = computed_t<S>;
+    constexpr int GROUPS = THREADS / LANES, EACH = COUNT / AFTER_LANES;
     const int lane = threadIdx.x % LANES, col = lane * V;
-    const int64_t first = (int64_t)blockIdx.x * AFTER_ROWS + threadIdx.x / LANES;
+    const int64_t first = (int64_t)blockIdx.x * (AFTER_AHEAD * GROUPS) + threadIdx.x / LANES;
     const bool filled = col < job.cols;
     const uint64_t stream = stream_of(job.how);
     pack<T, V> y[AFTER_AHEAD] = {}, bias = {};
@@ -237,7 +247,9 @@ static __global__ void __launch_bounds__(THREADS) finish_narrow(const __grid_con
 #pragma unroll
     for (int u = 0; u < AFTER_AHEAD; u++)
         if (filled && first + u * GROUPS < job.rows) y[u] = job.y.template load<V>(first + u * GROUPS, col);
-    if (filled && job.bias) bias = *(const pack<T, V> *)(job.bias + col);
+    if (filled && job.bias)
+#pragma unroll
+        for (int v = 0; v < V; v++) bias.part[v] = job.bias[col + v];
     fetch_rows(job, col, w);
 #pragma unroll
     for (int u = 0; u < AFTER_AHEAD; u++) {
@@ -247,54 +259,71 @@ static __global__ void __launch_bounds__(THREADS) finish_narrow(const __grid_con
         for (int v = 0; v < V; v++) {
             T &number = y[u].part[v];
             number = finished<true>(job.how, stream, row * job.cols + col + v, number + bias.part[v]);
+            if (sizeof(S) == 2) number = __bfloat162float(__float2bfloat16_rn((float)number)); /* as it is stored */
 #pragma unroll
             for (int j = 0; j < COUNT; j++) sums[j] = fused(number, w[j][v], sums[j]);
         }
         if (filled && row < job.rows) job.y.store(row, col, y[u]);
 #pragma unroll
         for (int e = 0; e < EACH; e++) {
-            const T sum = deal_sums<LANES>(sums + e * LANES);
-            const after_term<T> *term;
-            int k = e * LANES + lane;
-            if (find_column(job, &k, &term) && row < term->rows) term->c[row * term->c_stride + k] = sum;
+            T sum = deal_sums<AFTER_LANES>(sums + e * AFTER_LANES);
+#pragma unroll
+            for (int apart = AFTER_LANES; apart < LANES; apart *= 2) sum += __shfl_xor_sync(FULL_WARP, sum, apart);
+            const after_term<S> *term;
+            int k = e * AFTER_LANES + lane;
+            if (lane >= AFTER_LANES || !find_column(job, &k, &term) || row >= term->rows) continue;
+            if (term->whole) ((T *)term->c)[row * term->c_stride + k] = sum;
+            else number_to((S *)term->c + row * term->c_stride + k, sum);
         }
     }
 }
 
-template <typename T, int V>
-static sp_status finish_narrow(gnn_engine *engine, const after_job<T> &job, bool few)
+template <typename S, int V, int LANES>
+static sp_status finish_narrow(gnn_engine *engine, const after_job<S> &job, bool few)
 {
-    return launch_early(engine, few ? finish_narrow<T, V, FEW / 2> : finish_narrow<T, V, FEW>,
-                        ceil_div(job.rows, AFTER_ROWS), THREADS, 0, job);
+    return launch_early(engine, few ? finish_narrow<S, V, FEW / 2, LANES> : finish_narrow<S, V, FEW, LANES>,
+                        ceil_div(job.rows, AFTER_AHEAD * THREADS / LANES), THREADS, 0, job);
 }
 
-template <typename T>
+template <typename S>
 static sp_status finish_multiply(gnn_engine *engine, const mask &how, const void *bias, sp_dense *y, int count,
                                  const gnn_product_with *product, int cols)
 {
+    using T = computed_t<S>;
     constexpr int WHOLE = 16 / sizeof(T);
-    after_job<T> job = {{}, view_of<T>(y), how, (const T *)bias, y->rows, y->cols};
+    after_job<S> job = {{}, view_of<S>(y), how, (const T *)bias, y->rows, y->cols};
     for (int k = 0; k < count; k++) {
         const sp_dense *w = product[k].b, *c = product[k].c;
-        job.term[k] = {(const T *)w->values, (T *)c->values, c->rows, w->stride, c->stride, (int)w->cols};
+        job.term[k] = {(const S *)w->values, c->values,     c->rows,           w->stride,
+                       c->stride,            (int)w->cols,  c->type != y->type};
     }
-    return y->cols <= AFTER_LANES * WHOLE / 2 ? finish_narrow<T, WHOLE / 2>(engine, job, cols <= FEW / 2)
-                                              : finish_narrow<T, WHOLE>(engine, job, cols <= FEW / 2);
+    const bool few = cols <= FEW / 2;
+    if (sizeof(S) == 2 && y->cols > AFTER_LANES * WHOLE)
+        return few ? finish_narrow<S, 2 * WHOLE, 32>(engine, job, few) : finish_narrow<S, WHOLE, 32>(engine, job, few);
+    return y->cols <= AFTER_LANES * WHOLE / 2 ? finish_narrow<S, WHOLE / 2, AFTER_LANES>(engine, job, few)
+                                              : finish_narrow<S, WHOLE, AFTER_LANES>(engine, job, few);
+}
+
+/* Columns that the lanes hold: with more than eight sums a lane of a warp has registers for half as many. */
+static int64_t most_columns(const sp_dense *y, int64_t cols)
+{
+    if (y->type == SP_DENSE_BF16) return cols <= FEW / 2 ? 256 : 128;
+    return AFTER_LANES * 16 / (int64_t)number_size(y->type);
 }
 
 /* More columns than lanes hold, or rows or a bias that are not aligned, go step by step. */
 sp_status gnn_cuda_finish_multiply(gnn_engine *engine, const gnn_pointwise *how, const void *bias, sp_dense *y,
                                    int count, const gnn_product_with *product)
 {
-    const size_t most = (size_t)AFTER_LANES * 16 / number_size(y->type);
     int64_t cols = 0;
     for (int k = 0; k < count; k++) cols += product[k].b->cols;
-    if (left_out("gnn-finish") || cols > FEW || (size_t)y->cols > most || y->rows == 0 || !is_aligned(y) ||
-        (uintptr_t)bias % 16 != 0)
+    if (left_out("gnn-finish") || cols > FEW || y->cols > most_columns(y, cols) || y->rows == 0 || !is_aligned(y))
         return gnn_finish_multiply_by_steps(engine, how, bias, y, count, product);
     const mask own = make_mask(engine, how->activation, how->rate, how->site);
-    return (y->type == SP_DENSE_F32 ? finish_multiply<float> : finish_multiply<double>)(engine, own, bias, y, count,
-                                                                                       product, (int)cols);
+    const auto run = y->type == SP_DENSE_F32   ? finish_multiply<float>
+                     : y->type == SP_DENSE_F64 ? finish_multiply<double>
+                                               : finish_multiply<__nv_bfloat16>;
+    return run(engine, own, bias, y, count, product, (int)cols);
 }
 
 /* ELU's exponential for each of a thread's 64 numbers would not fit the instruction cache. */

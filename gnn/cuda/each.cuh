@@ -126,7 +126,7 @@ template <int V> static __device__ void add_down(double (&sums)[V], int across, 
  * Four rows a thread are in flight. The last block of a tile of columns adds up its parts in their order. */
 template <typename T, int V, typename Op>
 static __global__ void __launch_bounds__(THREADS)
-    sum_rows(const sum_tiling tiling, const Op op, double *partial, unsigned *tickets, T *totals)
+    sum_rows(const sum_tiling tiling, const Op op, double *partial, unsigned *tickets, computed_t<T> *totals)
 {
     follow();
     constexpr int ROWS = 4;
@@ -167,13 +167,13 @@ static __global__ void __launch_bounds__(THREADS)
     }
     if (level == 0 && filled)
 #pragma unroll
-        for (int v = 0; v < V; v++) totals[col + v] = (T)sums[v];
+        for (int v = 0; v < V; v++) totals[col + v] = (computed_t<T>)sums[v];
 }
 
 /* Tiles are 128 bytes wide (32 numbers if they are loaded one by one), and parts fill the device. Parts depend on the
  * shape and the device alone. */
 template <typename T, int V, typename Op>
-static sp_status launch_sums(gnn_engine *engine, int64_t rows, int64_t cols, const Op &op, T *totals)
+static sp_status launch_sums(gnn_engine *engine, int64_t rows, int64_t cols, const Op &op, computed_t<T> *totals)
 {
     const gnn_cuda_state *state = state_of(engine);
     sum_tiling tiling = {rows, cols / V, 1, 1, 0};

@@ -1,6 +1,6 @@
 /* C = alpha · op(A) · op(B) + beta · C on CUDA. An inner dimension of up to THIN has a kernel here, a C of few
- * columns multiply_narrow.cu, large products of f32 on Hopper multiply_split.cu, all others cuBLAS in f32 (no TF32)
- * or f64. cuBLAS stores by columns, so it computes Cᵀ = op(B)ᵀ · op(A)ᵀ.
+ * columns multiply_narrow.cu, large products of f32 on Hopper multiply_split.cu, all others cuBLAS in f32 (no TF32),
+ * f64, or bf16 with sums in f32, also those of parts of the inner dimension. cuBLAS stores by columns, so it computes Cᵀ = op(B)ᵀ · op(A)ᵀ.
  *
  * The library is loaded at run time and its few functions are declared here: neither the build nor the other tools
  * need cuBLAS. The engine gives it a work space, so that products can be captured and use the same kernel in every
@@ -22,6 +22,12 @@ template <typename T>
 using cublas_multiply = int(void *handle, int transpose_a, int transpose_b, int m, int n, int k, const T *alpha,
                             const T *a, int a_stride, const T *b, int b_stride, const T *beta, T *c, int c_stride);
 
+enum { CUBLAS_F32 = 0, CUBLAS_BF16 = 14, CUBLAS_SUMS_F32 = 68, CUBLAS_USUAL_WAY = -1, CUBLAS_SUMS_OF_PARTS_F32 = 16 };
+
+using cublas_multiply_any = int(void *handle, int transpose_a, int transpose_b, int m, int n, int k, const void *alpha,
+                                const void *a, int a_type, int a_stride, const void *b, int b_type, int b_stride,
+                                const void *beta, void *c, int c_type, int c_stride, int sums, int way);
+
 struct cublas {
     void *handle, *workspace;
     int (*create)(void **handle);
@@ -31,6 +37,8 @@ struct cublas {
     const char *(*status_string)(int status);
     cublas_multiply<float> *multiply_f32;
     cublas_multiply<double> *multiply_f64;
+    cublas_multiply_any *multiply_any;
+    int (*set_mode)(void *handle, int mode);
 };
 
 /* ---- loading --------------------------------------------------------------------------------------------- */
@@ -63,7 +71,9 @@ static bool bind(void *library, cublas *blas)
                   {"cublasSetWorkspace_v2", (void **)&blas->set_workspace},
                   {"cublasGetStatusString", (void **)&blas->status_string},
                   {"cublasSgemm_v2", (void **)&blas->multiply_f32},
-                  {"cublasDgemm_v2", (void **)&blas->multiply_f64}};
+                  {"cublasDgemm_v2", (void **)&blas->multiply_f64},
+                  {"cublasGemmEx", (void **)&blas->multiply_any},
+                  {"cublasSetMathMode", (void **)&blas->set_mode}};
     bool complete = true;
     for (auto &function : wanted) complete &= (*function.function = dlsym(library, function.name)) != NULL;
     return complete;
@@ -103,6 +113,8 @@ sp_status gnn_cuda_open_blas(gnn_engine *engine)
                        "this libcublas lacks a function: 11.4 or later is needed");
     CHECK(check_blas(engine, state->blas->create(&state->blas->handle), "cublasCreate"));
     CHECK(check_blas(engine, state->blas->set_stream(state->blas->handle, state->stream), "cublasSetStream"));
+    CHECK(check_blas(engine, state->blas->set_mode(state->blas->handle, CUBLAS_SUMS_OF_PARTS_F32),
+                     "cublasSetMathMode"));
     CHECK(sp_array_create(engine->context, WORKSPACE, 1, SP_DEVICE, &state->blas->workspace));
     return check_blas(engine, state->blas->set_workspace(state->blas->handle, state->blas->workspace, WORKSPACE),
                       "cublasSetWorkspace");
@@ -112,16 +124,17 @@ sp_status gnn_cuda_open_blas(gnn_engine *engine)
 
 /* C = alpha · A · op(B) + beta · C with an inner dimension of at most INNER (G·Wᵀ of the last layer's classes). C
  * takes the time, 16 bytes a thread and row. A thread keeps its columns of op(B). */
-template <typename T, int V, int INNER> struct thin_op {
+template <typename S, typename C, int V, int INNER> struct thin_op {
+    using T = computed_t<C>;
     struct local {
         T b[INNER][V];
     };
     using input = pack<T, V>;
-    const T *a, *b;
+    const S *a, *b;
     int64_t a_stride, b_row, b_col; /* from row to row and from column to column of op(B) */
     int inner;
     T alpha, beta;
-    dense_view<T> c;
+    dense_view<C> c;
 
     __device__ __forceinline__ local begin(int64_t col) const
     {
@@ -130,7 +143,7 @@ template <typename T, int V, int INNER> struct thin_op {
         for (int k = 0; k < INNER; k++)
 #pragma unroll
             for (int v = 0; v < V; v++)
-                if (k < inner) made.b[k][v] = b[k * b_row + (col + v) * b_col];
+                if (k < inner) made.b[k][v] = number_from(b + k * b_row + (col + v) * b_col);
         return made;
     }
     __device__ __forceinline__ input load(int64_t row, int64_t col) const
@@ -143,7 +156,7 @@ template <typename T, int V, int INNER> struct thin_op {
 #pragma unroll
         for (int k = 0; k < INNER; k++) {
             if (k >= inner) break;
-            const T by = __ldg(a + row * a_stride + k);
+            const T by = number_from(a + row * a_stride + k);
 #pragma unroll
             for (int v = 0; v < V; v++) sums.part[v] = fused(by, own.b[k][v], sums.part[v]);
         }
@@ -156,19 +169,30 @@ template <typename T, int V, int INNER> struct thin_op {
 
 enum { THIN = 16 };
 
+template <typename S, typename C, int V>
+static sp_status launch_thin(gnn_engine *engine, bool transpose_b, double alpha, const sp_dense *a, const sp_dense *b,
+                             double beta, sp_dense *c)
+{
+    using T = computed_t<C>;
+    const int64_t b_row = transpose_b ? 1 : b->stride, b_col = transpose_b ? b->stride : 1;
+    const thin_op<S, C, V, THIN / 2> half = {(const S *)a->values, (const S *)b->values, a->stride, b_row, b_col,
+                                             (int)a->cols, (T)alpha, (T)beta, view_of<C>(c)};
+    const thin_op<S, C, V, THIN> whole = {half.a, half.b, a->stride, b_row, b_col, half.inner, half.alpha, half.beta,
+                                          half.c};
+    return a->cols <= THIN / 2 ? launch_each<C, V>(engine, c->rows, c->cols, half)
+                               : launch_each<C, V>(engine, c->rows, c->cols, whole);
+}
+
+/* Four numbers of C in bf16 a thread, not eight, whose columns of op(B) would not fit the registers. */
 static sp_status multiply_thin(gnn_engine *engine, bool transpose_b, double alpha, const sp_dense *a,
                                const sp_dense *b, double beta, sp_dense *c)
 {
-    const int64_t b_row = transpose_b ? 1 : b->stride, b_col = transpose_b ? b->stride : 1;
     return by_type(c->type, is_aligned(c), [&](auto number, auto width) {
-        using T = decltype(number);
-        constexpr int V = width;
-        const thin_op<T, V, THIN / 2> half = {(const T *)a->values, (const T *)b->values, a->stride, b_row, b_col,
-                                              (int)a->cols, (T)alpha, (T)beta, view_of<T>(c)};
-        const thin_op<T, V, THIN> whole = {half.a, half.b, a->stride, b_row, b_col, half.inner, half.alpha, half.beta,
-                                           half.c};
-        return a->cols <= THIN / 2 ? launch_each<T, V>(engine, c->rows, c->cols, half)
-                                   : launch_each<T, V>(engine, c->rows, c->cols, whole);
+        using C = decltype(number);
+        constexpr int V = width < 8 ? (int)width : 4;
+        if (a->type == SP_DENSE_BF16 && sizeof(C) <= 4)
+            return launch_thin<__nv_bfloat16, C, V>(engine, transpose_b, alpha, a, b, beta, c);
+        return launch_thin<computed_t<C>, C, V>(engine, transpose_b, alpha, a, b, beta, c);
     });
 }
 
@@ -193,15 +217,27 @@ static int multiply(const cublas *blas, cublas_multiply<T> *function, bool trans
                     (const T *)a->values, stride_of(a), &keep, (T *)c->values, stride_of(c));
 }
 
-sp_status gnn_cuda_multiply_features(gnn_engine *engine, bool transpose, const sp_dense *x, const sp_dense *rounded,
-                                     int count, const gnn_product_with *product)
+static int any_type(const sp_dense *matrix) { return matrix->type == SP_DENSE_BF16 ? CUBLAS_BF16 : CUBLAS_F32; }
+
+static int multiply_half(const cublas *blas, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
+                         const sp_dense *b, double beta, sp_dense *c)
 {
-    for (const sp_dense *read : {rounded, x})
-        if (read && gnn_cuda_narrow_wins(engine, transpose, false, read, count, product))
-            return gnn_cuda_multiply_narrow(engine, transpose, 1, read, count, product, 0);
+    const float by = (float)alpha, keep = (float)beta;
+    return blas->multiply_any(blas->handle, transpose_b ? CUBLAS_TRANSPOSE : CUBLAS_KEEP,
+                              transpose_a ? CUBLAS_TRANSPOSE : CUBLAS_KEEP, (int)c->cols, (int)c->rows,
+                              (int)(transpose_a ? a->rows : a->cols), &by, b->values, any_type(b), stride_of(b),
+                              a->values, any_type(a), stride_of(a), &keep, c->values, any_type(c), stride_of(c),
+                              CUBLAS_SUMS_F32, CUBLAS_USUAL_WAY);
+}
+
+sp_status gnn_cuda_multiply_features(gnn_engine *engine, bool transpose, const sp_dense *x, int count,
+                                     const gnn_product_with *product)
+{
+    if (gnn_cuda_narrow_wins(engine, transpose, false, x, count, product))
+        return gnn_cuda_multiply_narrow(engine, transpose, 1, x, count, product, 0);
     if (count > 1) {
-        CHECK(gnn_cuda_multiply_features(engine, transpose, x, rounded, 1, product));
-        return gnn_cuda_multiply_features(engine, transpose, x, rounded, count - 1, product + 1);
+        CHECK(gnn_cuda_multiply_features(engine, transpose, x, 1, product));
+        return gnn_cuda_multiply_features(engine, transpose, x, count - 1, product + 1);
     }
     const sp_dense first = gnn_first_rows(x, (transpose ? product->b : product->c)->rows);
     return gnn_cuda_multiply(engine, transpose, false, 1, &first, product->b, 0, product->c);
@@ -228,6 +264,8 @@ sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose
         return gnn_cuda_multiply_split(engine, transpose_a, transpose_b, alpha, 1, &product, beta, &no_more, NULL, c);
     }
     CUDA_CHECK(cudaSetDevice(state_of(engine)->device));
+    if (a->type == SP_DENSE_BF16)
+        return check_blas(engine, multiply_half(blas, transpose_a, transpose_b, alpha, a, b, beta, c), "cublasGemmEx");
     return check_blas(engine,
                       c->type == SP_DENSE_F32
                           ? multiply(blas, blas->multiply_f32, transpose_a, transpose_b, alpha, a, b, beta, c)

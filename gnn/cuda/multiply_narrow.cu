@@ -1,7 +1,7 @@
-/* C = alpha · op(A)·B + beta · C in f32 for a C of at most 16 columns. A, of f32 or bf16, takes the time and is read
- * once, also for two C of equal width. It is multiplied on tensor cores as three products of TF32 numbers (11 bits):
- * each number is the sum of two of them, as in multiply_split.cu with f16 numbers. A bf16 number is one TF32 number,
- * so two products suffice.
+/* C = alpha · op(A)·B + beta · C for a C of at most 16 columns, A and B both of f32 or of bf16. A takes the time and is
+ * read once, also for two C of equal width. It is multiplied on tensor cores as three products of TF32 numbers (11
+ * bits): each number is the sum of two of them, as in multiply_split.cu with f16 numbers. A bf16 number is one TF32
+ * number, so one product suffices.
  *
  * A·B: one warp copies A's rows to shared memory, ROWS at a time in STAGES buffers, 135 KB together. Eight warps
  * multiply a share of the inner dimension each, for which they keep B split in registers; the shares are added up
@@ -15,8 +15,6 @@
  * ms, with 96 to 128 KB in 0.043. Left out (SPARSE_WITHOUT=gnn-narrow), multiply_split.cu takes its work, with f16 halves
  * instead of TF32 ones and the same accuracy.
  */
-#include <cuda_bf16.h>
-
 #include "backend.cuh"
 #include "hopper.cuh"
 
@@ -24,15 +22,16 @@
 enum { WARPS = THREADS / 32, TILE = 8, MOST_COLS = 2 * TILE };
 
 /* One of TERMS products with the same A: the first `rows` rows of A count. */
-struct narrow_term {
-    const float *b;
-    float *c;
+template <typename A> struct narrow_term {
+    const A *b;
+    void *c; /* f32 if `whole`, else of type A */
     int64_t rows, b_stride, c_stride;
+    bool whole;
 };
 
-struct narrow_product {
-    narrow_term term[2];
-    const void *a;
+template <typename A> struct narrow_product {
+    narrow_term<A> term[2];
+    const A *a;
     float *partial;
     int64_t a_rows, a_stride;
     int a_cols, cols, parts; /* cols: of each C */
@@ -64,7 +63,7 @@ static __device__ __forceinline__ void split(float x, uint32_t *first, uint32_t 
     *second = __float_as_uint(x - __uint_as_float(*first));
 }
 
-/* Adds the products of 8 inner numbers, 16 rows and 8 columns. EXACT: A's numbers have at most 11 bits. */
+/* Adds the products of 8 inner numbers, 16 rows and 8 columns. EXACT: all numbers have at most 11 bits. */
 template <bool EXACT>
 static __device__ __forceinline__ void add_products(float (&sums)[4], const float (&x)[4], const uint32_t (&b1)[2],
                                                     const uint32_t (&b2)[2])
@@ -74,8 +73,10 @@ static __device__ __forceinline__ void add_products(float (&sums)[4], const floa
     for (int e = 0; e < 4; e++)
         if (EXACT) a1[e] = __float_as_uint(x[e]);
         else split(x[e], &a1[e], &a2[e]);
-    if (!EXACT) multiply_add(sums, a2, b1);
-    multiply_add(sums, a1, b2);
+    if (!EXACT) {
+        multiply_add(sums, a2, b1);
+        multiply_add(sums, a1, b2);
+    }
     multiply_add(sums, a1, b1);
 }
 
@@ -103,7 +104,7 @@ template <typename A, int SHARE, int TERMS, int EACH> struct across {
 
 /* One warp copies A in chunks of ROWS rows. */
 template <typename shape, typename A>
-static __device__ __forceinline__ void fetch_chunks(const narrow_product &p, A *stages, uint64_t *full,
+static __device__ __forceinline__ void fetch_chunks(const narrow_product<A> &p, A *stages, uint64_t *full,
                                                     uint64_t *empty)
 {
     const unsigned bytes = (unsigned)(p.a_cols * sizeof(A) + 15) / 16 * 16, lane = threadIdx.x % 32;
@@ -116,31 +117,37 @@ static __device__ __forceinline__ void fetch_chunks(const narrow_product &p, A *
         if (lane == 0) announce(&full[stage], rows * bytes);
         __syncwarp();
         if (lane < rows)
-            fetch(stages + stage * shape::STAGE + lane * shape::PITCH, (const A *)p.a + (first + lane) * p.a_stride,
+            fetch(stages + stage * shape::STAGE + lane * shape::PITCH, p.a + (first + lane) * p.a_stride,
                   bytes, &full[stage]);
     }
 }
 
+template <typename C> static __device__ __forceinline__ void add_to(C *c, float number, float beta)
+{
+    number_to(c, beta != 0 ? number + beta * number_from(c) : number);
+}
+
 /* Adds the warps' shares of a chunk of C, its rows from `first` on, and stores it. */
-template <typename shape, int EACH>
-static __device__ __forceinline__ void add_shares(const narrow_product &p, int64_t first, const float *shares)
+template <typename shape, int EACH, typename A>
+static __device__ __forceinline__ void add_shares(const narrow_product<A> &p, int64_t first, const float *shares)
 {
     constexpr int COLS = TILE * shape::TILES;
 #pragma unroll
     for (int at = threadIdx.x; at < shape::ROWS * COLS; at += THREADS) {
         const int row = at / COLS, place = at % COLS, col = place % (TILE * EACH);
-        const narrow_term &term = p.term[place / (TILE * EACH)];
+        const narrow_term<A> &term = p.term[place / (TILE * EACH)];
         float total = 0;
 #pragma unroll
         for (int w = 0; w < WARPS; w++) total += shares[(w * shape::ROWS + row) * shape::ACROSS + place];
         if (first + row >= term.rows || col >= p.cols) continue;
-        float *c = term.c + (first + row) * term.c_stride + col;
-        *c = p.beta != 0 ? p.alpha * total + p.beta * *c : p.alpha * total;
+        const int64_t to = (first + row) * term.c_stride + col;
+        if (term.whole) add_to((float *)term.c + to, p.alpha * total, p.beta);
+        else add_to((A *)term.c + to, p.alpha * total, p.beta);
     }
 }
 
 template <typename A, int SHARE, int TERMS, int EACH>
-static __device__ __forceinline__ void multiply_chunks(const narrow_product &p, const A *stages, float *shares,
+static __device__ __forceinline__ void multiply_chunks(const narrow_product<A> &p, const A *stages, float *shares,
                                                        uint64_t *full, uint64_t *empty)
 {
     using shape = across<A, SHARE, TERMS, EACH>;
@@ -152,9 +159,10 @@ static __device__ __forceinline__ void multiply_chunks(const narrow_product &p, 
     for (int n = 0; n < TILES; n++)
 #pragma unroll
         for (int k = 0; k < 4 * SHARE; k++) {
-            const narrow_term &term = p.term[n / EACH];
+            const narrow_term<A> &term = p.term[n / EACH];
             const int inner = own + k / 4 * 16 + k % 4, col = n % EACH * TILE + g;
-            const float number = inner < p.a_cols && col < p.cols ? term.b[inner * term.b_stride + col] : 0.0f;
+            const float number = inner < p.a_cols && col < p.cols ? number_from(term.b + inner * term.b_stride + col)
+                                                                     : 0.0f;
             split(number, &b1[n][k / 2][k % 2], &b2[n][k / 2][k % 2]);
         }
     unsigned s = 0;
@@ -199,7 +207,7 @@ static __device__ __forceinline__ void multiply_chunks(const narrow_product &p, 
 }
 
 template <typename A, int SHARE, int TERMS, int EACH>
-static __global__ void __launch_bounds__(THREADS + 32, 1) multiply_across(const __grid_constant__ narrow_product p)
+static __global__ void __launch_bounds__(THREADS + 32, 1) multiply_across(const __grid_constant__ narrow_product<A> p)
 {
     follow();
     using shape = across<A, SHARE, TERMS, EACH>;
@@ -249,7 +257,7 @@ static __device__ __forceinline__ void add_batch(const float4 (&a)[BATCH][2], co
 
 /* Parts take batches of A's rows in turns. */
 template <typename A, int TERMS, int EACH>
-static __global__ void __launch_bounds__(DOWN_THREADS, 1) multiply_down(const __grid_constant__ narrow_product p)
+static __global__ void __launch_bounds__(DOWN_THREADS, 1) multiply_down(const __grid_constant__ narrow_product<A> p)
 {
     follow();
     constexpr bool EXACT = sizeof(A) == 2;
@@ -263,13 +271,13 @@ static __global__ void __launch_bounds__(DOWN_THREADS, 1) multiply_down(const __
     float totals[TERMS][2][EACH][4] = {};
     if (first_col >= p.a_cols) return;
     const int64_t a_step = 4 * p.a_stride;
-    const A *const own_a = (const A *)p.a + t * p.a_stride + (col < p.a_cols ? col : 0);
+    const A *const own_a = p.a + t * p.a_stride + (col < p.a_cols ? col : 0);
     /* Checks and address products for every row would double the number of instructions. */
     const auto load_rows = [&](int64_t first, int k, bool whole) {
-        const narrow_term &term = p.term[k];
+        const narrow_term<A> &term = p.term[k];
         const int64_t b_step = 4 * term.b_stride;
         const A *from_a = own_a + first * p.a_stride;
-        const float *from_b = term.b + (first + t) * term.b_stride + one;
+        const A *from_b = term.b + (first + t) * term.b_stride + one;
         const int64_t a_left = p.a_rows - first - t, b_left = term.rows - first - t;
 #pragma unroll
         for (int u = 0; u < BATCH; u++)
@@ -279,7 +287,7 @@ static __global__ void __launch_bounds__(DOWN_THREADS, 1) multiply_down(const __
                 if (k == 0) a[u][r] = whole || row < a_left ? passing(from_a) : make_float4(0, 0, 0, 0);
 #pragma unroll
                 for (int n = 0; n < EACH; n++)
-                    b[u][n][r] = whole || row < b_left ? __ldg(from_b + n * apart) : 0;
+                    b[u][n][r] = whole || row < b_left ? number_from(from_b + n * apart) : 0;
             }
     };
     const auto load = [&](int64_t first, int k) {
@@ -310,8 +318,8 @@ static __global__ void __launch_bounds__(DOWN_THREADS, 1) multiply_down(const __
 }
 
 /* Adds up the parts of 32 numbers of C, a sixteenth of the parts a warp. */
-template <int TERMS>
-static __global__ void __launch_bounds__(DOWN_THREADS) add_narrow_parts(const __grid_constant__ narrow_product p)
+template <typename A, int TERMS>
+static __global__ void __launch_bounds__(DOWN_THREADS) add_narrow_parts(const __grid_constant__ narrow_product<A> p)
 {
     follow();
     constexpr int WARPS = DOWN_THREADS / 32;
@@ -326,15 +334,14 @@ static __global__ void __launch_bounds__(DOWN_THREADS) add_narrow_parts(const __
     __syncthreads();
     if (warp > 0 || at >= size) return;
     for (int other = 1; other < WARPS; other++) sum += shared[other][lane];
-    const narrow_term &term = p.term[TERMS > 1 && at % cols >= p.cols];
-    float *to = term.c + at / cols * term.c_stride + at % p.cols;
-    *to = p.beta != 0 ? p.alpha * sum + p.beta * *to : p.alpha * sum;
+    const narrow_term<A> &term = p.term[TERMS > 1 && at % cols >= p.cols];
+    add_to((float *)term.c + at / cols * term.c_stride + at % p.cols, p.alpha * sum, p.beta);
 }
 
 /* ---- host ------------------------------------------------------------------------------------------------ */
 
 template <typename A, int SHARE, int TERMS, int EACH>
-static sp_status launch_across(gnn_engine *engine, const narrow_product &p)
+static sp_status launch_across(gnn_engine *engine, const narrow_product<A> &p)
 {
     using shape = across<A, SHARE, TERMS, EACH>;
     const gnn_cuda_state *state = state_of(engine);
@@ -345,14 +352,14 @@ static sp_status launch_across(gnn_engine *engine, const narrow_product &p)
     return launch_early(engine, kernel, chunks < most ? chunks : most, THREADS + 32, shape::BYTES, p);
 }
 
-template <typename A, int TERMS> static sp_status launch_down(gnn_engine *engine, narrow_product p)
+template <typename A, int TERMS> static sp_status launch_down(gnn_engine *engine, narrow_product<A> p)
 {
     const gnn_cuda_state *state = state_of(engine);
     const int64_t col_tiles = ceil_div(p.a_cols, DOWN_COLS);
     p.parts = (int)(state->processors / col_tiles);
     const auto kernel = p.cols <= TILE ? multiply_down<A, TERMS, 1> : multiply_down<A, TERMS, 2>;
     CHECK(launch_early(engine, kernel, p.parts * col_tiles, DOWN_THREADS, 0, p));
-    return launch_early(engine, add_narrow_parts<TERMS>, ceil_div((int64_t)p.a_cols * TERMS * p.cols, 32),
+    return launch_early(engine, add_narrow_parts<A, TERMS>, ceil_div((int64_t)p.a_cols * TERMS * p.cols, 32),
                         DOWN_THREADS, 0, p);
 }
 
@@ -374,13 +381,14 @@ bool gnn_cuda_narrow_wins(const gnn_engine *engine, bool transpose_a, bool trans
     if (left_out("gnn-narrow") || left_out(transpose_a ? "gnn-narrow-down" : "gnn-narrow-across")) return false;
     const int64_t cols = product->c->cols, together = count > 1 ? (int64_t)MOST_COLS : cols;
     const int64_t most = most_inner(transpose_a ? 1 : together);
-    return state->split_partial && product->c->type == SP_DENSE_F32 && !transpose_b && cols <= MOST_COLS &&
+    const bool same = a->type == product->b->type && (!transpose_a || product->c->type == SP_DENSE_F32);
+    return state->split_partial && a->type != SP_DENSE_F64 && same && !transpose_b && cols <= MOST_COLS &&
            product[count - 1].c->cols == cols && a->cols > MOST_COLS && a->cols <= most &&
            a->rows >= 64 * (int64_t)state->processors && starts_at_16(a);
 }
 
 template <typename A, int TERMS>
-static sp_status multiply_narrow(gnn_engine *engine, bool transpose_a, const narrow_product &p)
+static sp_status multiply_terms(gnn_engine *engine, bool transpose_a, const narrow_product<A> &p)
 {
     const bool few = p.cols <= TILE;
     if (transpose_a) return launch_down<A, TERMS>(engine, p);
@@ -391,19 +399,24 @@ static sp_status multiply_narrow(gnn_engine *engine, bool transpose_a, const nar
     return launch_across<A, 8, 1, 1>(engine, p);
 }
 
+template <typename A>
+static sp_status multiply_narrow(gnn_engine *engine, bool transpose_a, double alpha, const sp_dense *a, int count,
+                                 const gnn_product_with *product, double beta)
+{
+    narrow_product<A> p = {{}, (const A *)a->values, state_of(engine)->split_partial, 0, a->stride, (int)a->cols,
+                           (int)product->c->cols, 0, (float)alpha, (float)beta};
+    for (int k = 0; k < count; k++) {
+        const sp_dense *b = product[k].b, *c = product[k].c;
+        p.term[k] = {(const A *)b->values, c->values, transpose_a ? b->rows : c->rows, b->stride, c->stride,
+                     c->type == SP_DENSE_F32};
+        p.a_rows = p.term[k].rows > p.a_rows ? p.term[k].rows : p.a_rows;
+    }
+    return (count > 1 ? multiply_terms<A, 2> : multiply_terms<A, 1>)(engine, transpose_a, p);
+}
+
 sp_status gnn_cuda_multiply_narrow(gnn_engine *engine, bool transpose_a, double alpha, const sp_dense *a, int count,
                                    const gnn_product_with *product, double beta)
 {
-    narrow_product p = {{}, a->values, state_of(engine)->split_partial, 0, a->stride, (int)a->cols,
-                        (int)product->c->cols, 0, (float)alpha, (float)beta};
-    for (int k = 0; k < count; k++) {
-        const sp_dense *b = product[k].b, *c = product[k].c;
-        p.term[k] = {(const float *)b->values, (float *)c->values, transpose_a ? b->rows : c->rows, b->stride,
-                     c->stride};
-        p.a_rows = p.term[k].rows > p.a_rows ? p.term[k].rows : p.a_rows;
-    }
-    const auto run = a->type == SP_DENSE_BF16
-                         ? count > 1 ? multiply_narrow<__nv_bfloat16, 2> : multiply_narrow<__nv_bfloat16, 1>
-                         : count > 1 ? multiply_narrow<float, 2> : multiply_narrow<float, 1>;
-    return run(engine, transpose_a, p);
+    return (a->type == SP_DENSE_F32 ? multiply_narrow<float> : multiply_narrow<__nv_bfloat16>)(
+        engine, transpose_a, alpha, a, count, product, beta);
 }

@@ -444,7 +444,7 @@ bool gnn_cuda_split_wins(const gnn_engine *engine, bool transpose_a, bool transp
     const gnn_cuda_state *state = state_of(engine);
     if (left_out("gnn-split")) return false;
     const int64_t inner = transpose_a ? a->rows : a->cols, tiles = ceil_div(c->cols, tile_cols(c->cols));
-    return state->split_partial && c->type == SP_DENSE_F32 && !(transpose_a && transpose_b) && inner >= LEAST_INNER &&
+    return state->split_partial && a->type == SP_DENSE_F32 && !(transpose_a && transpose_b) && inner >= LEAST_INNER &&
            (double)c->rows * (double)c->cols * (double)inner >= LEAST_WORK &&
            ceil_div(c->rows, TILE) * tiles <= INT32_MAX &&
            (ceil_div(inner, SLAB) * tiles * 2 <= image_room(tile_cols(c->cols)) ||

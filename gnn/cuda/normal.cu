@@ -6,10 +6,11 @@
 /* ---- sums over columns ------------------------------------------------------------------------------------- */
 
 /* Σ (X - mean)², where `sums` holds those of X. */
-template <typename T, int V> struct squares_op {
+template <typename S, int V> struct squares_op {
+    using T = computed_t<S>;
     using local = pack<T, V>;
     using input = pack<T, V>;
-    dense_view<T> x;
+    dense_view<S> x;
     const T *sums;
     T part; /* 1 / rows */
 
@@ -50,14 +51,15 @@ static __device__ __forceinline__ moments<T, V> moments_at(bool rows, const T *m
 }
 
 /* Σ dY ∘ (X - mean) · inverse. */
-template <typename T, int V> struct scale_op {
+template <typename S, int V> struct scale_op {
+    using T = computed_t<S>;
     using local = nothing;
     struct input {
         pack<T, V> x, gradient;
         moments<T, V> own;
     };
     bool by_rows;
-    dense_view<T> x, y_gradient;
+    dense_view<S> x, y_gradient;
     const T *mean, *inverse;
 
     __device__ __forceinline__ local begin(int64_t) const { return {}; }
@@ -99,13 +101,14 @@ static __global__ void __launch_bounds__(THREADS)
     inverse[j] = (T)(1 / sqrt((double)variance + GNN_NORM_LEAST));
 }
 
-template <typename T, int V> struct columns_op {
+template <typename S, int V> struct columns_op {
+    using T = computed_t<S>;
     struct local {
         moments<T, V> own;
         pack<T, V> scale, shift;
     };
     using input = pack<T, V>;
-    dense_view<T> x, y;
+    dense_view<S> x, y;
     const T *mean, *inverse, *scale, *shift;
 
     __device__ __forceinline__ local begin(int64_t col) const
@@ -131,7 +134,8 @@ template <typename T, int V> struct columns_op {
     }
 };
 
-template <typename T, int V> struct columns_back_op {
+template <typename S, int V> struct columns_back_op {
+    using T = computed_t<S>;
     struct local {
         moments<T, V> own;
         pack<T, V> factor, shift, along; /* inverse · scale, and the means of dY and dY ∘ N */
@@ -139,7 +143,7 @@ template <typename T, int V> struct columns_back_op {
     struct input {
         pack<T, V> x, gradient;
     };
-    dense_view<T> x, y_gradient, x_gradient;
+    dense_view<S> x, y_gradient, x_gradient;
     const T *mean, *inverse, *scale, *scale_gradient, *shift_gradient;
     T part; /* 1 / rows; 0 if mean and variance are constants */
 
@@ -175,79 +179,88 @@ template <typename T, int V> struct columns_back_op {
 
 enum { WARPS = THREADS / 32 };
 
-template <typename T>
+template <typename S, typename T = computed_t<S>>
 static __global__ void __launch_bounds__(THREADS)
-    normalise_rows(int64_t rows, int64_t cols, dense_view<T> x, const T *scale, const T *shift, T *means, T *inverses,
-                   dense_view<T> y)
+    normalise_rows(int64_t rows, int64_t cols, dense_view<S> x, const T *scale, const T *shift, T *means, T *inverses,
+                   dense_view<S> y)
 {
     follow();
     const int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
     const int lane = threadIdx.x % 32;
     if (row >= rows) return;
-    const T *from = x.values + row * x.stride;
-    T *to = y.values + row * y.stride;
+    const S *from = x.values + row * x.stride;
+    S *to = y.values + row * y.stride;
     double sum = 0, squares = 0;
-    for (int64_t j = lane; j < cols; j += 32) sum += (double)from[j];
+    for (int64_t j = lane; j < cols; j += 32) sum += (double)number_from(from + j);
     const double mean = group_sum<32>(sum) / (double)cols;
-    for (int64_t j = lane; j < cols; j += 32) squares += ((double)from[j] - mean) * ((double)from[j] - mean);
+    for (int64_t j = lane; j < cols; j += 32) {
+        const double apart = (double)number_from(from + j) - mean;
+        squares += apart * apart;
+    }
     const T own = (T)mean, inverse = (T)(1 / sqrt(group_sum<32>(squares) / (double)cols + GNN_NORM_LEAST));
     if (lane == 0) {
         means[row] = own;
         inverses[row] = inverse;
     }
-    for (int64_t j = lane; j < cols; j += 32) to[j] = (from[j] - own) * inverse * scale[j] + shift[j];
+    for (int64_t j = lane; j < cols; j += 32)
+        number_to(to + j, (number_from(from + j) - own) * inverse * scale[j] + shift[j]);
 }
 
-template <typename T>
+template <typename S, typename T = computed_t<S>>
 static __global__ void __launch_bounds__(THREADS)
-    normalise_rows_back(int64_t rows, int64_t cols, dense_view<T> x, dense_view<T> y_gradient, const T *scale,
-                        const T *means, const T *inverses, dense_view<T> x_gradient)
+    normalise_rows_back(int64_t rows, int64_t cols, dense_view<S> x, dense_view<S> y_gradient, const T *scale,
+                        const T *means, const T *inverses, dense_view<S> x_gradient)
 {
     follow();
     const int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
     const int lane = threadIdx.x % 32;
     if (row >= rows) return;
-    const T *from = x.values + row * x.stride, *dy = y_gradient.values + row * y_gradient.stride;
+    const S *from = x.values + row * x.stride, *dy = y_gradient.values + row * y_gradient.stride;
     const T mean = means[row], inverse = inverses[row];
-    T *dx = x_gradient.values + row * x_gradient.stride;
+    S *dx = x_gradient.values + row * x_gradient.stride;
     double sum = 0, along = 0;
     for (int64_t j = lane; j < cols; j += 32) {
-        sum += (double)(dy[j] * scale[j]);
-        along += (double)(dy[j] * scale[j] * (from[j] - mean) * inverse);
+        const T scaled = number_from(dy + j) * scale[j];
+        sum += (double)scaled;
+        along += (double)(scaled * (number_from(from + j) - mean) * inverse);
     }
     const T by = (T)(group_sum<32>(sum) / (double)cols), of = (T)(group_sum<32>(along) / (double)cols);
-    for (int64_t j = lane; j < cols; j += 32)
-        dx[j] = inverse * (dy[j] * scale[j] - by - (from[j] - mean) * inverse * of);
+    for (int64_t j = lane; j < cols; j += 32) {
+        const T scaled = number_from(dy + j) * scale[j], normal = (number_from(from + j) - mean) * inverse;
+        number_to(dx + j, inverse * (scaled - by - normal * of));
+    }
 }
 
 /* ---- the operations ----------------------------------------------------------------------------------------- */
 
-template <typename T, int V>
+template <typename S, int V>
 static sp_status normalise_columns(gnn_engine *engine, const gnn_normal *how, const sp_dense *x, sp_dense *y)
 {
+    using T = computed_t<S>;
     T *mean = (T *)how->mean, *inverse = (T *)how->inverse;
     if (!how->fixed) {
-        const squares_op<T, V> squares = {view_of<T>(x), mean, (T)1 / (T)x->rows};
+        const squares_op<S, V> squares = {view_of<S>(x), mean, (T)1 / (T)x->rows};
         CHECK(gnn_cuda_column_sums(engine, x, mean));
-        CHECK((launch_sums<T, V>(engine, x->rows, x->cols, squares, inverse)));
+        CHECK((launch_sums<S, V>(engine, x->rows, x->cols, squares, inverse)));
     }
     CHECK(launch_early(engine, finish_columns<T>, ceil_div(x->cols, THREADS), THREADS, 0, how->fixed, x->rows,
                        x->cols, mean, inverse, (T *)how->running_mean, (T *)how->running_variance));
-    const columns_op<T, V> op = {view_of<T>(x),         view_of<T>(y),        mean, inverse, (const T *)how->scale,
+    const columns_op<S, V> op = {view_of<S>(x),         view_of<S>(y),        mean, inverse, (const T *)how->scale,
                                  (const T *)how->shift};
-    return launch_each<T, V>(engine, x->rows, x->cols, op);
+    return launch_each<S, V>(engine, x->rows, x->cols, op);
 }
 
 sp_status gnn_cuda_normalise(gnn_engine *engine, const gnn_normal *how, const sp_dense *x, sp_dense *y)
 {
     return by_type(x->type, is_aligned(x) && is_aligned(y), [&](auto number, auto width) {
-        using T = decltype(number);
+        using S = decltype(number);
+        using T = computed_t<S>;
         constexpr int V = width;
         if (x->rows == 0 || x->cols == 0) return SP_OK;
-        if (how->norm == GNN_NORM_BATCH) return normalise_columns<T, V>(engine, how, x, y);
-        return launch_early(engine, normalise_rows<T>, ceil_div(x->rows, WARPS), THREADS, 0, x->rows, x->cols,
-                            view_of<T>(x), (const T *)how->scale, (const T *)how->shift, (T *)how->mean,
-                            (T *)how->inverse, view_of<T>(y));
+        if (how->norm == GNN_NORM_BATCH) return normalise_columns<S, V>(engine, how, x, y);
+        return launch_early(engine, normalise_rows<S>, ceil_div(x->rows, WARPS), THREADS, 0, x->rows, x->cols,
+                            view_of<S>(x), (const T *)how->scale, (const T *)how->shift, (T *)how->mean,
+                            (T *)how->inverse, view_of<S>(y));
     });
 }
 
@@ -259,18 +272,19 @@ sp_status gnn_cuda_normalise_backward(gnn_engine *engine, const gnn_normal *how,
     const bool aligned = is_aligned(x) && is_aligned(y_gradient) && is_aligned(x_gradient);
     CHECK(gnn_cuda_column_sums(engine, y_gradient, shift_gradient));
     return by_type(x->type, aligned, [&](auto number, auto width) {
-        using T = decltype(number);
+        using S = decltype(number);
+        using T = computed_t<S>;
         constexpr int V = width;
-        const dense_view<T> from = view_of<T>(x), dy = view_of<T>(y_gradient), dx = view_of<T>(x_gradient);
+        const dense_view<S> from = view_of<S>(x), dy = view_of<S>(y_gradient), dx = view_of<S>(x_gradient);
         const T *mean = (const T *)how->mean, *inverse = (const T *)how->inverse, *scale = (const T *)how->scale;
-        CHECK((launch_sums<T, V>(engine, x->rows, x->cols, scale_op<T, V>{rows, from, dy, mean, inverse},
+        CHECK((launch_sums<S, V>(engine, x->rows, x->cols, scale_op<S, V>{rows, from, dy, mean, inverse},
                                  (T *)scale_gradient)));
         if (rows)
-            return launch_early(engine, normalise_rows_back<T>, ceil_div(x->rows, WARPS), THREADS, 0, x->rows,
+            return launch_early(engine, normalise_rows_back<S>, ceil_div(x->rows, WARPS), THREADS, 0, x->rows,
                                 x->cols, from, dy, scale, mean, inverse, dx);
         const T part = how->fixed ? (T)0 : (T)1 / (T)x->rows;
-        return launch_each<T, V>(engine, x->rows, x->cols,
-                                 columns_back_op<T, V>{from, dy, dx, mean, inverse, scale, (const T *)scale_gradient,
+        return launch_each<S, V>(engine, x->rows, x->cols,
+                                 columns_back_op<S, V>{from, dy, dx, mean, inverse, scale, (const T *)scale_gradient,
                                                        (const T *)shift_gradient, part});
     });
 }

@@ -6,20 +6,19 @@
  * 4.5 TB/s. The gradient needs only Y: for ReLU it is 0 where X was negative or dropped; ELU is exp(x) - 1 below 0,
  * so its derivative exp(x) is Y / scale + 1.
  */
-#include <cuda_bf16.h>
-
 #include "each.cuh"
 
 /* ---- activation and dropout ------------------------------------------------------------------------------ */
 
-template <typename T, int V> struct forward_op {
+template <typename S, int V> struct forward_op {
+    using T = computed_t<S>;
     struct local {
         pack<T, V> bias;
         uint64_t stream;
     };
     using input = pack<T, V>;
     mask how;
-    dense_view<T> x, y;
+    dense_view<S> x, y;
     const T *bias;       /* or NULL */
     int64_t cols, first; /* the number of the first number */
 
@@ -47,7 +46,8 @@ template <typename T, int V> struct forward_op {
 };
 
 /* Applies the derivative to all numbers, and adds up columns if asked to. */
-template <typename T, int V> struct backward_op {
+template <typename S, int V> struct backward_op {
+    using T = computed_t<S>;
     struct local {
         uint64_t stream;
     };
@@ -55,7 +55,7 @@ template <typename T, int V> struct backward_op {
         pack<T, V> y, gradient;
     };
     mask how;
-    dense_view<T> y, y_gradient, x_gradient;
+    dense_view<S> y, y_gradient, x_gradient;
     int64_t cols;
 
     __device__ __forceinline__ local begin(int64_t) const { return {stream_of(how)}; }
@@ -86,10 +86,10 @@ sp_status gnn_cuda_forward(gnn_engine *engine, const gnn_pointwise *how, const s
 {
     const mask own = make_mask(engine, how->activation, how->rate, how->site);
     return by_type(x->type, is_aligned(x) && is_aligned(y), [&](auto number, auto width) {
-        using T = decltype(number);
+        using S = decltype(number);
         constexpr int V = width;
-        return launch_each<T, V>(engine, x->rows, x->cols,
-                                 forward_op<T, V>{own, view_of<T>(x), view_of<T>(y), (const T *)bias, x->cols, 0});
+        return launch_each<S, V>(engine, x->rows, x->cols,
+                                 forward_op<S, V>{own, view_of<S>(x), view_of<S>(y), (const computed_t<S> *)bias, x->cols, 0});
     });
 }
 
@@ -99,11 +99,11 @@ sp_status gnn_cuda_backward(gnn_engine *engine, const gnn_pointwise *how, const 
     const mask own = make_mask(engine, how->activation, how->rate, how->site);
     const bool aligned = is_aligned(y) && is_aligned(y_gradient) && is_aligned(x_gradient);
     return by_type(y->type, aligned, [&](auto number, auto width) {
-        using T = decltype(number);
+        using S = decltype(number);
         constexpr int V = width;
-        const backward_op<T, V> op = {own, view_of<T>(y), view_of<T>(y_gradient), view_of<T>(x_gradient), y->cols};
-        return sums ? launch_sums<T, V>(engine, y->rows, y->cols, op, (T *)sums)
-                    : launch_each<T, V>(engine, y->rows, y->cols, op);
+        const backward_op<S, V> op = {own, view_of<S>(y), view_of<S>(y_gradient), view_of<S>(x_gradient), y->cols};
+        return sums ? launch_sums<S, V>(engine, y->rows, y->cols, op, (computed_t<S> *)sums)
+                    : launch_each<S, V>(engine, y->rows, y->cols, op);
     });
 }
 
@@ -130,10 +130,11 @@ sp_status gnn_cuda_drop(gnn_engine *engine, double rate, uint64_t site, int64_t 
 
 /* ---- copies and sums ------------------------------------------------------------------------------------- */
 
-template <typename T, int V> struct copy_op {
+template <typename S, int V> struct copy_op {
+    using T = computed_t<S>;
     using local = nothing;
     using input = pack<T, V>;
-    dense_view<T> from, to;
+    dense_view<S> from, to;
     const int32_t *rows; /* NULL: as they come */
 
     __device__ __forceinline__ local begin(int64_t) const { return {}; }
@@ -147,11 +148,12 @@ template <typename T, int V> struct copy_op {
     }
 };
 
-template <typename T, int V> struct fill_op {
+template <typename S, int V> struct fill_op {
+    using T = computed_t<S>;
     using local = nothing;
     using input = nothing;
     T value;
-    dense_view<T> to;
+    dense_view<S> to;
 
     __device__ __forceinline__ local begin(int64_t) const { return {}; }
     __device__ __forceinline__ input load(int64_t, int64_t) const { return {}; }
@@ -164,13 +166,14 @@ template <typename T, int V> struct fill_op {
     }
 };
 
-template <typename T, int V> struct add_to_op {
+template <typename S, int V> struct add_to_op {
+    using T = computed_t<S>;
     using local = nothing;
     struct input {
         pack<T, V> from, to;
     };
     T alpha;
-    dense_view<T> from, to;
+    dense_view<S> from, to;
 
     __device__ __forceinline__ local begin(int64_t) const { return {}; }
     __device__ __forceinline__ input load(int64_t row, int64_t col) const
@@ -186,12 +189,13 @@ template <typename T, int V> struct add_to_op {
     }
 };
 
-template <typename T, int V> struct larger_op {
+template <typename S, int V> struct larger_op {
+    using T = computed_t<S>;
     using local = nothing;
     struct input {
         pack<T, V> x, y;
     };
-    dense_view<T> x, y;
+    dense_view<S> x, y;
 
     __device__ __forceinline__ local begin(int64_t) const { return {}; }
     __device__ __forceinline__ input load(int64_t row, int64_t col) const
@@ -210,12 +214,13 @@ template <typename T, int V> struct larger_op {
     }
 };
 
-template <typename T, int V> struct take_op {
+template <typename S, int V> struct take_op {
+    using T = computed_t<S>;
     using local = nothing;
     struct input {
         pack<T, V> x, y, left, gradient;
     };
-    dense_view<T> x, y, left, x_gradient;
+    dense_view<S> x, y, left, x_gradient;
 
     __device__ __forceinline__ local begin(int64_t) const { return {}; }
     __device__ __forceinline__ input load(int64_t row, int64_t col) const
@@ -237,10 +242,11 @@ template <typename T, int V> struct take_op {
     }
 };
 
-template <typename T, int V> struct sum_op {
+template <typename S, int V> struct sum_op {
+    using T = computed_t<S>;
     using local = nothing;
     using input = pack<T, V>;
-    dense_view<T> x;
+    dense_view<S> x;
 
     __device__ __forceinline__ local begin(int64_t) const { return {}; }
     __device__ __forceinline__ input load(int64_t row, int64_t col) const { return x.template load<V>(row, col); }
@@ -254,9 +260,9 @@ template <typename T, int V> struct sum_op {
 sp_status gnn_cuda_gather_rows(gnn_engine *engine, const sp_dense *x, const int32_t *rows, sp_dense *y)
 {
     return by_type(x->type, is_aligned(x) && is_aligned(y), [&](auto number, auto width) {
-        using T = decltype(number);
+        using S = decltype(number);
         constexpr int V = width;
-        return launch_each<T, V>(engine, y->rows, y->cols, copy_op<T, V>{view_of<T>(x), view_of<T>(y), rows});
+        return launch_each<S, V>(engine, y->rows, y->cols, copy_op<S, V>{view_of<S>(x), view_of<S>(y), rows});
     });
 }
 
@@ -269,25 +275,20 @@ template <int V> struct round_op {
     using local = nothing;
     using input = pack<float, V>;
     dense_view<float> from;
-    __nv_bfloat16 *to;
-    int64_t stride;
+    dense_view<__nv_bfloat16> to;
 
     __device__ __forceinline__ local begin(int64_t) const { return {}; }
     __device__ __forceinline__ input load(int64_t row, int64_t col) const { return from.template load<V>(row, col); }
     __device__ __forceinline__ void store(int64_t row, int64_t col, const input &in, const local &) const
     {
-        alignas(2 * V) __nv_bfloat16 rounded[V];
-#pragma unroll
-        for (int v = 0; v < V; v++) rounded[v] = __float2bfloat16_rn(in.part[v]);
-        if (V == 4) *(uint2 *)(to + row * stride + col) = *(const uint2 *)rounded;
-        else to[row * stride + col] = rounded[0];
+        to.store(row, col, in);
     }
 };
 
 template <int V> static sp_status round_to(gnn_engine *engine, const sp_dense *from, sp_dense *to)
 {
     return launch_each<float, V>(engine, to->rows, to->cols,
-                                 round_op<V>{view_of<float>(from), (__nv_bfloat16 *)to->values, to->stride});
+                                 round_op<V>{view_of<float>(from), view_of<__nv_bfloat16>(to)});
 }
 
 sp_status gnn_cuda_round(gnn_engine *engine, const sp_dense *from, sp_dense *to)
@@ -299,28 +300,28 @@ sp_status gnn_cuda_round(gnn_engine *engine, const sp_dense *from, sp_dense *to)
 sp_status gnn_cuda_fill(gnn_engine *engine, double value, sp_dense *to)
 {
     return by_type(to->type, is_aligned(to), [&](auto number, auto width) {
-        using T = decltype(number);
+        using S = decltype(number);
         constexpr int V = width;
-        return launch_each<T, V>(engine, to->rows, to->cols, fill_op<T, V>{(T)value, view_of<T>(to)});
+        return launch_each<S, V>(engine, to->rows, to->cols, fill_op<S, V>{(computed_t<S>)value, view_of<S>(to)});
     });
 }
 
 sp_status gnn_cuda_add(gnn_engine *engine, double alpha, const sp_dense *from, sp_dense *to)
 {
     return by_type(to->type, is_aligned(from) && is_aligned(to), [&](auto number, auto width) {
-        using T = decltype(number);
+        using S = decltype(number);
         constexpr int V = width;
-        return launch_each<T, V>(engine, to->rows, to->cols,
-                                 add_to_op<T, V>{(T)alpha, view_of<T>(from), view_of<T>(to)});
+        return launch_each<S, V>(engine, to->rows, to->cols,
+                                 add_to_op<S, V>{(computed_t<S>)alpha, view_of<S>(from), view_of<S>(to)});
     });
 }
 
 sp_status gnn_cuda_larger(gnn_engine *engine, const sp_dense *x, sp_dense *y)
 {
     return by_type(y->type, is_aligned(x) && is_aligned(y), [&](auto number, auto width) {
-        using T = decltype(number);
+        using S = decltype(number);
         constexpr int V = width;
-        return launch_each<T, V>(engine, y->rows, y->cols, larger_op<T, V>{view_of<T>(x), view_of<T>(y)});
+        return launch_each<S, V>(engine, y->rows, y->cols, larger_op<S, V>{view_of<S>(x), view_of<S>(y)});
     });
 }
 
@@ -329,19 +330,19 @@ sp_status gnn_cuda_larger_backward(gnn_engine *engine, const sp_dense *x, const 
 {
     const bool aligned = is_aligned(x) && is_aligned(y) && is_aligned(left) && is_aligned(x_gradient);
     return by_type(y->type, aligned, [&](auto number, auto width) {
-        using T = decltype(number);
+        using S = decltype(number);
         constexpr int V = width;
-        return launch_each<T, V>(engine, y->rows, y->cols,
-                                 take_op<T, V>{view_of<T>(x), view_of<T>(y), view_of<T>(left),
-                                               view_of<T>(x_gradient)});
+        return launch_each<S, V>(engine, y->rows, y->cols,
+                                 take_op<S, V>{view_of<S>(x), view_of<S>(y), view_of<S>(left),
+                                               view_of<S>(x_gradient)});
     });
 }
 
 sp_status gnn_cuda_column_sums(gnn_engine *engine, const sp_dense *x, void *sums)
 {
     return by_type(x->type, is_aligned(x), [&](auto number, auto width) {
-        using T = decltype(number);
+        using S = decltype(number);
         constexpr int V = width;
-        return launch_sums<T, V>(engine, x->rows, x->cols, sum_op<T, V>{view_of<T>(x)}, (T *)sums);
+        return launch_sums<S, V>(engine, x->rows, x->cols, sum_op<S, V>{view_of<S>(x)}, (computed_t<S> *)sums);
     });
 }

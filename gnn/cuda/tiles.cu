@@ -1,8 +1,10 @@
-/* Y += diag(r)·T·diag(c)·X on tensor cores, T ones and zeros in tiles of 128 rows and 64 columns (tiles.c).
+/* Y += diag(r)·T·diag(c)·X on tensor cores, T ones and zeros in tiles of 128 rows and 64 columns (tiles.c), X f32
+ * or bf16, Y f32 or of X's type.
  *
  * X in f32 is scaled by a power of two so that the largest number is below 2^15, and is then the sum of two f16
  * numbers: 22 bits of each number down to 2^-18 of the largest, below that an error of 2^-40 of the largest. Ones are
- * exact; sums are f32 (tensor cores truncate instead of rounding). A block takes a panel of 128 rows and 64 columns
+ * exact; sums are f32 (tensor cores truncate instead of rounding). X in bf16 is scaled, rounded again and multiplied
+ * once, as it has the exponents of f32. A block takes a panel of 128 rows and 64 columns
  * of X, its eight warps 32 rows and 32 columns each. For each tile it copies 64 rows of both halves of X into shared
  * memory, three tiles ahead. T's ones are bits in the order of the registers (a shift, an AND and a multiplication
  * for two numbers), 1 KB a tile. A tile takes 2 · 8,192 · 64 multiplications, reads 16 KB of X from the second-level
@@ -17,7 +19,12 @@
  * columns. */
 enum { TILE_THREADS = 256, COLUMNS = 64, STAGES = 4, RESIDENT = 3 };
 enum { SEGMENTS = COLUMNS / 8, PAIRS = COLUMNS / 32 }; /* of 8 columns a row of X; of 16 columns a warp */
-enum { HALF = GNN_TILE_COLS * COLUMNS * 2, STAGE = 2 * HALF };
+enum { PLANE = GNN_TILE_COLS * COLUMNS * 2 };
+
+/* X is one plane of bf16 numbers, or two of f16. */
+template <typename S> static constexpr int PLANES = sizeof(S) == 2 ? 1 : 2;
+template <typename S> static constexpr int STAGE = PLANES<S> * PLANE;
+template <typename S> static constexpr unsigned ONES = sizeof(S) == 2 ? 0x3f80u : 0x3c00u;
 
 /* ---- X in two halves ------------------------------------------------------------------------------------- */
 
@@ -43,7 +50,7 @@ static __device__ __forceinline__ float scale_for(unsigned largest)
 /* Eight numbers a thread; columns from `width` and rows from `rows` on are zeros. */
 static __global__ void __launch_bounds__(THREADS)
     split_rows(const float *x, int64_t rows, int width, int64_t stride, const float *c, const unsigned *largest,
-               int64_t whole_rows, int padded, __half *high, __half *low)
+               int64_t whole_rows, int padded, uint16_t *high, uint16_t *low)
 {
     const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x, i = at / (padded / 8);
     const int j = (int)(at % (padded / 8)) * 8;
@@ -59,6 +66,23 @@ static __global__ void __launch_bounds__(THREADS)
     }
     *(pack<__half, 8> *)(high + i * padded + j) = upper;
     *(pack<__half, 8> *)(low + i * padded + j) = lower;
+}
+
+/* The same for bf16: X scaled by rows. */
+static __global__ void __launch_bounds__(THREADS)
+    scale_rows(const dense_view<const __nv_bfloat16> x, int64_t rows, int width, const float *c, int64_t whole_rows,
+               int padded, const dense_view<__nv_bfloat16> scaled)
+{
+    const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x, i = at / (padded / 8);
+    const int j = (int)(at % (padded / 8)) * 8;
+    if (i >= whole_rows) return;
+    const bool there = i < rows;
+    const float scale = there && c ? __ldg(c + i) : 1.0f;
+    pack<float, 8> numbers;
+#pragma unroll
+    for (int k = 0; k < 8; k++)
+        numbers.part[k] = there && j + k < width ? number_from(x.values + i * x.stride + j + k) * scale : 0.0f;
+    scaled.store(i, j, numbers);
 }
 
 /* ---- tiles ----------------------------------------------------------------------------------------------- */
@@ -85,9 +109,17 @@ static __device__ __forceinline__ void load_right(unsigned from, unsigned right[
                  : "r"(from));
 }
 
+template <typename S>
 static __device__ __forceinline__ void add_product(float sums[4], const unsigned left[4], unsigned right0,
                                                    unsigned right1)
 {
+    if (sizeof(S) == 2) {
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                     "{%0,%1,%2,%3};"
+                     : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+                     : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right0), "r"(right1));
+        return;
+    }
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
                  "{%0,%1,%2,%3};"
                  : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
@@ -99,18 +131,18 @@ static __device__ __forceinline__ void copy_16(unsigned, const void *) {}
 static __device__ __forceinline__ void end_of_copies() {}
 template <int> static __device__ __forceinline__ void wait_for_copies() {}
 static __device__ __forceinline__ void load_right(unsigned, unsigned *) {}
-static __device__ __forceinline__ void add_product(float *, const unsigned *, unsigned, unsigned) {}
+template <typename> static __device__ __forceinline__ void add_product(float *, const unsigned *, unsigned, unsigned) {}
 #endif
 
-struct tile_job {
+template <typename S, typename Y> struct tile_job {
     const int64_t *start;
     const int32_t *column;
     const uint32_t *bits;
-    const __half *high, *low;
+    const uint16_t *high, *low;
     int padded, width;
-    const unsigned *largest;
+    const unsigned *largest; /* NULL: X was not scaled as a whole */
     const float *r;
-    float *y;
+    Y *y;
     int64_t stride, rows;
 };
 
@@ -120,18 +152,20 @@ static __device__ __forceinline__ unsigned segment_place(int row, int segment)
     return (unsigned)(row * COLUMNS * 2 + (segment ^ (row & 7)) * 16);
 }
 
-static __device__ __forceinline__ void fetch_rows(const tile_job &job, int32_t column, int col0, unsigned to)
+template <typename S, typename Y>
+static __device__ __forceinline__ void fetch_rows(const tile_job<S, Y> &job, int32_t column, int col0, unsigned to)
 {
 #pragma unroll
     for (int k = 0; k < GNN_TILE_COLS * SEGMENTS / TILE_THREADS; k++) {
         const int at = k * TILE_THREADS + threadIdx.x, row = at / SEGMENTS, segment = at % SEGMENTS;
         const int64_t from = ((int64_t)column * GNN_TILE_COLS + row) * job.padded + col0 + segment * 8;
         copy_16(to + segment_place(row, segment), job.high + from);
-        copy_16(to + HALF + segment_place(row, segment), job.low + from);
+        if (PLANES<S> == 2) copy_16(to + PLANE + segment_place(row, segment), job.low + from);
     }
 }
 
 /* Adds a tile to a warp's sums; `ones` are the bits of its 32 rows. */
+template <typename S>
 static __device__ __forceinline__ void add_tile(float sums[2][2 * PAIRS][4], const uint32_t ones[2], unsigned from,
                                                 int side)
 {
@@ -142,29 +176,31 @@ static __device__ __forceinline__ void add_tile(float sums[2][2 * PAIRS][4], con
 #pragma unroll
         for (int m = 0; m < 2; m++)
 #pragma unroll
-            for (int k = 0; k < 4; k++) left[m][k] = (ones[m] >> (4 * s + k) & 0x00010001u) * 0x3c00u; /* f16 ones */
+            for (int k = 0; k < 4; k++) left[m][k] = (ones[m] >> (4 * s + k) & 0x00010001u) * ONES<S>;
 #pragma unroll
         for (int p = 0; p < PAIRS; p++) {
             const unsigned at = from + segment_place(16 * s + row, side * (COLUMNS / 16) + 2 * p + right_half);
             unsigned high[4], low[4];
             load_right(at, high);
-            load_right(at + HALF, low);
+            if (PLANES<S> == 2) load_right(at + PLANE, low);
 #pragma unroll
             for (int m = 0; m < 2; m++) {
-                add_product(sums[m][2 * p], left[m], high[0], high[1]);
-                add_product(sums[m][2 * p + 1], left[m], high[2], high[3]);
-                add_product(sums[m][2 * p], left[m], low[0], low[1]);
-                add_product(sums[m][2 * p + 1], left[m], low[2], low[3]);
+                add_product<S>(sums[m][2 * p], left[m], high[0], high[1]);
+                add_product<S>(sums[m][2 * p + 1], left[m], high[2], high[3]);
+                if (PLANES<S> == 1) continue;
+                add_product<S>(sums[m][2 * p], left[m], low[0], low[1]);
+                add_product<S>(sums[m][2 * p + 1], left[m], low[2], low[3]);
             }
         }
     }
 }
 
-static __device__ __forceinline__ void add_to_rows(const tile_job &job, const float sums[2][2 * PAIRS][4],
+template <typename S, typename Y>
+static __device__ __forceinline__ void add_to_rows(const tile_job<S, Y> &job, const float sums[2][2 * PAIRS][4],
                                                    int64_t first, int col0)
 {
     const int lane = threadIdx.x % 32;
-    const float back = 1.0f / scale_for(*job.largest);
+    const float back = job.largest ? 1.0f / scale_for(*job.largest) : 1.0f;
 #pragma unroll
     for (int m = 0; m < 2; m++)
 #pragma unroll
@@ -172,17 +208,20 @@ static __device__ __forceinline__ void add_to_rows(const tile_job &job, const fl
             const int64_t row = first + m * 16 + below * 8 + lane / 4;
             if (row >= job.rows) continue;
             const float factor = back * (job.r ? __ldg(job.r + row) : 1.0f);
-            float *y = job.y + row * job.stride;
+            Y *y = job.y + row * job.stride;
 #pragma unroll
             for (int n = 0; n < 2 * PAIRS; n++) {
                 const int col = col0 + n * 8 + lane % 4 * 2;
-                if (col < job.width) y[col] += factor * sums[m][n][2 * below];
-                if (col + 1 < job.width) y[col + 1] += factor * sums[m][n][2 * below + 1];
+#pragma unroll
+                for (int k = 0; k < 2; k++)
+                    if (col + k < job.width)
+                        number_to(y + col + k, number_from(y + col + k) + factor * sums[m][n][2 * below + k]);
             }
         }
 }
 
-static __global__ void __launch_bounds__(TILE_THREADS, RESIDENT) multiply_panels(const tile_job job)
+template <typename S, typename Y>
+static __global__ void __launch_bounds__(TILE_THREADS, RESIDENT) multiply_panels(const tile_job<S, Y> job)
 {
     extern __shared__ __align__(128) char memory[];
     const unsigned base = (unsigned)__cvta_generic_to_shared(memory);
@@ -193,7 +232,7 @@ static __global__ void __launch_bounds__(TILE_THREADS, RESIDENT) multiply_panels
     float sums[2][2 * PAIRS][4] = {};
     if (count == 0) return;
     auto fetch = [&](int i) {
-        if (i < count) fetch_rows(job, __ldg(job.column + first + i), col0, base + i % STAGES * STAGE);
+        if (i < count) fetch_rows(job, __ldg(job.column + first + i), col0, base + i % STAGES * STAGE<S>);
         end_of_copies();
     };
     for (int i = 0; i < STAGES - 1; i++) fetch(i);
@@ -206,7 +245,7 @@ static __global__ void __launch_bounds__(TILE_THREADS, RESIDENT) multiply_panels
             next[0] = __ldg(bits + (int64_t)(i + 1) * GNN_TILE_WORDS);
             next[1] = __ldg(bits + (int64_t)(i + 1) * GNN_TILE_WORDS + 32);
         }
-        add_tile(sums, ones, base + i % STAGES * STAGE, side);
+        add_tile<S>(sums, ones, base + i % STAGES * STAGE<S>, side);
         ones[0] = next[0];
         ones[1] = next[1];
     }
@@ -216,23 +255,33 @@ static __global__ void __launch_bounds__(TILE_THREADS, RESIDENT) multiply_panels
 /* ---- the product ----------------------------------------------------------------------------------------- */
 
 /* Y += ... for as many columns as the work space holds. */
+template <typename S, typename Y>
 static sp_status multiply_columns(gnn_engine *engine, const gnn_tiles *tiles, const float *r, const float *c,
                                   const sp_dense *x, const sp_dense *y)
 {
     const gnn_cuda_state *state = state_of(engine);
     const int64_t padded = gnn_tile_width(x->cols), rows = ceil_div(x->rows, GNN_TILE_COLS) * GNN_TILE_COLS;
     const int64_t blocks = ceil_div(rows * (padded / 8), THREADS);
-    __half *high = (__half *)tiles->halves, *low = high + rows * padded;
-    const float *numbers = (const float *)x->values;
-    const tile_job job = {tiles->start, tiles->column, tiles->bits, high, low, (int)padded, (int)x->cols,
-                          tiles->largest, r, (float *)y->values, y->stride, y->rows};
+    uint16_t *high = (uint16_t *)tiles->halves, *low = high + rows * padded;
+    const bool half = sizeof(S) == 2;
+    const tile_job<S, Y> job = {tiles->start, tiles->column, tiles->bits, high, low, (int)padded, (int)x->cols,
+                                half ? NULL : tiles->largest, r, (Y *)y->values, y->stride, y->rows};
     const dim3 grid((unsigned)tiles->panels, (unsigned)(padded / COLUMNS));
-    CUDA_CHECK(cudaMemsetAsync(tiles->largest, 0, sizeof *tiles->largest, state->stream));
-    CHECK(launch(engine, find_largest, state->blocks, numbers, x->rows, (int)x->cols, x->stride, c, tiles->largest));
-    CHECK(launch(engine, split_rows, blocks, numbers, x->rows, (int)x->cols, x->stride, c, tiles->largest, rows,
-                 (int)padded, high, low));
-    CUDA_CHECK(cudaFuncSetAttribute(multiply_panels, cudaFuncAttributeMaxDynamicSharedMemorySize, STAGES * STAGE));
-    return launch_grid(engine, false, multiply_panels, grid, TILE_THREADS, STAGES * STAGE, job);
+    if (half) {
+        const dense_view<const __nv_bfloat16> from = {(const __nv_bfloat16 *)x->values, x->stride};
+        const dense_view<__nv_bfloat16> scaled = {(__nv_bfloat16 *)high, padded};
+        CHECK(launch(engine, scale_rows, blocks, from, x->rows, (int)x->cols, c, rows, (int)padded, scaled));
+    } else {
+        const float *numbers = (const float *)x->values;
+        CUDA_CHECK(cudaMemsetAsync(tiles->largest, 0, sizeof *tiles->largest, state->stream));
+        CHECK(launch(engine, find_largest, state->blocks, numbers, x->rows, (int)x->cols, x->stride, c,
+                     tiles->largest));
+        CHECK(launch(engine, split_rows, blocks, numbers, x->rows, (int)x->cols, x->stride, c, tiles->largest, rows,
+                     (int)padded, high, low));
+    }
+    const auto kernel = multiply_panels<S, Y>;
+    CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, STAGES * STAGE<S>));
+    return launch_grid(engine, false, kernel, grid, TILE_THREADS, STAGES * STAGE<S>, job);
 }
 
 sp_status gnn_cuda_multiply_tiles(gnn_engine *engine, const gnn_tiles *tiles, const float *r, const float *c,
@@ -241,9 +290,12 @@ sp_status gnn_cuda_multiply_tiles(gnn_engine *engine, const gnn_tiles *tiles, co
     for (int64_t first = 0; first < x->cols; first += tiles->padded) {
         sp_dense some = *x, sums = *y;
         some.cols = sums.cols = x->cols - first < tiles->padded ? x->cols - first : tiles->padded;
-        some.values = (float *)x->values + first;
-        sums.values = (float *)y->values + first;
-        CHECK(multiply_columns(engine, tiles, r, c, &some, &sums));
+        some.values = (char *)x->values + first * (int64_t)number_size(x->type);
+        sums.values = (char *)y->values + first * (int64_t)number_size(y->type);
+        const auto run = x->type == SP_DENSE_F32   ? multiply_columns<float, float>
+                         : y->type == SP_DENSE_F32 ? multiply_columns<__nv_bfloat16, float>
+                                                   : multiply_columns<__nv_bfloat16, __nv_bfloat16>;
+        CHECK(run(engine, tiles, r, c, &some, &sums));
     }
     return SP_OK;
 }
@@ -252,7 +304,7 @@ sp_status gnn_cuda_multiply_tiles(gnn_engine *engine, const gnn_tiles *tiles, co
 sp_status gnn_cuda_open_tiles(gnn_engine *engine)
 {
     cudaFuncAttributes code;
-    CUDA_CHECK(cudaFuncGetAttributes(&code, multiply_panels));
+    CUDA_CHECK(cudaFuncGetAttributes(&code, multiply_panels<float, float>));
     engine->takes_tiles = !left_out("gnn-tiles") && code.ptxVersion >= 80;
     return SP_OK;
 }

@@ -67,7 +67,7 @@ TEST(saved_options_build_a_trainer_that_predicts_the_same)
     ck_ok(a.context, gnn_saved_read(a.context, bytes, size, &saved));
     const gnn_model_options *model = &saved.options.model;
     ck_assert(!saved.several && saved.seed == 7 && saved.options.optimizer.decay == 0.125);
-    ck_assert(model->layer == GNN_GAT && model->heads == 4 && model->normalised && !model->half_gather);
+    ck_assert(model->layer == GNN_GAT && model->heads == 4 && model->normalised && !model->half);
     ck_assert(model->inputs == FEATURES && model->outputs == CLASSES);
     ck_assert(model->norm == GNN_NORM_BATCH && model->residual && model->jump == GNN_JUMP_CAT);
     unlabelled.labels = NULL;
@@ -293,7 +293,7 @@ TEST(saved_options_that_exclude_each_other_are_refused)
         const void *value;
         const char *sentence;
     } cases[] = {{LAYER, &maxima, "MaxK goes with GCN"},     {MAXK, &many, "MaxK keeps 65536 of"},
-                 {HALF, &one, "16-bit gathers are for f32"}, {KEEP, &one, "with dropout of the features"},
+                 {HALF, &one, "numbers in bf16 are for f32"}, {KEEP, &one, "with dropout of the features"},
                  {DROPOUT, &all, "a dropout of 1;"},         {RATE, &minus, "a learning rate of -1;"}};
     subject s = make_subject(0, &data, &options, 7);
     train(&s, 2, epochs);

@@ -39,7 +39,7 @@ static gnn_model_options model_of(const gnn_case *c, const gnn_training *t)
 {
     return (gnn_model_options){.layer = t->layer, .layers = LAYERS, .inputs = c->result->features,
                                .outputs = c->result->classes, .hidden = t->hidden, .dropout = 0.5, .maxk = t->maxk,
-                               .type = SP_DENSE_F32, .keep_aggregated = t->keep, .half_gather = t->half};
+                               .type = SP_DENSE_F32, .keep_aggregated = t->keep, .half = t->half};
 }
 
 static sp_status epoch_step(void *user)
@@ -123,7 +123,7 @@ static sp_status measure_training(gnn_case *c, gnn_training t)
 
 enum { WITH_RELU = 1, WITH_MAXK = 2 };
 
-/* Every model and width with ReLU, A·X kept and not, 16-bit gathers, and with MaxK, whose first layer aggregates X·W
+/* Every model and width with ReLU, A·X kept and not, in bf16, and with MaxK, whose first layer aggregates X·W
  * anyway. */
 static sp_status measure_models(gnn_case *c, unsigned kinds)
 {
@@ -138,7 +138,7 @@ static sp_status measure_models(gnn_case *c, unsigned kinds)
             t.keep = relu && o->keep && layer != GNN_GAT;
             if (t.keep) TRY(measure_training(c, t));
             t.keep = false;
-            t.half = relu && o->half && (layer == GNN_GCN || layer == GNN_SAGE || layer == GNN_GIN);
+            t.half = relu && o->half && layer != GNN_SAGE_MAX && layer != GNN_GAT;
             if (t.half) TRY(measure_training(c, t));
             t.half = false;
             for (int m = 0; kinds & WITH_MAXK && m < o->maxk.count && layer != GNN_GAT && layer != GNN_SAGE_MAX; m++) {

@@ -28,7 +28,7 @@ typedef struct gnn_training {
     gnn_layer layer;
     int64_t hidden, maxk;
     bool keep; /* A·X of the first layer was computed once */
-    bool half; /* products with A gathered 16-bit numbers */
+    bool half; /* numbers between operations are bf16 */
     bool renumbered; /* by community */
     candidate forward, epoch;
 } gnn_training;
