@@ -38,7 +38,7 @@ sp_status gnn_block_create(gnn_engine *engine, const sp_csr *matrix, gnn_layer l
         a = made->own;
     }
     made->a = a;
-    TRY(sp_spmm_plan_create(context, &made->a, width, &how, &made->forward));
+    if (layer != GNN_GAT) TRY(sp_spmm_plan_create(context, &made->a, width, &how, &made->forward));
     *block = made;
     made = NULL;
 done:
@@ -96,16 +96,13 @@ done:
 sp_status gnn_block_prepare_backward(gnn_block *block)
 {
     sp_context *context = block->engine->context;
-    sp_spmm_options how = {.deterministic = true, .transpose = true};
+    const sp_spmm_options how = {.deterministic = true, .transpose = true};
     sp_status status = SP_OK;
     const bool pattern = block->layer == GNN_GAT || block->layer == GNN_SAGE_MAX;
     if (block->tiles) return gnn_tiles_prepare_backward(block);
     if (pattern && !block->places) TRY(transpose_pattern(block));
-    if (block->backward || block->layer == GNN_SAGE_MAX) return SP_OK;
-    if (block->layer == GNN_GAT) {
-        how.transpose = false;
-        status = sp_spmm_plan_create(context, &block->transpose, block->width, &how, &block->backward);
-    } else if (block->layer == GNN_SAGE) {
+    if (block->backward || pattern) return SP_OK;
+    if (block->layer == GNN_SAGE) {
         status = plan_mean_backward(block, &how);
     } else if (block->symmetric) {
         block->backward = block->forward;

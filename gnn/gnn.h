@@ -160,7 +160,7 @@ typedef struct gnn_model_options {
     sp_dense_type type;       /* f32, or f64 */
     bool keep_aggregated;     /* for a full batch of dense features without dropout: A·X of the first layer is computed
                                  once and kept as long as the first block stays. Not with maxk, which aggregates X·W */
-    bool half;                /* f32 without maxk (GCN, SAGE mean, GIN): features, the numbers between operations and their
+    bool half;                /* f32 without maxk (all but maxima): features, the numbers between operations and their
                                  gradients lie in memory as bf16. Sums, logits, loss, parameters and their gradients
                                  stay f32; products read the weights rounded. Dense features are rounded once as long
                                  as the first block stays */

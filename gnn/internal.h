@@ -94,6 +94,32 @@ typedef struct gnn_product_gradient {
     sp_dense *w_gradient;
 } gnn_product_gradient;
 
+/* Attention of GAT: Y(i, ·) = Σ_j w_ij·H(j, ·) for each head over the entries of A, w = dropout(α), α = softmax over j of
+ * leakyrelu(l_i + r_j). Masks of entry e are number e of `site`, and of one GNN_MAX_LAYERS further for each further
+ * head. Scores have a column a head. */
+typedef struct gnn_attention {
+    const sp_csr *a;                 /* its pattern */
+    int heads;
+    double slope;                    /* of leakyrelu */
+    double rate;                     /* of dropout */
+    uint64_t site;
+    const sp_dense *h, *left, *right;
+    sp_dense *y;
+    sp_dense *logs;                  /* log Σ_j exp of the scores, a column a head */
+    sp_dense *slopes;                /* Q(i, ·) = Σ_j λ_ij·w_ij·H(j, ·) - (Σ_j λ_ij·α_ij)·Y(i, ·), λ the derivative of
+                                        leakyrelu; NULL: no way back follows */
+} gnn_attention;
+
+/* Its way back. dY has the columns of Y, or those of one head, if heads were averaged. */
+typedef struct gnn_attention_gradient {
+    const sp_csr *transpose;         /* of A's pattern; its entry t is A's entry places[t] */
+    const int64_t *places;
+    const sp_dense *y_gradient;
+    const void *left_vector, *right_vector; /* l = H·left, r = H·right */
+    sp_dense *along;                 /* work space: dY·Y, a column a head */
+    sp_dense *left_gradient, *right_gradient, *h_gradient;
+} gnn_attention_gradient;
+
 /* The score of one split: the sum of losses, nodes, and how many are right. With targets `right`, `predicted` and
  * `actual` count entries: true positives, predicted ones, actual ones. */
 typedef struct gnn_score {
@@ -233,8 +259,8 @@ struct gnn_block {
     int64_t width;
     sp_csr a;               /* in the engine's space; the caller's arrays, or those of */
     sp_csr own;             /* the copy */
-    sp_spmm_plan *forward;  /* sums, or means or maxima by the layer */
-    sp_spmm_plan *backward; /* of the transpose, or the forward one; not for maxima */
+    sp_spmm_plan *forward;  /* sums, or means or maxima by the layer; not for GAT */
+    sp_spmm_plan *backward; /* of the transpose, or the forward one; nor for maxima */
     sp_csr transpose;       /* GAT and maxima: its pattern, and where each entry stands in A */
     int64_t *places;
     gnn_tiles *tiles;       /* set apart by gnn_block_split, shared with other blocks of the matrix; NULL: none */

@@ -74,7 +74,7 @@ typedef struct gnn_layer_state {
     /* Results of the forward pass that the backward pass needs, and work space. */
     bool open;                 /* the output lacks its bias and `after`, which the next layer applies */
     bool aggregate_first;      /* (A·X)·W rather than A·(X·W) */
-    gnn_matrix aggregated;     /* A·X */
+    gnn_matrix aggregated;     /* A·X; GAT: the heads' w·H */
     int64_t kept_block;        /* the block's number and the features for which A·X is kept; 0: not kept */
     const void *kept_features;
     gnn_matrix product;        /* X·W; GAT: the heads' H */
@@ -85,8 +85,7 @@ typedef struct gnn_layer_state {
     gnn_matrix kept, kept_columns; /* MaxK: the kept part of the product, */
     gnn_matrix narrow;             /* and Aᵀ times the narrow gradient of the next layer's product */
     gnn_matrix left_scores, right_scores, left_gradient, right_gradient; /* GAT: a column a head */
-    gnn_matrix attention;      /* GAT: a row a head, a column an edge: the softmax */
-    gnn_matrix edges, turned;  /* GAT: numbers of all edges, and in the order of the transpose */
+    gnn_matrix logs, along, slopes; /* GAT: see gnn_attention */
 } gnn_layer_state;
 
 /* Gives a matrix a shape, in memory that it keeps: numbers without gaps, or rows that begin at multiples of 32 bytes.

@@ -80,9 +80,9 @@ static sp_status check_options(sp_context *context, const gnn_model_options *o)
         return sp_fail(context, SP_ERROR_ARGUMENT, "models are of type f32 or f64");
     if (o->keep_aggregated && o->input_dropout > 0)
         return sp_fail(context, SP_ERROR_ARGUMENT, "with dropout of the features A·X changes, and cannot be kept");
-    if (o->half && (o->type != SP_DENSE_F32 || o->maxk > 0 || o->layer == GNN_SAGE_MAX || o->layer == GNN_GAT))
-        return sp_fail(context, SP_ERROR_ARGUMENT, "numbers in bf16 are for f32 GCN, GraphSAGE (mean) and GIN without"
-                       " MaxK");
+    if (o->half && (o->type != SP_DENSE_F32 || o->maxk > 0 || o->layer == GNN_SAGE_MAX))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "numbers in bf16 are for f32 models without MaxK and without maxima"
+                       " over neighbours");
     if (o->maxk < 0) return sp_fail(context, SP_ERROR_ARGUMENT, "MaxK keeps %lld columns", (long long)o->maxk);
     return o->maxk > 0 ? check_maxk(context, o) : SP_OK;
 }
@@ -620,7 +620,7 @@ static void free_layer(gnn_layer_state *l)
                                &l->narrow,       &l->inner_gradient, &l->kept,
                                &l->weight.rounded, &l->own.rounded, &l->second.rounded,
                                &l->kept_columns, &l->left_scores,   &l->right_scores,   &l->left_gradient,
-                               &l->edges,        &l->right_gradient, &l->attention,     &l->turned};
+                               &l->logs,         &l->right_gradient, &l->along,         &l->slopes};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) gnn_matrix_free(l->engine, all[i]);
     gnn_between_free(l->engine, &l->between);
 }

@@ -304,8 +304,8 @@ static bool check_together(const gnn_saved *saved, const gnn_settings *s)
         return mistake("--maxk goes with gcn, sage and gin");
     if (s->keep_aggregated && s->input_dropout > 0)
         return mistake("--keep-aggregated needs --input-dropout 0: a sum of what is dropped anew cannot be kept");
-    if (s->precision && (s->maxk > 0 || s->model == GNN_SAGE_MAX || s->model == GNN_GAT))
-        return mistake("--precision bf16 goes with gcn, sage and gin, without --maxk");
+    if (s->precision && (s->maxk > 0 || s->model == GNN_SAGE_MAX))
+        return mistake("--precision bf16 goes with gcn, sage, gin and gat, without --maxk");
     if (!s->resume && s->model != GNN_GAT && (s->heads != HEADS || s->attention_dropout > 0))
         return mistake("--heads and --attention-dropout go with gat");
     if (s->schedule == GNN_SCHEDULE_COSINE && (s->rate_step > 0 || s->rate_factor != RATE_FACTOR))

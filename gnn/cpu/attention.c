@@ -1,149 +1,233 @@
-/* Attention of GAT on the CPU: scores of nodes and of edges, with their gradients. Threads share the rows. A column's
- * sum runs over a row of the transpose, so every sum has one thread and one order. */
+/* Attention of GAT on the CPU, by the formulas of cuda/attention.cu: forward once over the entries of A, back once over
+ * those of the transpose. Threads share the rows, so every sum has one thread and one order. */
+#include <math.h>
+#include <omp.h>
+
 #include "backend.h"
 
-typedef struct heads_job {
-    const sp_dense *h, *scores_gradient;
-    sp_dense *h_gradient;
-    const void *vector;
-    int heads;
-} heads_job;
+typedef struct attention_job {
+    const gnn_attention *of;
+    const gnn_attention_gradient *back;
+    int64_t width;
+    cpu_mask mask;
+} attention_job;
 
-#define HEADS(type)                                                                                              \
-    static void scores_##type(const type *h, const type *vector, int heads, int64_t width, type *scores)         \
-    {                                                                                                            \
-        for (int head = 0; head < heads; head++) {                                                               \
-            type sum = 0;                                                                                        \
-            for (int64_t k = head * width; k < (head + 1) * width; k++) sum += h[k] * vector[k];                 \
-            scores[head] = sum;                                                                                  \
-        }                                                                                                        \
-    }                                                                                                            \
-    static void scores_backward_##type(const type *h, const type *vector, const type *ds, int heads,             \
-                                       int64_t width, type *dh, double *sums)                                    \
-    {                                                                                                            \
-        for (int head = 0; head < heads; head++)                                                                 \
-            for (int64_t k = head * width; k < (head + 1) * width; k++) {                                        \
-                dh[k] += ds[head] * vector[k];                                                                   \
-                sums[k] += (double)ds[head] * (double)h[k];                                                      \
-            }                                                                                                    \
+static inline float float_of(const float *at) { return *at; }
+static inline double double_of(const double *at) { return *at; }
+static inline float half_of(const uint16_t *at)
+{
+    float number;
+    cpu_widen(at, &number, 1);
+    return number;
+}
+static inline void to_float(float number, float *at) { *at = number; }
+static inline void to_double(double number, double *at) { *at = number; }
+static inline void to_half(float number, uint16_t *at) { cpu_round(&number, at, 1); }
+
+/* What a number is multiplied by in dropout: 0, or 1 / (1 - rate). */
+static inline double keep(const cpu_mask *how, int head, int64_t entry)
+{
+    const uint64_t site = how->site + (uint64_t)GNN_MAX_LAYERS * (uint64_t)head;
+    return !how->bound ? 1 : gnn_random(how->seed, how->step, site, entry) >> 40 < how->bound ? 0 : how->scale;
+}
+
+/* `type` in memory, computed as `real`. sums: room for 2 · width numbers. */
+#define ATTENTION(type, memory, real, exponential)                                                                   \
+    static real score_##type(const memory *h, const real *vector, int64_t width)                                     \
+    {                                                                                                                \
+        real sum = 0;                                                                                                \
+        for (int64_t k = 0; k < width; k++) sum += type##_of(h + k) * vector[k];                                     \
+        return sum;                                                                                                  \
+    }                                                                                                                \
+    static void add_scores_##type(const memory *h, const real *ds, int heads, int64_t width, double *sums)           \
+    {                                                                                                                \
+        for (int head = 0; head < heads; head++)                                                                     \
+            for (int64_t k = head * width; k < (head + 1) * width; k++)                                              \
+                sums[k] += (double)ds[head] * (double)type##_of(h + k);                                              \
+    }                                                                                                                \
+    static void attend_##type(const attention_job *job, int64_t i, int head, double *room)                           \
+    {                                                                                                                \
+        const gnn_attention *of = job->of;                                                                           \
+        const int64_t width = job->width, begin = of->a->row_offsets[i], end = of->a->row_offsets[i + 1];            \
+        const int32_t *cols = of->a->col_indices;                                                                    \
+        const real own = ((const real *)cpu_row(of->left, i))[head], *right = of->right->values;                     \
+        const real slope = (real)of->slope;                                                                          \
+        real *sums = (real *)room, *slope_sums = sums + width, most = -INFINITY, total = 0, slope_total = 0;         \
+        memory *y = (memory *)cpu_row(of->y, i) + head * width;                                                      \
+        memset(sums, 0, (size_t)(2 * width) * sizeof *sums);                                                         \
+        for (int64_t e = begin; e < end; e++) {                                                                      \
+            const real score = own + right[cols[e] * of->right->stride + head];                                      \
+            if (!(score <= most)) most = score;                                                                      \
+        }                                                                                                            \
+        most = most > 0 ? most : slope * most;                                                                       \
+        for (int64_t e = begin; e < end; e++) {                                                                      \
+            const real score = own + right[cols[e] * of->right->stride + head], by = score > 0 ? 1 : slope;          \
+            const real chance = exponential(by * score - most), weight = chance * (real)keep(&job->mask, head, e);   \
+            const memory *h = (const memory *)cpu_row(of->h, cols[e]) + head * width;                                \
+            total += chance;                                                                                         \
+            slope_total += by * chance;                                                                              \
+            for (int64_t k = 0; k < width; k++) sums[k] += weight * type##_of(h + k);                                \
+            for (int64_t k = 0; of->slopes && k < width; k++) slope_sums[k] += by * weight * type##_of(h + k);       \
+        }                                                                                                            \
+        const real by = begin == end ? 0 : 1 / total;                                                                \
+        ((real *)cpu_row(of->logs, i))[head] = begin == end ? 0 : most + (real)log((double)total);                   \
+        for (int64_t k = 0; k < width; k++) to_##type(by * sums[k], y + k);                                          \
+        if (!of->slopes) return;                                                                                     \
+        memory *slopes = (memory *)cpu_row(of->slopes, i) + head * width;                                            \
+        for (int64_t k = 0; k < width; k++)                                                                          \
+            to_##type(by * slope_sums[k] - by * slope_total * (by * sums[k]), slopes + k);                           \
+    }                                                                                                                \
+    static void along_##type(const attention_job *job, int64_t i, int head, double *room)                            \
+    {                                                                                                                \
+        const gnn_attention *of = job->of;                                                                           \
+        const gnn_attention_gradient *back = job->back;                                                              \
+        const bool averaged = back->y_gradient->cols != of->h->cols;                                                 \
+        const memory *y = (const memory *)cpu_row(of->y, i) + head * job->width;                                     \
+        const memory *slopes = (const memory *)cpu_row(of->slopes, i) + head * job->width;                           \
+        const memory *dy = (const memory *)cpu_row(back->y_gradient, i) + (averaged ? 0 : head * job->width);        \
+        const real factor = averaged ? 1 / (real)of->heads : 1;                                                      \
+        real along = 0, left = 0;                                                                                    \
+        (void)room;                                                                                                  \
+        for (int64_t k = 0; k < job->width; k++) {                                                                   \
+            along += type##_of(dy + k) * type##_of(y + k);                                                           \
+            left += type##_of(dy + k) * type##_of(slopes + k);                                                       \
+        }                                                                                                            \
+        ((real *)cpu_row(back->along, i))[head] = factor * along;                                                    \
+        ((real *)cpu_row(back->left_gradient, i))[head] = factor * left;                                             \
+    }                                                                                                                \
+    static void attend_back_##type(const attention_job *job, int64_t j, int head, double *room)                      \
+    {                                                                                                                \
+        const gnn_attention *of = job->of;                                                                           \
+        const gnn_attention_gradient *back = job->back;                                                              \
+        const bool averaged = back->y_gradient->cols != of->h->cols;                                                 \
+        const int64_t width = job->width, end = back->transpose->row_offsets[j + 1];                                 \
+        const memory *h = (const memory *)cpu_row(of->h, j) + head * width;                                          \
+        const real own = ((const real *)cpu_row(of->right, j))[head], slope = (real)of->slope;                       \
+        const real factor = averaged ? 1 / (real)of->heads : 1;                                                      \
+        const real *left_vector = (const real *)back->left_vector + head * width;                                    \
+        const real *right_vector = (const real *)back->right_vector + head * width;                                  \
+        real *sums = (real *)room, right = 0, left = 0;                                                              \
+        memset(sums, 0, (size_t)width * sizeof *sums);                                                               \
+        for (int64_t t = back->transpose->row_offsets[j]; t < end; t++) {                                            \
+            const int64_t i = back->transpose->col_indices[t];                                                       \
+            const memory *dy = (const memory *)cpu_row(back->y_gradient, i) + (averaged ? 0 : head * width);         \
+            const real score = own + ((const real *)cpu_row(of->left, i))[head], by = score > 0 ? 1 : slope;         \
+            const real chance = exponential(by * score - ((const real *)cpu_row(of->logs, i))[head]);                \
+            const real kept = (real)keep(&job->mask, head, back->places[t]);                                         \
+            real product = 0;                                                                                        \
+            for (int64_t k = 0; k < width; k++) product += type##_of(dy + k) * type##_of(h + k);                     \
+            for (int64_t k = 0; k < width; k++) sums[k] += chance * kept * type##_of(dy + k);                        \
+            right += by * chance * (kept * factor * product - ((const real *)cpu_row(back->along, i))[head]);        \
+        }                                                                                                            \
+        ((real *)cpu_row(back->right_gradient, j))[head] = right;                                                    \
+        if (j < of->a->rows) left = ((const real *)cpu_row(back->left_gradient, j))[head];                           \
+        memory *dh = (memory *)cpu_row(back->h_gradient, j) + head * width;                                          \
+        for (int64_t k = 0; k < width; k++)                                                                          \
+            to_##type(factor * sums[k] + left * left_vector[k] + right * right_vector[k], dh + k);                   \
+    }                                                                                                                \
+    static void average_##type(const memory *x, int heads, real *y, int64_t width)                                   \
+    {                                                                                                                \
+        for (int64_t k = 0; k < width; k++) {                                                                        \
+            real sum = 0;                                                                                            \
+            for (int head = 0; head < heads; head++) sum += type##_of(x + head * width + k);                         \
+            y[k] = sum / (real)heads;                                                                                \
+        }                                                                                                            \
     }
 
-HEADS(float)
-HEADS(double)
+ATTENTION(float, float, float, expf)
+ATTENTION(double, double, double, exp)
+ATTENTION(half, uint16_t, float, expf)
+
+#define OF_TYPE(of, call) ((of) == SP_DENSE_F32 ? call##_float : (of) == SP_DENSE_F64 ? call##_double : call##_half)
+
+/* ---- scores of nodes ------------------------------------------------------------------------------------ */
 
 sp_status gnn_cpu_head_scores(gnn_engine *engine, const sp_dense *h, int heads, const void *vector, sp_dense *scores)
 {
     const int64_t width = h->cols / heads;
 #pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, h->rows * h->cols))
     for (int64_t i = 0; i < h->rows; i++)
-        if (h->type == SP_DENSE_F32) scores_float(cpu_row(h, i), vector, heads, width, cpu_row(scores, i));
-        else scores_double(cpu_row(h, i), vector, heads, width, cpu_row(scores, i));
+        for (int head = 0; head < heads; head++) {
+            const int64_t first = head * width;
+            void *score = (char *)cpu_row(scores, i) + (size_t)head * number_size(scores->type);
+            const void *row = (const char *)cpu_row(h, i) + (size_t)first * number_size(h->type);
+            if (h->type == SP_DENSE_F64) *(double *)score = score_double(row, (const double *)vector + first, width);
+            else if (h->type == SP_DENSE_F32) *(float *)score = score_float(row, (const float *)vector + first, width);
+            else *(float *)score = score_half(row, (const float *)vector + first, width);
+        }
     return SP_OK;
 }
 
-static void add_scores_backward(const void *job, int64_t begin, int64_t end, double *sums)
+typedef struct scores_job {
+    const sp_dense *h, *scores_gradient;
+    int heads;
+} scores_job;
+
+static void add_scores(const void *job, int64_t begin, int64_t end, double *sums)
 {
-    const heads_job *j = job;
+    const scores_job *j = job;
     const int64_t width = j->h->cols / j->heads;
     for (int64_t i = begin; i < end; i++) {
         const void *h = cpu_row(j->h, i), *ds = cpu_row(j->scores_gradient, i);
-        void *dh = cpu_row(j->h_gradient, i);
-        if (j->h->type == SP_DENSE_F32) scores_backward_float(h, j->vector, ds, j->heads, width, dh, sums);
-        else scores_backward_double(h, j->vector, ds, j->heads, width, dh, sums);
+        if (j->h->type == SP_DENSE_F64) add_scores_double(h, ds, j->heads, width, sums);
+        else if (j->h->type == SP_DENSE_F32) add_scores_float(h, ds, j->heads, width, sums);
+        else add_scores_half(h, ds, j->heads, width, sums);
     }
 }
 
-sp_status gnn_cpu_head_scores_backward(gnn_engine *engine, const sp_dense *h, int heads, const void *vector,
-                                       const sp_dense *scores_gradient, sp_dense *h_gradient, void *vector_gradient)
+sp_status gnn_cpu_head_scores_backward(gnn_engine *engine, const sp_dense *h, int heads,
+                                       const sp_dense *scores_gradient, void *vector_gradient)
 {
-    const heads_job job = {h, scores_gradient, h_gradient, vector, heads};
-    return gnn_cpu_sum_rows(engine, add_scores_backward, &job, h->rows, h->cols, h->type, vector_gradient);
+    const scores_job job = {h, scores_gradient, heads};
+    return gnn_cpu_sum_rows(engine, add_scores, &job, h->rows, h->cols, scores_gradient->type, vector_gradient);
 }
 
-/* ---- edges --------------------------------------------------------------------------------------------- */
+/* ---- entries -------------------------------------------------------------------------------------------- */
 
-/* Forward: values = leakyrelu(left + right). Backward: values times its derivative, and their sum. Rows of `right`
- * are `stride` numbers apart. */
-#define EDGES(type)                                                                                              \
-    static void row_scores_##type(const int32_t *cols, int64_t count, type left, const type *right,              \
-                                  int64_t stride, type slope, type *values)                                      \
-    {                                                                                                            \
-        for (int64_t e = 0; e < count; e++) {                                                                    \
-            const type score = left + right[cols[e] * stride];                                                   \
-            values[e] = score > 0 ? score : slope * score;                                                       \
-        }                                                                                                        \
-    }                                                                                                            \
-    static type row_backward_##type(const int32_t *cols, int64_t count, type left, const type *right,            \
-                                    int64_t stride, type slope, type *values)                                    \
-    {                                                                                                            \
-        double sum = 0;                                                                                          \
-        for (int64_t e = 0; e < count; e++) {                                                                    \
-            if (!(left + right[cols[e] * stride] > 0)) values[e] *= slope;                                       \
-            sum += (double)values[e];                                                                            \
-        }                                                                                                        \
-        return (type)sum;                                                                                        \
-    }                                                                                                            \
-    static type gathered_sum_##type(const int64_t *places, int64_t count, const type *values)                    \
-    {                                                                                                            \
-        double sum = 0;                                                                                          \
-        for (int64_t t = 0; t < count; t++) sum += (double)values[places[t]];                                    \
-        return (type)sum;                                                                                        \
-    }
+typedef void row_work(const attention_job *job, int64_t row, int head, double *room);
 
-EDGES(float)
-EDGES(double)
-
-sp_status gnn_cpu_edge_scores(gnn_engine *engine, const sp_csr *a, const sp_dense *left, const sp_dense *right,
-                              int head, double slope, void *values)
+static sp_status each_row(gnn_engine *engine, const attention_job *job, int64_t rows, int64_t entries, row_work *work)
 {
-#pragma omp parallel for schedule(dynamic, 256) num_threads(cpu_threads(engine, 2 * a->nnz + a->rows))
-    for (int64_t i = 0; i < a->rows; i++) {
-        const int64_t begin = a->row_offsets[i], count = a->row_offsets[i + 1] - begin;
-        if (left->type == SP_DENSE_F32)
-            row_scores_float(a->col_indices + begin, count, ((const float *)cpu_row(left, i))[head],
-                             (const float *)right->values + head, right->stride, (float)slope,
-                             (float *)values + begin);
-        else
-            row_scores_double(a->col_indices + begin, count, ((const double *)cpu_row(left, i))[head],
-                              (const double *)right->values + head, right->stride, slope, (double *)values + begin);
-    }
+    const int threads = cpu_threads(engine, (2 * entries + rows) * (job->of->h->cols + 1));
+    double *room;
+    const sp_status status = gnn_cpu_scratch(engine, 2 * job->width * threads, sizeof *room, (void **)&room);
+    if (status != SP_OK) return status;
+#pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
+    for (int64_t i = 0; i < rows; i++)
+        for (int head = 0; head < job->of->heads; head++)
+            work(job, i, head, room + 2 * job->width * omp_get_thread_num());
     return SP_OK;
 }
 
-sp_status gnn_cpu_edge_scores_backward(gnn_engine *engine, const sp_csr *a, const sp_csr *transpose,
-                                       const int64_t *places, const sp_dense *left, const sp_dense *right, int head,
-                                       double slope, void *values, sp_dense *left_gradient, sp_dense *right_gradient)
+static attention_job make_job(const gnn_engine *engine, const gnn_attention *attention,
+                              const gnn_attention_gradient *back)
 {
-#pragma omp parallel for schedule(dynamic, 256) num_threads(cpu_threads(engine, 2 * a->nnz + a->rows))
-    for (int64_t i = 0; i < a->rows; i++) {
-        const int64_t begin = a->row_offsets[i], count = a->row_offsets[i + 1] - begin;
-        if (left->type == SP_DENSE_F32)
-            ((float *)cpu_row(left_gradient, i))[head] =
-                row_backward_float(a->col_indices + begin, count, ((const float *)cpu_row(left, i))[head],
-                                   (const float *)right->values + head, right->stride, (float)slope,
-                                   (float *)values + begin);
-        else
-            ((double *)cpu_row(left_gradient, i))[head] =
-                row_backward_double(a->col_indices + begin, count, ((const double *)cpu_row(left, i))[head],
-                                    (const double *)right->values + head, right->stride, slope,
-                                    (double *)values + begin);
-    }
-#pragma omp parallel for schedule(dynamic, 256) num_threads(cpu_threads(engine, 2 * a->nnz + a->cols))
-    for (int64_t j = 0; j < transpose->rows; j++) {
-        const int64_t begin = transpose->row_offsets[j], count = transpose->row_offsets[j + 1] - begin;
-        if (right->type == SP_DENSE_F32)
-            ((float *)cpu_row(right_gradient, j))[head] = gathered_sum_float(places + begin, count, values);
-        else ((double *)cpu_row(right_gradient, j))[head] = gathered_sum_double(places + begin, count, values);
-    }
-    return SP_OK;
+    const gnn_pointwise drop = {.rate = attention->rate, .site = attention->site};
+    return (attention_job){attention, back, attention->h->cols / attention->heads, gnn_cpu_mask(engine, &drop)};
 }
 
-sp_status gnn_cpu_gather(gnn_engine *engine, const int64_t *places, int64_t count, const void *from,
-                         sp_dense_type type, void *to)
+sp_status gnn_cpu_attention(gnn_engine *engine, const gnn_attention *attention)
 {
-#pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, 2 * count))
-    for (int64_t t = 0; t < count; t++)
-        if (type == SP_DENSE_F32) ((float *)to)[t] = ((const float *)from)[places[t]];
-        else ((double *)to)[t] = ((const double *)from)[places[t]];
+    const attention_job job = make_job(engine, attention, NULL);
+    return each_row(engine, &job, attention->a->rows, attention->a->nnz, OF_TYPE(attention->h->type, attend));
+}
+
+sp_status gnn_cpu_attention_backward(gnn_engine *engine, const gnn_attention *attention,
+                                     const gnn_attention_gradient *back)
+{
+    const attention_job job = make_job(engine, attention, back);
+    const sp_dense_type type = attention->h->type;
+    const sp_status status = each_row(engine, &job, attention->a->rows, 0, OF_TYPE(type, along));
+    if (status != SP_OK) return status;
+    return each_row(engine, &job, back->transpose->rows, back->transpose->nnz, OF_TYPE(type, attend_back));
+}
+
+sp_status gnn_cpu_average_heads(gnn_engine *engine, const sp_dense *x, int heads, sp_dense *y)
+{
+#pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, x->rows * x->cols))
+    for (int64_t i = 0; i < y->rows; i++)
+        if (x->type == SP_DENSE_F64) average_double(cpu_row(x, i), heads, cpu_row(y, i), y->cols);
+        else if (x->type == SP_DENSE_F32) average_float(cpu_row(x, i), heads, cpu_row(y, i), y->cols);
+        else average_half(cpu_row(x, i), heads, cpu_row(y, i), y->cols);
     return SP_OK;
 }

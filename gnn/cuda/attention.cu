@@ -1,220 +1,526 @@
-/* Attention of GAT on CUDA: scores of nodes and of edges, with their gradients.
+/* Attention of GAT on CUDA, all heads in one pass over the entries of A, forward and back.
  *
- * Scores of nodes: a group of lanes a node and head; H is read once, and once for both parts of the gradient. Scores
- * of edges: a group of lanes a row of A; sums over columns of A run over rows of the transpose. Every sum has one
- * order, so results have the same bits in every run.
+ *   Y(i, ·) = Σ_j w_ij·H(j, ·),   w = dropout(α),   α = softmax over j of leakyrelu(l_i + r_j)
+ *
+ * Forward, a warp takes a row: once over its scores for the largest, once over the rows of H with the sums of Y and of
+ * exponentials. Nothing is stored a number an entry; of a row there remain log Σ exp(score), from which any α follows,
+ * and Q. Since leakyrelu's derivative λ is one of two numbers,
+ *
+ *   dl_i = Σ_j λ_ij·α_ij·(dw_ij - D_i) = dY_i·Q_i,   Q_i = Σ_j λ_ij·w_ij·H_j - (Σ_j λ_ij·α_ij)·Y_i,   D_i = dY_i·Y_i,
+ *
+ * so that the way back needs entries only once: a warp takes a row j of the transpose, keeps H_j, gathers dY_i, and has
+ *
+ *   dH_j = Σ_i w_ij·dY_i + dl_j·left + dr_j·right,   dr_j = Σ_i λ_ij·α_ij·(dw_ij - D_i),   dw_ij = mask·(dY_i·H_j).
+ *
+ * Step by step this takes four passes that gather rows, and arrays of all entries and heads. (Softmax from stored sums:
+ * Dao et al., FlashAttention, 2022.) An entry costs a row of H or dY, its index, and 4 or 12 bytes a head.
+ *
+ * PARTS lanes have V numbers each of a head, side by side, and TILES such packs; as many heads as fit lie beside each
+ * other in a warp, and the rest of it takes other entries. Rows of more than LONG entries are shared by the warps of a
+ * block. All sums have one order, so results have the same bits in every run.
  */
+#include <initializer_list>
+
 #include "each.cuh"
 
-/* ---- nodes ----------------------------------------------------------------------------------------------- */
+enum { WARPS = THREADS / 32, LONG = 1024 };
 
-template <typename T, int LANES>
+/* ---- scores of nodes ------------------------------------------------------------------------------------- */
+
+template <typename S, int LANES>
 static __global__ void __launch_bounds__(THREADS)
-    score_heads(int64_t rows, int heads, int64_t width, const dense_view<const T> h, const T *vector,
-                const dense_view<T> scores)
+    score_heads(int64_t rows, int heads, int64_t width, const dense_view<const S> h, const computed_t<S> *vector,
+                const dense_view<computed_t<S>> scores)
 {
     const int64_t place = (int64_t)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES;
     if (place >= rows * heads) return;
     const int64_t row = place / heads, head = place - row * heads;
-    const T *x = h.values + row * h.stride + head * width, *by = vector + head * width;
-    T sum = 0;
-    for (int64_t k = threadIdx.x % LANES; k < width; k += LANES) sum += x[k] * by[k];
+    const S *x = h.values + row * h.stride + head * width;
+    const computed_t<S> *by = vector + head * width;
+    computed_t<S> sum = 0;
+    for (int64_t k = threadIdx.x % LANES; k < width; k += LANES) sum += number_from(x + k) * by[k];
     sum = group_sum<LANES>(sum);
     if (threadIdx.x % LANES == 0) scores.values[row * scores.stride + head] = sum;
 }
 
-template <typename T, int LANES>
-static sp_status launch_heads(gnn_engine *engine, const sp_dense *h, int heads, const void *vector, sp_dense *scores)
-{
-    return launch(engine, score_heads<T, LANES>, ceil_div(h->rows * heads, THREADS / LANES), h->rows, heads,
-                  h->cols / heads, dense_view<const T>{(const T *)h->values, h->stride}, (const T *)vector,
-                  view_of<T>(scores));
-}
-
 sp_status gnn_cuda_head_scores(gnn_engine *engine, const sp_dense *h, int heads, const void *vector, sp_dense *scores)
 {
-    const bool narrow = h->cols / heads <= 16;
-    if (h->type == SP_DENSE_F32)
-        return (narrow ? launch_heads<float, 8> : launch_heads<float, 32>)(engine, h, heads, vector, scores);
-    return (narrow ? launch_heads<double, 8> : launch_heads<double, 32>)(engine, h, heads, vector, scores);
+    return by_type(h->type, false, [&](auto number, auto) {
+        using S = decltype(number);
+        const bool narrow = h->cols / heads <= 16;
+        return launch(engine, narrow ? score_heads<S, 8> : score_heads<S, 32>,
+                      ceil_div(h->rows * heads, THREADS / (narrow ? 8 : 32)), h->rows, heads, h->cols / heads,
+                      dense_view<const S>{(const S *)h->values, h->stride}, (const computed_t<S> *)vector,
+                      view_of<computed_t<S>>(scores));
+    });
 }
 
-/* Sums of ds(i, head) · H(i, k) over rows, and in the same pass dH(i, k) += ds(i, head) · vector[k]. */
+/* Sums of ds(i, head) · H(i, k) over rows. */
 template <typename S, int V> struct heads_backward_op {
     using T = computed_t<S>;
     struct local {
-        pack<T, V> vector;
         int head[V];
     };
-    struct input {
-        pack<T, V> h, gradient;
-    };
+    using input = pack<T, V>;
     int64_t width;
-    dense_view<S> h, h_gradient;
+    dense_view<S> h;
     dense_view<T> scores_gradient;
-    const T *vector;
 
     __device__ __forceinline__ local begin(int64_t col) const
     {
         local made;
 #pragma unroll
-        for (int v = 0; v < V; v++) {
-            made.vector.part[v] = vector[col + v];
-            made.head[v] = (int)((col + v) / width);
-        }
+        for (int v = 0; v < V; v++) made.head[v] = (int)((col + v) / width);
         return made;
     }
-    __device__ __forceinline__ input load(int64_t row, int64_t col) const
-    {
-        return {h.template load<V>(row, col), h_gradient.template load<V>(row, col)};
-    }
-    __device__ __forceinline__ void add(int64_t row, int64_t col, const input &in, const local &own,
+    __device__ __forceinline__ input load(int64_t row, int64_t col) const { return h.template load<V>(row, col); }
+    __device__ __forceinline__ void add(int64_t row, int64_t, const input &in, const local &own,
                                         double (&sums)[V]) const
     {
-        pack<T, V> out;
 #pragma unroll
-        for (int v = 0; v < V; v++) {
-            const T by = scores_gradient.values[row * scores_gradient.stride + own.head[v]];
-            out.part[v] = in.gradient.part[v] + by * own.vector.part[v];
-            sums[v] += (double)by * (double)in.h.part[v];
-        }
-        h_gradient.store(row, col, out);
+        for (int v = 0; v < V; v++)
+            sums[v] += (double)scores_gradient.values[row * scores_gradient.stride + own.head[v]] * (double)in.part[v];
     }
 };
 
-sp_status gnn_cuda_head_scores_backward(gnn_engine *engine, const sp_dense *h, int heads, const void *vector,
-                                        const sp_dense *scores_gradient, sp_dense *h_gradient, void *vector_gradient)
+sp_status gnn_cuda_head_scores_backward(gnn_engine *engine, const sp_dense *h, int heads,
+                                        const sp_dense *scores_gradient, void *vector_gradient)
 {
-    return by_type(h->type, is_aligned(h) && is_aligned(h_gradient), [&](auto number, auto lanes) {
+    return by_type(h->type, is_aligned(h), [&](auto number, auto lanes) {
         using S = decltype(number);
         using T = computed_t<S>;
         constexpr int V = lanes;
-        const heads_backward_op<S, V> op = {h->cols / heads, view_of<S>(h), view_of<S>(h_gradient),
-                                            view_of<T>(scores_gradient), (const T *)vector};
+        const heads_backward_op<S, V> op = {h->cols / heads, view_of<S>(h), view_of<T>(scores_gradient)};
         return launch_sums<S, V>(engine, h->rows, h->cols, op, (T *)vector_gradient);
     });
 }
 
-/* ---- edges ----------------------------------------------------------------------------------------------- */
+/* ---- what both ways share -------------------------------------------------------------------------------- */
 
-/* values = leakyrelu(left + right) */
-template <typename T> struct edge_scores_work {
+template <typename S> struct attention_job {
+    using T = computed_t<S>;
+    const int64_t *offsets, *places; /* of A, or of the transpose, whose entries are A's `places` */
     const int32_t *cols;
-    const T *left, *right; /* of the head */
-    int64_t left_stride, right_stride;
-    T slope, *values;
+    int64_t rows, own_rows; /* own_rows: rows of A */
+    int heads, width, part_shift, group_shift; /* log2 of the lanes of a head, and of an entry */
+    T slope, factor;        /* factor: of dY, 1 / heads if heads are averaged, which then share it */
+    mask how;
+    dense_view<S> h, y, slopes, y_gradient, h_gradient;
+    bool averaged, keeps_slopes;
+    dense_view<T> left, right, logs, along, left_gradient, right_gradient;
+    const T *left_vector, *right_vector;
+};
 
-    __device__ __forceinline__ double sum(int64_t row, int64_t begin, int64_t end, int step) const
-    {
-        const T own = left[row * left_stride];
+/* This thread's place: its part of a head, and which of the warp's entries it takes. */
+struct attention_lane {
+    int head, col, slot, slots; /* col: of its first pack in the head */
+    bool filled;
+};
+
+template <typename S, int V> static __device__ __forceinline__ attention_lane lane_of(const attention_job<S> &job)
+{
+    const int lane = threadIdx.x % 32, parts = 1 << job.part_shift, group = 1 << job.group_shift;
+    attention_lane made;
+    made.head = (int)blockIdx.y * (group / parts) + lane % group / parts;
+    made.col = lane % parts * V;
+    made.slot = lane / group;
+    made.slots = 32 / group;
+    made.filled = made.head < job.heads && made.col < job.width;
+    return made;
+}
+
+/* Columns first + col .. of a row of heads; those beyond the head, in the padding of a row, are 0 and not written. */
+template <int V, typename S, typename T = computed_t<S>>
+static __device__ __forceinline__ pack<T, V> load_part(const dense_view<S> &from, int64_t row, int first, int col,
+                                                       int width)
+{
+    pack<T, V> part = from.template load<V>(row, first + col);
+    if (width % V != 0)
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            if (col + v >= width) part.part[v] = 0;
+    return part;
+}
+
+template <int V, typename S, typename T = computed_t<S>>
+static __device__ __forceinline__ void store_part(const dense_view<S> &to, int64_t row, int first, int col, int width,
+                                                  const pack<T, V> &part)
+{
+    if (width % V == 0) {
+        to.store(row, first + col, part);
+        return;
+    }
+#pragma unroll
+    for (int v = 0; v < V; v++)
+        if (col + v < width) number_to(to.values + row * to.stride + first + col + v, part.part[v]);
+}
+
+static __device__ __forceinline__ float exponential(float x) { return __expf(x); }
+static __device__ __forceinline__ double exponential(double x) { return exp(x); }
+static __device__ __forceinline__ float logarithm(float x) { return logf(x); }
+static __device__ __forceinline__ double logarithm(double x) { return log(x); }
+
+/* Combines the warp's entries, and with ALL those of the block's warps; every thread gets the result. */
+template <bool ALL, typename T, typename Op>
+static __device__ __forceinline__ T combine(T value, int group_shift, T (*shared)[32], const Op &op)
+{
+    for (int apart = 1 << group_shift; apart < 32; apart *= 2) value = op(value, __shfl_xor_sync(FULL_WARP, value, apart));
+    if (!ALL) return value;
+    __syncthreads();
+    shared[threadIdx.x / 32][threadIdx.x % 32] = value;
+    __syncthreads();
+    value = shared[0][threadIdx.x % 32];
+    for (int w = 1; w < WARPS; w++) value = op(value, shared[w][threadIdx.x % 32]);
+    return value;
+}
+
+struct take_larger {
+    template <typename T> __device__ __forceinline__ T operator()(T a, T b) const { return a > b ? a : b; }
+};
+struct take_sum {
+    template <typename T> __device__ __forceinline__ T operator()(T a, T b) const { return a + b; }
+};
+
+/* A row a warp, then the long ones of the block a block. row(i, begin, end, first, step, all): entries begin + first,
+ * begin + first + step, ... */
+template <typename Row>
+static __device__ __forceinline__ void each_row(const int64_t *offsets, int64_t rows, const attention_lane &at,
+                                                const Row &row)
+{
+    const int warp = threadIdx.x / 32;
+    const int64_t first = (int64_t)blockIdx.x * WARPS, own = first + warp;
+    bool is_long = false;
+    if (own < rows) {
+        const int64_t begin = offsets[own], end = offsets[own + 1];
+        is_long = end - begin > LONG;
+        if (!is_long) row(own, begin, end, at.slot, at.slots, width_of<0>());
+    }
+    if (!__syncthreads_or(is_long)) return;
+    for (int64_t i = first; i < min(first + WARPS, rows); i++) {
+        const int64_t begin = offsets[i], end = offsets[i + 1];
+        if (end - begin > LONG)
+            row(i, begin, end, warp * at.slots + at.slot, WARPS * at.slots, width_of<1>());
+    }
+}
+
+/* ---- forward --------------------------------------------------------------------------------------------- */
+
+template <typename S, int V, int TILES>
+static __global__ void __launch_bounds__(THREADS) attend(const __grid_constant__ attention_job<S> job)
+{
+    using T = computed_t<S>;
+    constexpr int AHEAD = TILES == 1 ? 4 : 1;
+    __shared__ T shared[WARPS][32];
+    const attention_lane at = lane_of<S, V>(job);
+    const int parts = V << job.part_shift, head_col = at.head * job.width;
+    const uint64_t stream = job.how.bound ? gnn_stream(job.how.seed, *job.how.step,
+                                                       job.how.site + (uint64_t)GNN_MAX_LAYERS * (uint64_t)at.head)
+                                          : 0;
+    each_row(job.offsets, job.rows, at, [&](int64_t i, int64_t begin, int64_t end, int first, int step, auto all) {
+        constexpr bool ALL = decltype(all)::value;
+        const T own = at.filled ? job.left.values[i * job.left.stride + at.head] : 0;
+        T most = -INFINITY, total = 0, slope_total = 0;
+        T sums[TILES][V] = {}, slope_sums[TILES][V] = {};
 #pragma unroll 4
-        for (int64_t e = begin; e < end; e += step) {
-            const T score = own + __ldg(right + __ldg(cols + e) * right_stride);
-            values[e] = score > 0 ? score : slope * score;
+        for (int64_t e = begin + first; e < end; e += step)
+            if (at.filled) most = take_larger()(job.right.values[job.cols[e] * job.right.stride + at.head], most);
+        most = own + combine<ALL>(most, job.group_shift, shared, take_larger());
+        most = most > 0 ? most : job.slope * most;
+        for (int64_t base = begin; base < end; base += (int64_t)AHEAD * step) {
+            T score[AHEAD];
+            pack<T, V> x[AHEAD][TILES];
+#pragma unroll
+            for (int u = 0; u < AHEAD; u++) {
+                const int64_t e = base + first + u * step;
+                if (e >= end || !at.filled) continue;
+                const int64_t j = job.cols[e];
+                score[u] = own + job.right.values[j * job.right.stride + at.head];
+#pragma unroll
+                for (int t = 0; t < TILES; t++)
+                    if (at.col + t * parts < job.width)
+                        x[u][t] = load_part<V>(job.h, j, head_col, at.col + t * parts, job.width);
+            }
+#pragma unroll
+            for (int u = 0; u < AHEAD; u++) {
+                const int64_t e = base + first + u * step;
+                if (e >= end || !at.filled) continue;
+                const T slope = score[u] > 0 ? (T)1 : job.slope, chance = exponential(slope * score[u] - most);
+                total += chance;
+                slope_total = fused(slope, chance, slope_total);
+                const T weight = !job.how.bound               ? chance
+                                 : dropped(job.how, stream, e) ? 0
+                                                               : chance * (T)job.how.scale;
+#pragma unroll
+                for (int t = 0; t < TILES; t++)
+                    if (at.col + t * parts < job.width)
+#pragma unroll
+                        for (int v = 0; v < V; v++) {
+                            sums[t][v] = fused(weight, x[u][t].part[v], sums[t][v]);
+                            slope_sums[t][v] = fused(slope * weight, x[u][t].part[v], slope_sums[t][v]);
+                        }
+            }
         }
-        return 0;
-    }
-    __device__ __forceinline__ void finish(int64_t, double) const {}
-};
-
-/* values ∘= leakyrelu'(left + right), and their sum over the row. */
-template <typename T> struct edge_backward_work {
-    const int32_t *cols;
-    const T *left, *right;
-    int64_t left_stride, right_stride;
-    T slope, *values, *sums;
-    int64_t sums_stride;
-
-    __device__ __forceinline__ double sum(int64_t row, int64_t begin, int64_t end, int step) const
-    {
-        const T own = left[row * left_stride];
-        double sum = 0;
-#pragma unroll 4
-        for (int64_t e = begin; e < end; e += step) {
-            T value = values[e];
-            if (!(own + __ldg(right + __ldg(cols + e) * right_stride) > 0)) values[e] = value *= slope;
-            sum += (double)value;
+        total = combine<ALL>(total, job.group_shift, shared, take_sum());
+        slope_total = combine<ALL>(slope_total, job.group_shift, shared, take_sum());
+        const T by = total > 0 || total != total ? 1 / total : 0;
+        const bool stores = at.filled && at.slot == 0 && (!ALL || threadIdx.x < 32);
+        if (stores && at.col == 0)
+            job.logs.values[i * job.logs.stride + at.head] = by != 0 ? most + logarithm(total) : 0;
+#pragma unroll
+        for (int t = 0; t < TILES; t++) {
+            pack<T, V> y, slopes;
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                y.part[v] = by * combine<ALL>(sums[t][v], job.group_shift, shared, take_sum());
+                slopes.part[v] = by * combine<ALL>(slope_sums[t][v], job.group_shift, shared, take_sum()) -
+                                 by * slope_total * y.part[v];
+            }
+            if (!stores || at.col + t * parts >= job.width) continue;
+            store_part(job.y, i, head_col, at.col + t * parts, job.width, y);
+            if (job.keeps_slopes) store_part(job.slopes, i, head_col, at.col + t * parts, job.width, slopes);
         }
-        return sum;
+    });
+}
+
+/* ---- back ------------------------------------------------------------------------------------------------ */
+
+/* D and dl of a row and head, a group of lanes. */
+template <typename S, int LANES>
+static __global__ void __launch_bounds__(THREADS) go_along_rows(const __grid_constant__ attention_job<S> job)
+{
+    using T = computed_t<S>;
+    const int64_t place = (int64_t)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES;
+    if (place >= job.own_rows * job.heads) return;
+    const int64_t i = place / job.heads, head = place - i * job.heads, col = head * job.width;
+    const S *y = job.y.values + i * job.y.stride + col, *slopes = job.slopes.values + i * job.slopes.stride + col;
+    const S *dy = job.y_gradient.values + i * job.y_gradient.stride + (job.averaged ? 0 : col);
+    T along = 0, left = 0;
+    for (int k = threadIdx.x % LANES; k < job.width; k += LANES) {
+        const T by = number_from(dy + k);
+        along = fused(by, number_from(y + k), along);
+        left = fused(by, number_from(slopes + k), left);
     }
-    __device__ __forceinline__ void finish(int64_t row, double sum) const { sums[row * sums_stride] = (T)sum; }
-};
+    along = group_sum<LANES>(along);
+    left = group_sum<LANES>(left);
+    if (threadIdx.x % LANES != 0) return;
+    job.along.values[i * job.along.stride + head] = job.factor * along;
+    job.left_gradient.values[i * job.left_gradient.stride + head] = job.factor * left;
+}
 
-/* The sums of values over the columns of A. */
-template <typename T> struct column_work {
-    const int64_t *places;
-    const T *values;
-    T *sums;
-    int64_t sums_stride;
+template <typename S, int V, int TILES>
+static __global__ void __launch_bounds__(THREADS) attend_back(const __grid_constant__ attention_job<S> job)
+{
+    using T = computed_t<S>;
+    constexpr int AHEAD = TILES == 1 ? 4 : 1;
+    __shared__ T shared[WARPS][32];
+    const attention_lane at = lane_of<S, V>(job);
+    const int parts = V << job.part_shift, head_col = at.head * job.width, dy_col = job.averaged ? 0 : head_col;
+    const uint64_t stream = job.how.bound ? gnn_stream(job.how.seed, *job.how.step,
+                                                       job.how.site + (uint64_t)GNN_MAX_LAYERS * (uint64_t)at.head)
+                                          : 0;
+    each_row(job.offsets, job.rows, at, [&](int64_t j, int64_t begin, int64_t end, int first, int step, auto all) {
+        constexpr bool ALL = decltype(all)::value;
+        const T own = at.filled ? job.right.values[j * job.right.stride + at.head] : 0;
+        T right = 0;
+        T sums[TILES][V] = {};
+        pack<T, V> x[TILES] = {};
+#pragma unroll
+        for (int t = 0; t < TILES; t++)
+            if (at.filled && at.col + t * parts < job.width)
+                x[t] = load_part<V>(job.h, j, head_col, at.col + t * parts, job.width);
+        /* All lanes of a warp go round together, for the sums over a head's lanes. */
+        for (int64_t base = begin; base < end; base += (int64_t)AHEAD * step) {
+            T score[AHEAD] = {}, log[AHEAD] = {}, along[AHEAD] = {};
+            pack<T, V> g[AHEAD][TILES] = {};
+#pragma unroll
+            for (int u = 0; u < AHEAD; u++) {
+                const int64_t e = base + first + u * step;
+                if (e >= end || !at.filled) continue;
+                const int64_t i = job.cols[e];
+                score[u] = own + job.left.values[i * job.left.stride + at.head];
+                log[u] = job.logs.values[i * job.logs.stride + at.head];
+                along[u] = job.along.values[i * job.along.stride + at.head];
+#pragma unroll
+                for (int t = 0; t < TILES; t++)
+                    if (at.col + t * parts < job.width)
+                        g[u][t] = load_part<V>(job.y_gradient, i, dy_col, at.col + t * parts, job.width);
+            }
+#pragma unroll
+            for (int u = 0; u < AHEAD; u++) {
+                const int64_t e = base + first + u * step;
+                T product = 0;
+#pragma unroll
+                for (int t = 0; t < TILES; t++)
+#pragma unroll
+                    for (int v = 0; v < V; v++) product = fused(g[u][t].part[v], x[t].part[v], product);
+                for (int apart = (1 << job.part_shift) / 2; apart > 0; apart /= 2)
+                    product += __shfl_xor_sync(FULL_WARP, product, apart);
+                if (e >= end || !at.filled) continue;
+                const T slope = score[u] > 0 ? (T)1 : job.slope, chance = exponential(slope * score[u] - log[u]);
+                const T keep = !job.how.bound                             ? (T)1
+                               : dropped(job.how, stream, job.places[e]) ? 0
+                                                                          : (T)job.how.scale;
+                right += slope * chance * (keep * job.factor * product - along[u]);
+#pragma unroll
+                for (int t = 0; t < TILES; t++)
+#pragma unroll
+                    for (int v = 0; v < V; v++) sums[t][v] = fused(chance * keep, g[u][t].part[v], sums[t][v]);
+            }
+        }
+        right = combine<ALL>(right, job.group_shift, shared, take_sum());
+        const bool stores = at.filled && at.slot == 0 && (!ALL || threadIdx.x < 32), owned = j < job.own_rows;
+        const T left = stores && owned ? job.left_gradient.values[j * job.left_gradient.stride + at.head] : 0;
+        if (stores && at.col == 0) job.right_gradient.values[j * job.right_gradient.stride + at.head] = right;
+#pragma unroll
+        for (int t = 0; t < TILES; t++) {
+            const int col = at.col + t * parts;
+            pack<T, V> out;
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                const T gathered = job.factor * combine<ALL>(sums[t][v], job.group_shift, shared, take_sum());
+                const int at_vector = head_col + col + v;
+                out.part[v] = stores && col + v < job.width
+                                  ? gathered + left * job.left_vector[at_vector] + right * job.right_vector[at_vector]
+                                  : 0;
+            }
+            if (stores && col < job.width) store_part(job.h_gradient, j, head_col, col, job.width, out);
+        }
+    });
+}
 
-    __device__ __forceinline__ double sum(int64_t, int64_t begin, int64_t end, int step) const
-    {
-        double sum = 0;
-#pragma unroll 4
-        for (int64_t t = begin; t < end; t += step) sum += (double)values[places[t]];
-        return sum;
+/* ---- host ------------------------------------------------------------------------------------------------ */
+
+/* Whether rows of heads can be read V numbers at a time; those of one head may end in their padding. */
+static bool takes_packs(const sp_dense *matrix, int heads, int64_t width, int v)
+{
+    return matrix->stride % v == 0 && (uintptr_t)matrix->values % (number_size(matrix->type) * (size_t)v) == 0 &&
+           (heads == 1 ? ceil_div(width, v) * v <= matrix->stride : width % v == 0);
+}
+
+template <typename S> static attention_job<S> make_job(gnn_engine *engine, const gnn_attention *a)
+{
+    using T = computed_t<S>;
+    attention_job<S> job = {};
+    job.offsets = a->a->row_offsets;
+    job.cols = a->a->col_indices;
+    job.rows = job.own_rows = a->a->rows;
+    job.heads = a->heads;
+    job.width = (int)(a->h->cols / a->heads);
+    job.slope = (T)a->slope;
+    job.factor = 1;
+    job.how = make_mask(engine, GNN_LINEAR, a->rate, a->site);
+    job.h = view_of<S>(a->h);
+    job.y = view_of<S>(a->y);
+    job.left = view_of<T>(a->left);
+    job.right = view_of<T>(a->right);
+    job.logs = view_of<T>(a->logs);
+    job.keeps_slopes = a->slopes != NULL;
+    if (a->slopes) job.slopes = view_of<S>(a->slopes);
+    return job;
+}
+
+template <typename S, int V, int TILES>
+static sp_status launch_packs(gnn_engine *engine, attention_job<S> job, bool back)
+{
+    int heads = 1;
+    job.part_shift = 0;
+    while (TILES == 1 ? V << job.part_shift < job.width : job.part_shift < 5) job.part_shift++;
+    job.group_shift = job.part_shift;
+    while (job.group_shift < 5 && heads < job.heads) {
+        job.group_shift++;
+        heads *= 2;
     }
-    __device__ __forceinline__ void finish(int64_t row, double sum) const { sums[row * sums_stride] = (T)sum; }
-};
-
-template <typename T>
-static sp_status edge_scores(gnn_engine *engine, const sp_csr *a, const sp_dense *left, const sp_dense *right,
-                             int head, double slope, void *values)
-{
-    return launch_sparse_rows(engine, a,
-                              edge_scores_work<T>{a->col_indices, (const T *)left->values + head,
-                                                  (const T *)right->values + head, left->stride, right->stride,
-                                                  (T)slope, (T *)values});
+    const dim3 grid((unsigned)ceil_div(job.rows, WARPS), (unsigned)ceil_div(job.heads, heads));
+    if (job.rows == 0) return SP_OK;
+    return launch_grid(engine, false, back ? attend_back<S, V, TILES> : attend<S, V, TILES>, grid, THREADS, 0, job);
 }
 
-sp_status gnn_cuda_edge_scores(gnn_engine *engine, const sp_csr *a, const sp_dense *left, const sp_dense *right,
-                               int head, double slope, void *values)
+enum { MOST_TILES = 8 };
+
+template <typename S, int V> static sp_status launch_job(gnn_engine *engine, const attention_job<S> &job, bool back)
 {
-    const auto run = left->type == SP_DENSE_F32 ? edge_scores<float> : edge_scores<double>;
-    return run(engine, a, left, right, head, slope, values);
+    if (job.width <= 32 * V) return launch_packs<S, V, 1>(engine, job, back);
+    if (job.width <= 32 * V * MOST_TILES) return launch_packs<S, V, MOST_TILES>(engine, job, back);
+    return sp_fail(engine->context, SP_ERROR_UNSUPPORTED, "attention heads of %d columns: %d are possible, and more if"
+                   " columns are a multiple of %d", job.width, 32 * V * MOST_TILES, 16 / (int)sizeof(S));
 }
 
-template <typename T>
-static sp_status edge_backward(gnn_engine *engine, const sp_csr *a, const sp_csr *transpose, const int64_t *places,
-                               const sp_dense *left, const sp_dense *right, int head, double slope, T *values,
-                               sp_dense *left_gradient, sp_dense *right_gradient)
+/* Packs of 16 bytes if all matrices have them; for bf16 of 8 bytes, too. */
+template <typename S>
+static sp_status launch_attention(gnn_engine *engine, const attention_job<S> &job, int64_t width,
+                                  std::initializer_list<const sp_dense *> matrices, bool back)
 {
-    CHECK(launch_sparse_rows(engine, a,
-                             edge_backward_work<T>{a->col_indices, (const T *)left->values + head,
-                                                   (const T *)right->values + head, left->stride, right->stride,
-                                                   (T)slope, values, (T *)left_gradient->values + head,
-                                                   left_gradient->stride}));
-    return launch_sparse_rows(engine, transpose,
-                              column_work<T>{places, values, (T *)right_gradient->values + head,
-                                             right_gradient->stride});
+    constexpr int WHOLE = 16 / sizeof(S), LESS = sizeof(S) == 2 ? 4 : 1;
+    const auto all_take = [&](int v) {
+        bool take = true;
+        for (const sp_dense *matrix : matrices) take = take && takes_packs(matrix, job.heads, width, v);
+        return take;
+    };
+    if (all_take(WHOLE)) return launch_job<S, WHOLE>(engine, job, back);
+    if (LESS > 1 && all_take(LESS)) return launch_job<S, LESS>(engine, job, back);
+    return launch_job<S, 1>(engine, job, back);
 }
 
-sp_status gnn_cuda_edge_scores_backward(gnn_engine *engine, const sp_csr *a, const sp_csr *transpose,
-                                        const int64_t *places, const sp_dense *left, const sp_dense *right, int head,
-                                        double slope, void *values, sp_dense *left_gradient,
-                                        sp_dense *right_gradient)
+sp_status gnn_cuda_attention(gnn_engine *engine, const gnn_attention *a)
 {
-    return left->type == SP_DENSE_F32 ? edge_backward(engine, a, transpose, places, left, right, head, slope,
-                                                      (float *)values, left_gradient, right_gradient)
-                                      : edge_backward(engine, a, transpose, places, left, right, head, slope,
-                                                      (double *)values, left_gradient, right_gradient);
+    return by_type(a->h->type, false, [&](auto number, auto) {
+        using S = decltype(number);
+        return launch_attention<S>(engine, make_job<S>(engine, a), a->h->cols / a->heads,
+                                   {a->h, a->y, a->slopes ? a->slopes : a->y}, false);
+    });
 }
 
-/* ---- permutations ---------------------------------------------------------------------------------------- */
+template <typename S>
+static sp_status go_back(gnn_engine *engine, const gnn_attention *a, const gnn_attention_gradient *back)
+{
+    using T = computed_t<S>;
+    attention_job<S> job = make_job<S>(engine, a);
+    job.averaged = back->y_gradient->cols != a->h->cols;
+    job.factor = job.averaged ? (T)1 / (T)a->heads : (T)1;
+    job.y_gradient = view_of<S>(back->y_gradient);
+    job.h_gradient = view_of<S>(back->h_gradient);
+    job.along = view_of<T>(back->along);
+    job.left_gradient = view_of<T>(back->left_gradient);
+    job.right_gradient = view_of<T>(back->right_gradient);
+    job.left_vector = (const T *)back->left_vector;
+    job.right_vector = (const T *)back->right_vector;
+    const bool narrow = job.width <= 16;
+    CHECK(launch(engine, narrow ? go_along_rows<S, 8> : go_along_rows<S, 32>,
+                 ceil_div(job.own_rows * job.heads, THREADS / (narrow ? 8 : 32)), job));
+    job.offsets = back->transpose->row_offsets;
+    job.cols = back->transpose->col_indices;
+    job.places = back->places;
+    job.rows = back->transpose->rows;
+    return launch_attention<S>(engine, job, job.width, {a->h, back->h_gradient, back->y_gradient}, true);
+}
 
-template <typename T>
+sp_status gnn_cuda_attention_backward(gnn_engine *engine, const gnn_attention *a, const gnn_attention_gradient *back)
+{
+    return by_type(a->h->type, false, [&](auto number, auto) {
+        return go_back<decltype(number)>(engine, a, back);
+    });
+}
+
+/* ---- the mean of heads ----------------------------------------------------------------------------------- */
+
+template <typename S, typename Y>
 static __global__ void __launch_bounds__(THREADS)
-    gather_numbers(const int64_t *places, int64_t count, const T *from, T *to)
+    average(int64_t rows, int64_t width, int heads, const dense_view<const S> x, const dense_view<Y> y)
 {
-    const int64_t t = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    if (t < count) to[t] = from[places[t]];
+    const int64_t place = (int64_t)blockIdx.x * THREADS + threadIdx.x, i = place / width, k = place - i * width;
+    if (i >= rows) return;
+    computed_t<S> sum = 0;
+    for (int head = 0; head < heads; head++) sum += number_from(x.values + i * x.stride + head * width + k);
+    number_to(y.values + i * y.stride + k, (computed_t<Y>)(sum / (computed_t<S>)heads));
 }
 
-sp_status gnn_cuda_gather(gnn_engine *engine, const int64_t *places, int64_t count, const void *from,
-                          sp_dense_type type, void *to)
+sp_status gnn_cuda_average_heads(gnn_engine *engine, const sp_dense *x, int heads, sp_dense *y)
 {
-    const int64_t blocks = ceil_div(count, THREADS);
-    if (type == SP_DENSE_F32)
-        return launch(engine, gather_numbers<float>, blocks, places, count, (const float *)from, (float *)to);
-    return launch(engine, gather_numbers<double>, blocks, places, count, (const double *)from, (double *)to);
+    const int64_t blocks = ceil_div(y->rows * y->cols, THREADS);
+    return by_type(x->type, false, [&](auto number, auto) {
+        using S = decltype(number);
+        using T = computed_t<S>; /* logits are f32 */
+        return launch(engine, average<S, T>, blocks, y->rows, y->cols, heads,
+                      dense_view<const S>{(const S *)x->values, x->stride}, view_of<T>(y));
+    });
 }

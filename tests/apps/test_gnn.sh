@@ -68,7 +68,7 @@ ok 'clusters of a file' learns 0.85 --sampler cluster --clusters clusters.txt --
 ok 'adamw' learns 0.9 --optimizer adamw
 ok 'sgd' learns 0.9 --optimizer sgd --rate 0.5
 ok 'MaxK' learns 0.9 --maxk 8
-for model in gcn sage gin; do ok "$model in bf16" learns 0.9 --precision bf16 --model $model; done
+for model in gcn sage gin gat; do ok "$model in bf16" learns 0.9 --precision bf16 --model $model; done
 ok 'three layers, A·X kept' learns 0.9 --layers 3 --keep-aggregated --decay-all --rate-step 20 --rate-factor 0.5
 for norm in batch layer; do ok "norm $norm" learns 0.9 --norm $norm --layers 3 --residual; done
 for jump in last cat max; do ok "jump $jump" learns 0.9 --jump $jump --model sage --sampler node --batch 6; done
@@ -610,7 +610,7 @@ for wrong in '' 'd e' 'd --foo' 'd --model xyz' 'd --sampler x' 'd --optimizer x
     'd --order x' 'd --input-dropout 2' 'd --decay -1' 'd --seeds 0' 'd --fanout 5,5' 'd --sampler node --fanout 5' \
     'd --sampler node --fanout 5,x' 'd --sampler node --fanout 5,' 'd --batch 5' 'd --clusters mcl' 'd --split 5' \
     'd --split 0,5' 'd --device gpu' 'd --device cuda:' 'd --threads 0' 'd --memory x' 'd --save' 'd --seeds 2 --resume m1' \
-    'd --report X --plot X' 'd --keep-aggregated --input-dropout 0.5' 'd --model gat --maxk 4' 'd --model sage-max --maxk 4' 'd --model gat --precision bf16' 'd --precision f16' 'd --quiet=1' \
+    'd --report X --plot X' 'd --keep-aggregated --input-dropout 0.5' 'd --model gat --maxk 4' 'd --model sage-max --maxk 4' 'd --model sage-max --precision bf16' 'd --precision f16' 'd --quiet=1' \
     'd --checkpoint-every 5' 'd --checkpoint -' 'd --checkpoint X --save X' 'd --checkpoint X --seeds 2' \
     'd --checkpoint X --checkpoint-every 0' 'd --heads 4' 'd --model sage --attention-dropout 0.5' 'd --rate-factor 0.1' 'd --scores' 'd -o X' '--load m1'; do
     ok "usage error: train $wrong" fails 2 '; see gnn --help$' train $wrong

@@ -11,28 +11,26 @@ static void check_heads(subject *s, int64_t nodes, int heads, int64_t width)
 {
     const int64_t cols = heads * width;
     double *h = random_numbers(s, nodes * cols), *vector = random_numbers(s, cols);
-    double *ds = random_numbers(s, nodes * heads), *dh = random_numbers(s, nodes * cols);
-    double *scores = numbers(nodes * heads), *dh_wanted = numbers(nodes * cols), *dv_wanted = numbers(cols);
+    double *ds = random_numbers(s, nodes * heads);
+    double *scores = numbers(nodes * heads), *dv_wanted = numbers(cols);
     for (int64_t i = 0; i < nodes; i++)
         for (int64_t j = 0; j < cols; j++) {
             scores[i * heads + j / width] += h[i * cols + j] * vector[j];
-            dh_wanted[i * cols + j] = dh[i * cols + j] + ds[i * heads + j / width] * vector[j];
             dv_wanted[j] += ds[i * heads + j / width] * h[i * cols + j];
         }
     sp_dense x = put_matrix(s, nodes, cols, h), out = new_matrix(s, nodes, heads);
-    sp_dense gradient = put_matrix(s, nodes, heads, ds), dx = put_matrix(s, nodes, cols, dh);
+    sp_dense gradient = put_matrix(s, nodes, heads, ds);
     void *v = put_numbers(s, cols, vector), *dv = put_numbers(s, cols, vector);
     ck_ok(s->context, s->back->head_scores(s->engine, &x, heads, v, &out));
-    ck_ok(s->context, s->back->head_scores_backward(s->engine, &x, heads, v, &gradient, &dx, dv));
-    double *out_is = take_matrix(s, &out), *dh_is = take_matrix(s, &dx), *dv_is = take_numbers(s, cols, dv);
+    ck_ok(s->context, s->back->head_scores_backward(s->engine, &x, heads, &gradient, dv));
+    double *out_is = take_matrix(s, &out), *dv_is = take_numbers(s, cols, dv);
     expect_close(s, nodes * heads, out_is, scores, s->tolerance * 4, "head scores");
-    expect_close(s, nodes * cols, dh_is, dh_wanted, s->tolerance, "their gradient by H");
     expect_close(s, cols, dv_is, dv_wanted, s->tolerance * 4, "their gradient by the vector");
     end_matrix(s, &x);
     end_matrix(s, &gradient);
     drop_array(s, v);
     drop_array(s, dv);
-    void *all[] = {h, vector, ds, dh, scores, dh_wanted, dv_wanted, out_is, dh_is, dv_is};
+    void *all[] = {h, vector, ds, scores, dv_wanted, out_is, dv_is};
     for (size_t k = 0; k < COUNT(all); k++) free(all[k]);
 }
 
@@ -92,154 +90,138 @@ static void free_edges(subject *s, edges *e)
     free(e->places);
 }
 
-enum { HEADS = 3, HEAD = 1 };
-
 static const double SLOPE = 0.2;
 
-/* Scores of the edges, and Σ weight · score, whose gradient is `weight` taken back through them. */
-static double edge_sum(const edges *e, const double *left, const double *right, const double *weight, double *scores)
+typedef struct attention_case {
+    int64_t rows, cols, width;
+    int heads;
+    double rate;
+    bool averaged;
+} attention_case;
+
+/* What the formulas say, entry by entry, with the gradient of the softmax as it is written down. */
+typedef struct attention_wanted {
+    double *y, *dh, *dl, *dr;
+} attention_wanted;
+
+static attention_wanted attend_slowly(const subject *s, const edges *e, const attention_case *c, const double *h,
+                                      const double *l, const double *r, const double *dy, const double *vectors)
 {
-    double sum = 0;
-    for (int64_t i = 0; i < e->a.rows; i++)
-        for (int64_t k = e->a.row_offsets[i]; k < e->a.row_offsets[i + 1]; k++) {
-            const double x = left[i * HEADS + HEAD] + right[e->a.col_indices[k] * HEADS + HEAD];
-            scores[k] = x > 0 ? x : SLOPE * x;
-            sum += weight[k] * scores[k];
+    const int64_t all = c->heads * c->width;
+    attention_wanted w = {numbers(c->rows * all), numbers(c->cols * all), numbers(c->rows * c->heads),
+                          numbers(c->cols * c->heads)};
+    double *chance = numbers(e->a.nnz), *mask = numbers(e->a.nnz), *back = numbers(e->a.nnz);
+    for (int head = 0; head < c->heads; head++) {
+        const int64_t at = head * c->width;
+        for (int64_t i = 0; i < c->rows; i++) {
+            const int64_t begin = e->a.row_offsets[i], end = e->a.row_offsets[i + 1];
+            const double *g = c->averaged ? dy + i * c->width : dy + i * all + at;
+            double total = 0, along = 0;
+            for (int64_t k = begin; k < end; k++) {
+                const double x = l[i * c->heads + head] + r[e->a.col_indices[k] * c->heads + head];
+                total += chance[k] = exp(x > 0 ? x : SLOPE * x);
+                mask[k] = kept(s, c->rate, 64 + (uint64_t)GNN_MAX_LAYERS * (uint64_t)head, k);
+            }
+            for (int64_t k = begin; k < end; k++) {
+                const double *x = h + e->a.col_indices[k] * all + at;
+                chance[k] /= total;
+                back[k] = 0;
+                for (int64_t j = 0; j < c->width; j++) {
+                    w.y[i * all + at + j] += chance[k] * mask[k] * x[j];
+                    back[k] += mask[k] * g[j] * x[j] / (c->averaged ? c->heads : 1);
+                }
+                along += chance[k] * back[k];
+            }
+            for (int64_t k = begin; k < end; k++) {
+                const int32_t to = e->a.col_indices[k];
+                const double x = l[i * c->heads + head] + r[to * c->heads + head];
+                const double score = (x > 0 ? 1 : SLOPE) * chance[k] * (back[k] - along);
+                w.dl[i * c->heads + head] += score;
+                w.dr[to * c->heads + head] += score;
+                for (int64_t j = 0; j < c->width; j++)
+                    w.dh[to * all + at + j] += chance[k] * mask[k] * g[j] / (c->averaged ? c->heads : 1);
+            }
         }
-    return sum;
-}
-
-/* Central differences of edge_sum by `moved`, which is `left` or `right`; the sum is linear but for its kinks. */
-static double *edge_slopes(const edges *e, double *left, double *right, const double *weight, double *moved,
-                           int64_t nodes)
-{
-    const double step = 1e-6;
-    double *slopes = numbers(nodes), *scores = numbers(e->a.nnz);
-    for (int64_t i = 0; i < nodes; i++) {
-        double *x = moved + i * HEADS + HEAD;
-        const double at = *x;
-        *x = at + step;
-        const double above = edge_sum(e, left, right, weight, scores);
-        *x = at - step;
-        slopes[i] = (above - edge_sum(e, left, right, weight, scores)) / (2 * step);
-        *x = at;
+        for (int64_t i = 0; i < c->cols; i++)
+            for (int64_t j = 0; j < c->width; j++)
+                w.dh[i * all + at + j] += w.dr[i * c->heads + head] * vectors[all + at + j] +
+                                          (i < c->rows ? w.dl[i * c->heads + head] * vectors[at + j] : 0);
     }
-    free(scores);
-    return slopes;
+    free_all(chance, mask, back);
+    return w;
 }
 
-static void expect_head(const subject *s, int64_t nodes, const double *is, const double *wanted, double tolerance,
-                        const char *what)
+static void check_attention(subject *s, const edges *e, const attention_case *c)
 {
-    for (int64_t i = 0; i < nodes; i++) {
-        expect_close(s, 1, is + i * HEADS + HEAD, wanted + i, tolerance, what);
-        for (int h = 0; h < HEADS; h++)
-            test_expect(h == HEAD || isnan(is[i * HEADS + h]), "%s: %s touches head %d", s->name, what, h);
-    }
+    const int64_t all = c->heads * c->width, own = c->averaged ? c->width : all;
+    double *h = random_numbers(s, c->cols * all), *l = random_numbers(s, c->rows * c->heads);
+    double *r = random_numbers(s, c->cols * c->heads), *dy = random_numbers(s, c->rows * own);
+    double *vectors = random_numbers(s, 2 * all);
+    sp_dense x = put_matrix(s, c->cols, all, h), left = put_matrix(s, c->rows, c->heads, l);
+    sp_dense right = put_matrix(s, c->cols, c->heads, r), g = put_matrix(s, c->rows, own, dy);
+    sp_dense y = new_matrix(s, c->rows, all), slopes = new_matrix(s, c->rows, all), dh = new_matrix(s, c->cols, all);
+    sp_dense logs = new_matrix(s, c->rows, c->heads), along = new_matrix(s, c->rows, c->heads);
+    sp_dense dl = new_matrix(s, c->rows, c->heads), dr = new_matrix(s, c->cols, c->heads);
+    void *v[2] = {put_numbers(s, all, vectors), put_numbers(s, all, vectors + all)};
+    const gnn_attention attention = {.a = &e->a_there, .heads = c->heads, .slope = SLOPE, .rate = c->rate, .site = 64,
+                                     .h = &x, .left = &left, .right = &right, .y = &y, .logs = &logs,
+                                     .slopes = &slopes};
+    const gnn_attention_gradient back = {.transpose = &e->transpose_there, .places = e->places_there,
+                                         .y_gradient = &g, .left_vector = v[0], .right_vector = v[1],
+                                         .along = &along, .left_gradient = &dl, .right_gradient = &dr,
+                                         .h_gradient = &dh};
+    ck_ok(s->context, s->back->attention(s->engine, &attention));
+    ck_ok(s->context, s->back->attention_backward(s->engine, &attention, &back));
+    attention_wanted w = attend_slowly(s, e, c, h, l, r, dy, vectors);
+    double *is[] = {take_matrix(s, &y), take_matrix(s, &dh), take_matrix(s, &dl), take_matrix(s, &dr)};
+    const double tolerance = s->type == SP_DENSE_F32 ? 3e-5 : 1e-12;
+    expect_close(s, c->rows * all, is[0], w.y, tolerance, "attention");
+    expect_close(s, c->rows * c->heads, is[2], w.dl, tolerance, "its gradient by l");
+    expect_close(s, c->cols * c->heads, is[3], w.dr, tolerance, "its gradient by r");
+    expect_close(s, c->cols * all, is[1], w.dh, 4 * tolerance, "its gradient by H");
+    sp_dense *const matrices[] = {&x, &left, &right, &g, &slopes, &logs, &along};
+    for (size_t k = 0; k < COUNT(matrices); k++) end_matrix(s, matrices[k]);
+    drop_array(s, v[0]);
+    drop_array(s, v[1]);
+    void *const here[] = {h, l, r, dy, vectors, w.y, w.dh, w.dl, w.dr, is[0], is[1], is[2], is[3]};
+    for (size_t k = 0; k < COUNT(here); k++) free(here[k]);
 }
 
-static void check_edges(subject *s, int64_t rows, int64_t cols, double density, bool hub)
+/* Rows without entries, lanes that are not filled, heads that are packed and not, several packs a lane, and hubs that a
+ * block shares. */
+static void attention_cases(subject *s)
 {
-    edges e = make_edges(s, rows, cols, density, hub);
-    double *left = random_numbers(s, rows * HEADS), *right = random_numbers(s, cols * HEADS);
-    double *weight = random_numbers(s, e.a.nnz), *wanted = numbers(e.a.nnz);
-    sp_dense l = put_matrix(s, rows, HEADS, left), r = put_matrix(s, cols, HEADS, right);
-    sp_dense dl = new_matrix(s, rows, HEADS), dr = new_matrix(s, cols, HEADS);
-    void *values = put_numbers(s, e.a.nnz, weight), *work = put_numbers(s, e.a.nnz, weight);
-    edge_sum(&e, left, right, weight, wanted);
-    ck_ok(s->context, s->back->edge_scores(s->engine, &e.a_there, &l, &r, HEAD, SLOPE, values));
-    ck_ok(s->context, s->back->edge_scores_backward(s->engine, &e.a_there, &e.transpose_there, e.places_there, &l, &r,
-                                                    HEAD, SLOPE, work, &dl, &dr));
-    double *scores = take_numbers(s, e.a.nnz, values), *dl_is = take_matrix(s, &dl), *dr_is = take_matrix(s, &dr);
-    double *dl_wanted = edge_slopes(&e, left, right, weight, left, rows);
-    double *dr_wanted = edge_slopes(&e, left, right, weight, right, cols);
-    expect_close(s, e.a.nnz, scores, wanted, s->tolerance, "edge scores");
-    const double tolerance = s->type == SP_DENSE_F32 ? 1e-4 : 1e-7;
-    expect_head(s, rows, dl_is, dl_wanted, tolerance, "gradient by left");
-    expect_head(s, cols, dr_is, dr_wanted, tolerance, "gradient by right");
-    end_matrix(s, &l);
-    end_matrix(s, &r);
-    drop_array(s, values);
-    drop_array(s, work);
-    free_edges(s, &e);
-    void *all[] = {left, right, weight, wanted, scores, dl_is, dr_is, dl_wanted, dr_wanted};
-    for (size_t k = 0; k < COUNT(all); k++) free(all[k]);
-}
-
-static void edge_cases(subject *s)
-{
-    check_edges(s, 0, 4, 0.5, false);
-    check_edges(s, 4, 6, 0, false);
-    check_edges(s, 30, 45, 0.1, false);
-    check_edges(s, 70, 60, 0.6, false);
-    check_edges(s, 40, 700, 0.02, true);
-}
-
-TEST(edge_scores_go_forward_and_back) { on_subjects(_i, edge_cases); }
-
-/* A row and a column of 6,000 entries: beyond what a few lanes take alone. */
-TEST(edge_gradients_of_hubs_are_complete)
-{
-    enum { NODES = 6000 };
-    subject s = make_subject(_i, SP_DENSE_F32, 0, 0);
-    double *ones = numbers(HEADS * NODES), *weight = numbers(2 * NODES);
-    int64_t *offsets = calloc(NODES + 1, sizeof *offsets), *places = calloc(2 * NODES, sizeof *places);
-    int32_t *cols = calloc(2 * NODES, sizeof *cols);
-    ck_assert(offsets && places && cols);
-    int64_t nnz = 0;
-    for (int64_t i = 0; i < NODES; i++) { /* row 0 is full, all other rows hold column 0 alone: A = Aᵀ */
-        offsets[i] = nnz;
-        for (int64_t j = 0; j < (i ? 1 : NODES); j++) cols[nnz++] = (int32_t)j;
-    }
-    offsets[NODES] = nnz;
-    for (int64_t k = 0; k < nnz; k++) places[k] = k < NODES ? (k ? NODES - 1 + k : 0) : k - NODES + 1;
-    for (int64_t k = 0; k < HEADS * NODES; k++) ones[k] = 1;
-    for (int64_t k = 0; k < nnz; k++) weight[k] = 0.5;
-    sp_csr a = {.rows = NODES, .cols = NODES, .nnz = nnz, .space = s.engine->space};
-    a.row_offsets = put(&s, NODES + 1, sizeof *offsets, offsets);
-    a.col_indices = put(&s, nnz, sizeof *cols, cols);
-    int64_t *places_there = put(&s, nnz, sizeof *places, places);
-    sp_dense l = put_matrix(&s, NODES, HEADS, ones);
-    sp_dense dl = new_matrix(&s, NODES, HEADS), dr = new_matrix(&s, NODES, HEADS);
-    void *work = put_numbers(&s, nnz, weight);
-    ck_ok(s.context,
-          s.back->edge_scores_backward(s.engine, &a, &a, places_there, &l, &l, HEAD, SLOPE, work, &dl, &dr));
-    double *left = take_matrix(&s, &dl), *right = take_matrix(&s, &dr);
-    for (int64_t i = 0; i < NODES; i++) {
-        const double wanted = i ? 0.5 : 0.5 * NODES, row = left[i * HEADS + HEAD], column = right[i * HEADS + HEAD];
-        test_expect(row == wanted, "row %lld sums to %g", (long long)i, row);
-        test_expect(column == wanted, "column %lld sums to %g", (long long)i, column);
-    }
-    end_matrix(&s, &l);
-    drop_array(&s, work);
-    drop_array(&s, places_there);
-    sp_csr_free(s.context, &a);
-    void *all[] = {ones, weight, offsets, places, cols, left, right};
-    for (size_t k = 0; k < COUNT(all); k++) free(all[k]);
-    free_subject(&s);
-}
-
-static void gathers(subject *s)
-{
-    static const int64_t counts[] = {0, 1, 5000};
-    for (int c = 0; c < 3; c++) {
-        const int64_t count = counts[c];
-        double *from = random_numbers(s, 300), *wanted = numbers(count);
-        int64_t *place = test_zeros((size_t)count + 1, sizeof *place);
-        for (int64_t t = 0; t < count; t++) wanted[t] = from[place[t] = test_below(&s->random, 300)];
-        void *source = put_numbers(s, 300, from), *places = put(s, count, sizeof *place, place);
-        void *to = put_numbers(s, count, wanted);
-        ck_ok(s->context, s->back->gather(s->engine, places, count, source, s->type, to));
-        double *is = take_numbers(s, count, to);
-        expect_close(s, count, is, wanted, 0, "gathered");
-        drop_array(s, source);
-        drop_array(s, places);
-        drop_array(s, to);
-        free_all(from, wanted, place, is);
+    static const attention_case cases[] = {{0, 4, 3, 2, 0, false},     {4, 6, 8, 1, 0, false},
+                                           {30, 45, 7, 1, 0.4, false}, {30, 45, 8, 8, 0.5, false},
+                                           {25, 25, 5, 3, 0, true},    {25, 40, 16, 2, 0.3, true},
+                                           {20, 30, 41, 1, 0, false},  {20, 20, 150, 2, 0.2, false},
+                                           {20, 20, 33, 5, 0, false},  {1200, 1200, 4, 2, 0, false}};
+    for (size_t k = 0; k < COUNT(cases); k++) {
+        const attention_case *c = &cases[k];
+        edges e = make_edges(s, c->rows, c->cols, k == 1 ? 0 : k == 9 ? 0.005 : 0.3, k == 9);
+        check_attention(s, &e, c);
+        free_edges(s, &e);
     }
 }
 
-TEST(gathers_numbers) { on_subjects(_i, gathers); }
+TEST(attention_goes_forward_and_back) { on_subjects(_i, attention_cases); }
+
+/* Heads are averaged. */
+static void check_average(subject *s)
+{
+    enum { ROWS = 37, WIDTH = 6, HEADS = 3 };
+    double *x = random_numbers(s, ROWS * HEADS * WIDTH), *wanted = numbers(ROWS * WIDTH);
+    for (int64_t k = 0; k < ROWS * HEADS * WIDTH; k++)
+        wanted[k / (HEADS * WIDTH) * WIDTH + k % WIDTH] += x[k] / HEADS;
+    sp_dense from = put_matrix(s, ROWS, HEADS * WIDTH, x), to = new_matrix(s, ROWS, WIDTH);
+    ck_ok(s->context, s->back->average_heads(s->engine, &from, HEADS, &to));
+    double *is = take_matrix(s, &to);
+    expect_close(s, ROWS * WIDTH, is, wanted, s->tolerance, "means of heads");
+    end_matrix(s, &from);
+    free_all(x, wanted, is);
+}
+
+TEST(heads_are_averaged) { on_subjects(_i, check_average); }
 
 /* ---- maximum ------------------------------------------------------------------------------------------- */
 
@@ -458,9 +440,8 @@ TEST(engines_free_what_they_took_when_memory_runs_out)
 const test_entry attention_tests[] = {
     CASE("dense", 300),
     ON_DEVICES(head_scores_go_forward_and_back),
-    ON_DEVICES(edge_scores_go_forward_and_back),
-    ON_DEVICES(edge_gradients_of_hubs_are_complete),
-    ON_DEVICES(gathers_numbers),
+    ON_DEVICES(attention_goes_forward_and_back),
+    ON_DEVICES(heads_are_averaged),
     ON_DEVICES(maxima_give_gradients_to_where_they_came_from),
     ON_DEVICES(products_where_maxk_kept_are_those_of_the_formula),
     ON_DEVICES(sums_have_the_same_bits_whatever_the_threads),

@@ -91,7 +91,7 @@ TEST(impossible_models_are_refused_and_say_why)
         {{.inputs = 5, .outputs = 3, .hidden = 4, .type = SP_DENSE_F16}, "models are of type f32 or f64"},
         {{.inputs = 5, .outputs = 3, .hidden = 4, .maxk = -2}, "MaxK keeps -2 columns"},
         {{.inputs = 5, .outputs = 3, .hidden = 4, .maxk = 2, .half = true}, "numbers in bf16"},
-        {{.layer = GNN_GAT, .inputs = 5, .outputs = 3, .hidden = 4, .half = true}, "numbers in bf16"},
+        {{.layer = GNN_SAGE_MAX, .inputs = 5, .outputs = 3, .hidden = 4, .half = true}, "numbers in bf16"},
         {{.inputs = 5, .outputs = 3, .hidden = 4, .type = SP_DENSE_F64, .half = true}, "numbers in bf16"},
         {{.inputs = 5, .outputs = 3, .hidden = 4, .maxk = 5}, "MaxK keeps 5 of 4 hidden columns"},
         {{.inputs = 5, .outputs = 3, .hidden = 70000, .maxk = 5}, "MaxK keeps 5 of 70000 hidden columns"},

@@ -296,7 +296,7 @@ static double apart(const double *a, const double *b, int64_t count)
  * parts. */
 HOST_TEST(numbers_in_bf16_lose_what_rounding_takes, 1)
 {
-    static const gnn_layer layers[] = {GNN_GCN, GNN_SAGE, GNN_GIN};
+    static const gnn_layer layers[] = {GNN_GCN, GNN_SAGE, GNN_GIN, GNN_GAT};
     static double logits[3][MOST_NUMBERS], gradients[3][MOST_NUMBERS];
     for (size_t l = 0; l < COUNT(layers); l++)
         for (int variant = 0; variant < 3; variant++)
@@ -314,10 +314,11 @@ HOST_TEST(numbers_in_bf16_lose_what_rounding_takes, 1)
                     free_example(host, &e);
                 }
                 const double lost = apart(logits[1], logits[0], count), back = apart(gradients[1], gradients[0], size);
-                ck_assert_msg(lost > 1e-4 && lost < 0.03 && back > 1e-4 && back < 0.05, "layer %d, %d, %d: %g and %g",
-                              (int)layers[l], variant, between, lost, back);
+                const double more = layers[l] == GNN_GAT ? 5 : 1; /* scores' errors grow in exponentials */
+                ck_assert_msg(lost > 1e-4 && lost < 0.03 * more && back > 1e-4 && back < 0.05 * more,
+                              "layer %d, %d, %d: %g and %g", (int)layers[l], variant, between, lost, back);
                 const double other = apart(logits[2], logits[1], count), way = apart(gradients[2], gradients[1], size);
-                ck_assert_msg(other < 0.015 && way < 0.03, "layer %d, %d, %d: devices differ by %g and %g",
+                ck_assert_msg(other < 0.015 * more && way < 0.03 * more, "layer %d, %d, %d: devices differ by %g and %g",
                               (int)layers[l], variant, between, other, way);
             }
 }

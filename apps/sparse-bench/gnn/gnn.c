@@ -138,7 +138,7 @@ static sp_status measure_models(gnn_case *c, unsigned kinds)
             t.keep = relu && o->keep && layer != GNN_GAT;
             if (t.keep) TRY(measure_training(c, t));
             t.keep = false;
-            t.half = relu && o->half && layer != GNN_SAGE_MAX && layer != GNN_GAT;
+            t.half = relu && o->half && layer != GNN_SAGE_MAX;
             if (t.half) TRY(measure_training(c, t));
             t.half = false;
             for (int m = 0; kinds & WITH_MAXK && m < o->maxk.count && layer != GNN_GAT && layer != GNN_SAGE_MAX; m++) {
