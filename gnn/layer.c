@@ -106,7 +106,7 @@ done:
 
 /* ---- aggregation -------------------------------------------------------------------------------------- */
 
-/* Whether (A·X)·W costs less than A·(X·W), forward and backward. A product with A moves 4 bytes a column and 8 for
+/* Whether (A·X)·W costs less than A·(X·W), forward and backward. A product with A moves a number a column and 8 bytes for
  * the entry itself. A term of a product with W takes as long as gathering 0.3 bytes (H200: 8 TB/s from its caches, 50
  * Tflop/s; two CPU cores: 15 GB/s, 90 Gflop/s). The input of the first layer needs no gradient, so there (A·X)·W
  * needs no product with Aᵀ and none with Wᵀ. */
@@ -114,11 +114,12 @@ static bool aggregates_first(const gnn_layer_state *layer, const sp_csr *a, bool
 {
     const double in = (double)layer->inputs, out = (double)layer->weight.value.cols, nnz = (double)a->nnz;
     const double rows = (double)a->rows, cols = (double)a->cols, term = 0.3 * in * out;
+    const double size = layer->numbers == SP_DENSE_BF16 ? 2 : 4;
     const int products = layer->number > 0 ? 3 : 2;
     if (layer->kind == GNN_SAGE_MAX) return true;
     if (layer->maxk > 0 || sparse) return false;
-    return keep || (products - 1) * nnz * (4 * in + 8) + products * rows * term <
-                       2 * nnz * (4 * out + 8) + products * cols * term;
+    return keep || (products - 1) * nnz * (size * in + 8) + products * rows * term <
+                       2 * nnz * (size * out + 8) + products * cols * term;
 }
 
 int64_t gnn_layer_gather_width(const gnn_layer_state *layer, const sp_csr *a, bool sparse, bool keep)

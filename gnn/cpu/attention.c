@@ -24,11 +24,15 @@ static inline void to_float(float number, float *at) { *at = number; }
 static inline void to_double(double number, double *at) { *at = number; }
 static inline void to_half(float number, uint16_t *at) { cpu_round(&number, at, 1); }
 
-/* What a number is multiplied by in dropout: 0, or 1 / (1 - rate). */
-static inline double keep(const cpu_mask *how, int head, int64_t entry)
+static inline uint64_t stream_of(const cpu_mask *how, int head)
 {
-    const uint64_t site = how->site + (uint64_t)GNN_MAX_LAYERS * (uint64_t)head;
-    return !how->bound ? 1 : gnn_random(how->seed, how->step, site, entry) >> 40 < how->bound ? 0 : how->scale;
+    return gnn_stream(how->seed, how->step, how->site + (uint64_t)GNN_MAX_LAYERS * (uint64_t)head);
+}
+
+/* What a number is multiplied by in dropout: 0, or 1 / (1 - rate). */
+static inline double keep(const cpu_mask *how, uint64_t stream, int64_t entry)
+{
+    return !how->bound ? 1 : gnn_draw(stream, entry) >> 40 < how->bound ? 0 : how->scale;
 }
 
 /* `type` in memory, computed as `real`. sums: room for 2 · width numbers. */
@@ -54,6 +58,7 @@ static inline double keep(const cpu_mask *how, int head, int64_t entry)
         const real slope = (real)of->slope;                                                                          \
         real *sums = (real *)room, *slope_sums = sums + width, most = -INFINITY, total = 0, slope_total = 0;         \
         memory *y = (memory *)cpu_row(of->y, i) + head * width;                                                      \
+        const uint64_t stream = stream_of(&job->mask, head);                                                         \
         memset(sums, 0, (size_t)(2 * width) * sizeof *sums);                                                         \
         for (int64_t e = begin; e < end; e++) {                                                                      \
             const real score = own + right[cols[e] * of->right->stride + head];                                      \
@@ -62,7 +67,7 @@ static inline double keep(const cpu_mask *how, int head, int64_t entry)
         most = most > 0 ? most : slope * most;                                                                       \
         for (int64_t e = begin; e < end; e++) {                                                                      \
             const real score = own + right[cols[e] * of->right->stride + head], by = score > 0 ? 1 : slope;          \
-            const real chance = exponential(by * score - most), weight = chance * (real)keep(&job->mask, head, e);   \
+            const real chance = exponential(by * score - most), weight = chance * (real)keep(&job->mask, stream, e); \
             const memory *h = (const memory *)cpu_row(of->h, cols[e]) + head * width;                                \
             total += chance;                                                                                         \
             slope_total += by * chance;                                                                              \
@@ -103,6 +108,7 @@ static inline double keep(const cpu_mask *how, int head, int64_t entry)
         const int64_t width = job->width, end = back->transpose->row_offsets[j + 1];                                 \
         const memory *h = (const memory *)cpu_row(of->h, j) + head * width;                                          \
         const real own = ((const real *)cpu_row(of->right, j))[head], slope = (real)of->slope;                       \
+        const uint64_t stream = stream_of(&job->mask, head);                                                         \
         const real factor = averaged ? 1 / (real)of->heads : 1;                                                      \
         const real *left_vector = (const real *)back->left_vector + head * width;                                    \
         const real *right_vector = (const real *)back->right_vector + head * width;                                  \
@@ -113,7 +119,7 @@ static inline double keep(const cpu_mask *how, int head, int64_t entry)
             const memory *dy = (const memory *)cpu_row(back->y_gradient, i) + (averaged ? 0 : head * width);         \
             const real score = own + ((const real *)cpu_row(of->left, i))[head], by = score > 0 ? 1 : slope;         \
             const real chance = exponential(by * score - ((const real *)cpu_row(of->logs, i))[head]);                \
-            const real kept = (real)keep(&job->mask, head, back->places[t]);                                         \
+            const real kept = (real)keep(&job->mask, stream, back->places[t]);                                       \
             real product = 0;                                                                                        \
             for (int64_t k = 0; k < width; k++) product += type##_of(dy + k) * type##_of(h + k);                     \
             for (int64_t k = 0; k < width; k++) sums[k] += chance * kept * type##_of(dy + k);                        \
