@@ -538,5 +538,23 @@ sp_status io_read_names(sp_context *context, const char *path, const volatile in
 sp_status io_read_numbers(sp_context *context, const char *path, const volatile int *interrupt, int64_t low,
                           int64_t high, const char *const *words, int32_t **numbers, int64_t *count);
 
+/* ---- JSON ------------------------------------------------------------------------------------------------ */
+
+/* What is left of a text. All calls pass over white space first. If they return false, the text is at the first byte that
+ * is not what they want. */
+typedef struct io_json {
+    const char *at, *end;
+} io_json;
+
+void io_json_space(io_json *j);
+bool io_json_take(io_json *j, char c);
+/* The bytes between two quotes, with escapes as they stand; and as a text with a NUL, never longer than these. False for
+ * NUL, and for halves of a pair, which stand for a character beyond U+FFFF. */
+bool io_json_string(io_json *j, const char **string, size_t *length);
+bool io_json_unescape(const char *string, size_t length, char *text);
+/* A number; NaN for null, and for NaN as Python writes it. A whole number from `low` to `high`, also as 1.0. */
+bool io_json_number(io_json *j, double *number);
+bool io_json_whole(io_json *j, int64_t low, int64_t high, int64_t *number);
+
 #pragma GCC visibility pop
 #endif

@@ -106,7 +106,7 @@ void gnn_hint_after(gnn_job *job);
 /* weights.c: copies the model's weights from its device; writes them as safetensors. */
 sp_status gnn_take_weights(gnn_job *job, gnn_model *model);
 sp_status gnn_put_weights(gnn_job *job, io_output *out);
-/* weights_read.c: replaces the bytes of such a file, in job->saved, by those of a saved model. */
+/* Replaces the bytes of such a file, in job->saved, by those of a saved model. */
 sp_status gnn_from_weights(gnn_job *job, const char *path);
 /* report.c and plot.c */
 typedef char gnn_text[16];

@@ -1,11 +1,6 @@
 /* The two JSON files of GraphSAINT's folders (Zeng et al. 2020): class_map.json, {"node": class, ...} or
  * {"node": [0, 1, ...], ...}, and role.json, {"tr": [node, ...], "va": [...], "te": [...]}. Nothing else is read.
- *
- * A JSON library would replace the first 80 lines. Jansson refuses NaN, which Python writes. cJSON and Jansson build a
- * tree with some 50 bytes for each 0 or 1 of a list, which takes 1 byte here, and with malloc instead of the context's
- * allocator. Messages about what a tree holds could not name its line.
  */
-#include <math.h>
 #include <string.h>
 
 #include "base/try.h"
@@ -14,104 +9,53 @@
 #include "nodes/nodes.h"
 #include "text/check.h"
 #include "text/number.h"
-#include "text/words.h"
 
-typedef struct json {
+/* The text of a file. */
+typedef struct map_text {
     sp_context *context;
-    const char *name, *begin, *at, *end;
-} json;
+    const char *name, *begin;
+    io_json json;
+} map_text;
 
-static sp_status refuse(const json *text, const char *what, const char *remedy)
+/* The rest of the line at `at` is not what is wanted. */
+static sp_status refuse_at(const map_text *text, const char *at, const char *what, const char *remedy)
 {
     int64_t line = 1;
-    const char *stop = text->at;
-    for (const char *p = text->begin; p < text->at; p++) line += *p == '\n';
-    while (stop < text->end && stop - text->at < IO_TOKEN_SHOWN && *stop != '\n') stop++;
-    return io_fail_line(text->context, text->name, line, what, text->at, stop, remedy);
+    const char *stop = at;
+    for (const char *p = text->begin; p < at; p++) line += *p == '\n';
+    while (stop < text->json.end && stop - at < IO_TOKEN_SHOWN && *stop != '\n') stop++;
+    return io_fail_line(text->context, text->name, line, what, at, stop, remedy);
 }
 
-static void skip_space(json *text)
+static sp_status refuse(const map_text *text, const char *what, const char *remedy)
 {
-    while (text->at < text->end && (io_is_blank(*text->at) || *text->at == '\n')) text->at++;
-}
-
-static bool take(json *text, char c)
-{
-    skip_space(text);
-    if (text->at >= text->end || *text->at != c) return false;
-    text->at++;
-    return true;
-}
-
-/* A string without escapes. */
-static bool take_string(json *text, const char **string, size_t *length)
-{
-    skip_space(text);
-    if (text->at >= text->end || *text->at != '"') return false;
-    const char *close = memchr(text->at + 1, '"', (size_t)(text->end - text->at - 1));
-    if (!close || memchr(text->at, '\\', (size_t)(close - text->at))) return false;
-    *string = text->at + 1;
-    *length = (size_t)(close - *string);
-    text->at = close + 1;
-    return true;
-}
-
-/* A number; NaN for null, and for NaN as Python writes it. */
-static bool take_number(json *text, double *number)
-{
-    static const char *const missing[] = {"null", "NaN"};
-    skip_space(text);
-    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
-        const size_t length = strlen(missing[i]);
-        if ((size_t)(text->end - text->at) < length || memcmp(text->at, missing[i], length) != 0) continue;
-        text->at += length;
-        *number = (double)NAN;
-        return true;
-    }
-    if (text->at == text->end || *text->at == '+') return false;
-    const char *stop = io_parse_decimal(text->at, text->end, number);
-    if (stop == text->at) return false;
-    text->at = stop;
-    return true;
-}
-
-/* A whole number from `low` to `high`, also as 1.0. */
-static bool take_whole(json *text, int64_t low, int64_t high, int64_t *number)
-{
-    double value;
-    skip_space(text);
-    json after = *text;
-    if (!take_number(&after, &value) || !(value >= (double)low && value <= (double)high) || value != floor(value))
-        return false;
-    *text = after;
-    *number = (int64_t)value;
-    return true;
+    return refuse_at(text, text->json.at, what, remedy);
 }
 
 /* The whole of a file; the bytes belong to the caller. */
 static sp_status open_text(sp_context *context, const char *path, const volatile int *interrupt, char **bytes,
-                           json *text)
+                           map_text *text)
 {
     io_source *source;
     int64_t size = 0;
     sp_status status = io_source_open(context, path, interrupt, &source);
     if (status != SP_OK) return status;
     status = io_read_text(context, source, bytes, &size);
-    if (status == SP_OK) *text = (json){context, io_source_name(source), *bytes, *bytes, *bytes + size};
+    if (status == SP_OK) *text = (map_text){context, io_source_name(source), *bytes, {*bytes, *bytes + size}};
     io_source_close(source);
     return status;
 }
 
-static sp_status expect_end(json *text)
+static sp_status expect_end(map_text *text)
 {
-    skip_space(text);
-    return text->at == text->end ? SP_OK : refuse(text, "something follows the object", "the file holds one object");
+    io_json_space(&text->json);
+    return text->json.at == text->json.end ? SP_OK : refuse(text, "something follows the object", "the file holds one object");
 }
 
 /* ---- classes ------------------------------------------------------------------------------------------- */
 
 typedef struct class_map {
-    json text;
+    map_text text;
     int64_t nodes;
     io_classes *classes;
     bool begun, lists;
@@ -126,17 +70,17 @@ static sp_status take_list(class_map *map)
     io_classes *c = map->classes;
     const bool first = map->count == 0;
     int64_t length = 0, value;
-    for (bool more = !take(&map->text, ']'); more; length++) {
+    for (bool more = !io_json_take(&map->text.json, ']'); more; length++) {
         if (length == (first ? IO_MOST_CLASSES : c->classes))
             return refuse(&map->text, "too many classes", "the same number for each node, at most 65536");
-        if (!take_whole(&map->text, 0, 1, &value))
+        if (!io_json_whole(&map->text.json, 0, 1, &value))
             return refuse(&map->text, "an element that is not 0 or 1", "write 0 or 1 a class");
         const int64_t at = first ? length : map->count * c->classes + length;
         sp_status status = io_reserve(map->text.context, at, at + 1, 1, &map->row_capacity, (void **)&map->rows);
         if (status != SP_OK) return status;
         map->rows[at] = (uint8_t)value;
-        more = take(&map->text, ',');
-        if (!more && !take(&map->text, ']'))
+        more = io_json_take(&map->text.json, ',');
+        if (!more && !io_json_take(&map->text.json, ']'))
             return refuse(&map->text, "a list that does not end", "write [0, 1, ...]");
     }
     if (first) c->classes = length;
@@ -147,18 +91,18 @@ static sp_status take_class(class_map *map)
 {
     io_classes *c = map->classes;
     double number;
-    const bool list = take(&map->text, '[');
+    const bool list = io_json_take(&map->text.json, '[');
     if (!map->begun) map->lists = list;
     map->begun = true;
     if (list != map->lists) return refuse(&map->text, "numbers and lists are mixed", "give every node one kind");
     if (list) return take_list(map);
-    skip_space(&map->text);
-    const json before = map->text;
-    if (!take_number(&map->text, &number))
-        return refuse(&before, "a class that is not a number", "write whole numbers from 0, or lists of 0 and 1");
+    io_json_space(&map->text.json);
+    const char *before = map->text.json.at;
+    if (!io_json_number(&map->text.json, &number))
+        return refuse_at(&map->text, before, "a class that is not a number", "write whole numbers from 0, or lists of 0 and 1");
     int32_t *label = &c->labels[map->order[map->count]];
     if (!io_class_of_number(number, label))
-        return refuse(&before, "a label that is not a class", io_class_remedy(number));
+        return refuse_at(&map->text, before, "a label that is not a class", io_class_remedy(number));
     if (*label >= c->classes) c->classes = (int64_t)*label + 1;
     return SP_OK;
 }
@@ -168,13 +112,13 @@ static sp_status take_node(class_map *map)
     const char *key;
     size_t length;
     int64_t node;
-    skip_space(&map->text);
-    json before = map->text;
-    if (!take_string(&map->text, &key, &length) || !take(&map->text, ':'))
-        return refuse(&before, "no node", "write \"NODE\": CLASS");
+    io_json_space(&map->text.json);
+    const char *before = map->text.json.at;
+    if (!io_json_string(&map->text.json, &key, &length) || !io_json_take(&map->text.json, ':'))
+        return refuse_at(&map->text, before, "no node", "write \"NODE\": CLASS");
     if (!io_parse_index(key, key + length, map->nodes - 1, &node))
-        return refuse(&before, "this is not a node of the graph", "nodes are numbers from 0");
-    if (map->seen[node]) return refuse(&before, "a node that is there twice", "write each once");
+        return refuse_at(&map->text, before, "this is not a node of the graph", "nodes are numbers from 0");
+    if (map->seen[node]) return refuse_at(&map->text, before, "a node that is there twice", "write each once");
     map->seen[node] = 1;
     sp_status status = io_reserve(map->text.context, map->count, map->count + 1, sizeof *map->order,
                                   &map->order_capacity, (void **)&map->order);
@@ -192,11 +136,11 @@ static sp_status read_map(class_map *map)
     sp_status status;
     TRY(sp_calloc(context, map->nodes, 1, (void **)&map->seen));
     TRY(sp_alloc(context, map->nodes, sizeof *c->labels, (void **)&c->labels));
-    if (!take(&map->text, '{')) TRY(refuse(&map->text, "no object", "write {\"NODE\": CLASS, ...}"));
-    for (bool more = !take(&map->text, '}'); more;) {
+    if (!io_json_take(&map->text.json, '{')) TRY(refuse(&map->text, "no object", "write {\"NODE\": CLASS, ...}"));
+    for (bool more = !io_json_take(&map->text.json, '}'); more;) {
         TRY(take_node(map));
-        more = take(&map->text, ',');
-        if (!more && !take(&map->text, '}'))
+        more = io_json_take(&map->text.json, ',');
+        if (!more && !io_json_take(&map->text.json, '}'))
             TRY(refuse(&map->text, "no comma and no end", "write {\"NODE\": CLASS, ...}"));
     }
     TRY(expect_end(&map->text));
@@ -242,38 +186,38 @@ static int which(const char *string, size_t length, const char *const *words)
     return -1;
 }
 
-static sp_status take_role(json *text, int64_t nodes, uint8_t role, uint8_t *roles)
+static sp_status take_role(map_text *text, int64_t nodes, uint8_t role, uint8_t *roles)
 {
     int64_t node;
-    if (!take(text, '[')) return refuse(text, "no list", "write [NODE, ...]");
-    for (bool more = !take(text, ']'); more;) {
-        if (!take_whole(text, 0, nodes - 1, &node))
+    if (!io_json_take(&text->json, '[')) return refuse(text, "no list", "write [NODE, ...]");
+    for (bool more = !io_json_take(&text->json, ']'); more;) {
+        if (!io_json_whole(&text->json, 0, nodes - 1, &node))
             return refuse(text, "this is not a node of the graph", "nodes are numbers from 0");
         if (roles[node] && roles[node] != role)
             return sp_fail(text->context, SP_ERROR_ARGUMENT, "%s: node %lld has two roles; give it one", text->name,
                            (long long)node);
         roles[node] = role;
-        more = take(text, ',');
-        if (!more && !take(text, ']')) return refuse(text, "a list that does not end", "write [NODE, ...]");
+        more = io_json_take(&text->json, ',');
+        if (!more && !io_json_take(&text->json, ']')) return refuse(text, "a list that does not end", "write [NODE, ...]");
     }
     return SP_OK;
 }
 
-static sp_status read_roles(json *text, int64_t nodes, uint8_t *roles)
+static sp_status read_roles(map_text *text, int64_t nodes, uint8_t *roles)
 {
     static const char *const words[] = {"tr", "va", "te", NULL};
     sp_status status;
-    if (!take(text, '{')) return refuse(text, "no object", "write {\"tr\": [NODE, ...], \"va\": ...}");
-    for (bool more = !take(text, '}'); more;) {
+    if (!io_json_take(&text->json, '{')) return refuse(text, "no object", "write {\"tr\": [NODE, ...], \"va\": ...}");
+    for (bool more = !io_json_take(&text->json, '}'); more;) {
         const char *key;
         size_t length;
-        skip_space(text);
-        const json before = *text;
-        const int role = take_string(text, &key, &length) && take(text, ':') ? which(key, length, words) : -1;
-        if (role < 0) TRY(refuse(&before, "no role", "roles are \"tr\", \"va\" and \"te\""));
+        io_json_space(&text->json);
+        const char *before = text->json.at;
+        const int role = io_json_string(&text->json, &key, &length) && io_json_take(&text->json, ':') ? which(key, length, words) : -1;
+        if (role < 0) TRY(refuse_at(text, before, "no role", "roles are \"tr\", \"va\" and \"te\""));
         TRY(take_role(text, nodes, (uint8_t)(role + 1), roles));
-        more = take(text, ',');
-        if (!more && !take(text, '}'))
+        more = io_json_take(&text->json, ',');
+        if (!more && !io_json_take(&text->json, '}'))
             TRY(refuse(text, "no comma and no end", "write {\"tr\": [NODE, ...], ...}"));
     }
     status = expect_end(text);
@@ -285,7 +229,7 @@ sp_status io_read_roles(sp_context *context, const char *path, const volatile in
                         uint8_t **roles)
 {
     char *bytes = NULL;
-    json text;
+    map_text text;
     sp_status status;
     *roles = NULL;
     TRY(open_text(context, path, interrupt, &bytes, &text));
