@@ -122,7 +122,7 @@ sp_status gnn_put_prediction(gnn_job *job, io_output *out);
  * `put` writes. */
 void gnn_report_begin(const gnn_job *job, json *j);
 void gnn_put_model(const gnn_job *job, json *j);
-sp_status gnn_put_page(gnn_job *job, io_output *out, void (*put)(const gnn_job *, io_output *));
+sp_status gnn_put_page(gnn_job *job, io_output *out, sp_status (*put)(const gnn_job *, io_output *));
 sp_status gnn_put_plot(gnn_job *job, io_output *out);
 
 #endif

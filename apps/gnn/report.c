@@ -199,7 +199,7 @@ void gnn_report_begin(const gnn_job *job, json *j)
     put_data(job, j);
 }
 
-static void put_report(const gnn_job *job, io_output *out)
+static sp_status put_report(const gnn_job *job, io_output *out)
 {
     json file = {.out = out}, *j = &file;
     gnn_report_begin(job, j);
@@ -210,6 +210,7 @@ static void put_report(const gnn_job *job, io_output *out)
     for (int64_t i = 0; i < job->run_count; i++) put_run(&job->runs[i], j);
     json_end(j, ']');
     json_end(j, '}');
+    return SP_OK;
 }
 
 static const unsigned char script[] = {
@@ -217,12 +218,12 @@ static const unsigned char script[] = {
     '\0'
 };
 
-sp_status gnn_put_page(gnn_job *job, io_output *out, void (*put)(const gnn_job *, io_output *))
+sp_status gnn_put_page(gnn_job *job, io_output *out, sp_status (*put)(const gnn_job *, io_output *))
 {
     if (is_page(job->settings->report)) page_begin(out);
-    put(job, out);
+    const sp_status status = put(job, out);
     if (is_page(job->settings->report)) page_end(out, (const char *)script);
-    return SP_OK;
+    return status;
 }
 
 sp_status gnn_put_report(gnn_job *job, io_output *out) { return gnn_put_page(job, out, put_report); }

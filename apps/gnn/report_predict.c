@@ -80,29 +80,37 @@ static void put_probabilities(const gnn_job *job, json *j)
     json_counts(j, "nodes_by_probability", nodes, GNN_BINS);
 }
 
-static int64_t count_class(const gnn_job *job, int64_t class)
+/* The nodes of each class, in one pass over them. */
+static void count_classes(const gnn_job *job, int64_t *nodes)
 {
-    const int64_t nodes = job->data.graph.rows, classes = job->data.classes;
-    int64_t count = 0;
-    for (int64_t i = 0; i < nodes; i++)
-        count += job->targets ? job->targets[i * classes + class] : job->classes[i] == class;
-    return count;
+    const int64_t classes = job->data.classes;
+    memset(nodes, 0, (size_t)classes * sizeof *nodes);
+    for (int64_t i = 0; i < job->data.graph.rows; i++) {
+        if (job->classes) nodes[job->classes[i]]++;
+        for (int64_t c = 0; job->targets && c < classes; c++) nodes[c] += job->targets[i * classes + c];
+    }
 }
 
-static void put_predicted(const gnn_job *job, json *j)
+static sp_status put_predicted(const gnn_job *job, json *j)
 {
     char name[256];
+    int64_t *nodes;
+    const sp_status status = sp_alloc(job->host, job->data.classes, sizeof *nodes, (void **)&nodes);
+    if (status != SP_OK) return status;
+    count_classes(job, nodes);
     json_begin(j, "predicted", '[');
     for (int64_t c = 0; c < job->data.classes; c++) {
         json_begin(j, NULL, '{');
         json_text(j, "name", gnn_class_name(class_names(job), c, name, sizeof name));
-        json_count(j, "nodes", count_class(job, c));
+        json_count(j, "nodes", nodes[c]);
         json_end(j, '}');
     }
     json_end(j, ']');
+    sp_free(job->host, nodes);
+    return SP_OK;
 }
 
-static void put_report(const gnn_job *job, io_output *out)
+static sp_status put_report(const gnn_job *job, io_output *out)
 {
     json file = {.out = out}, *j = &file;
     gnn_report_begin(job, j);
@@ -119,12 +127,13 @@ static void put_report(const gnn_job *job, io_output *out)
     json_end(j, '}');
     json_text(j, "judged_nodes", job->figures.nodes == 0 ? "none" : job->judged == GNN_TEST ? "test" : "labelled");
     gnn_put_figures(&job->figures, class_names(job), "judged", j);
-    put_predicted(job, j);
+    const sp_status status = put_predicted(job, j);
     if (job->classes) {
         put_probabilities(job, j);
         put_uncertain(job, j);
     }
     json_end(j, '}');
+    return status;
 }
 
 sp_status gnn_put_prediction(gnn_job *job, io_output *out) { return gnn_put_page(job, out, put_report); }
