@@ -43,7 +43,6 @@ static sp_status start(coarsening *c)
     const int64_t n = c->g->rows;
     sp_status status = sp_alloc(c->context, n, sizeof *c->leader, (void **)&c->leader);
     if (status == SP_OK) status = sp_alloc(c->context, n, sizeof *c->load, (void **)&c->load);
-    if (status == SP_OK) status = sp_alloc(c->context, n, sizeof *c->heavy, (void **)&c->heavy);
     for (int64_t i = 0; i < n && status == SP_OK; i++) {
         c->leader[i] = -1;
         c->load[i] = c->how->weights ? c->how->weights[i] : 1;
@@ -74,8 +73,10 @@ done:
     sp_free(context, number);
     sp_free(context, c.leader);
     sp_free(context, c.load);
-    sp_free(context, c.heavy);
     sp_free(context, c.place);
+    sp_free(context, c.units);
+    sp_free(context, c.heavy);
+    sp_free(context, c.claims);
     return status;
 }
 

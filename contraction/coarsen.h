@@ -12,11 +12,16 @@ typedef struct coarsening {
     const sp_csr *g;
     const contraction_coarsening *how;
     int threads;
-    double cap;       /* greatest weight of a group; infinite if there is none */
-    int32_t *leader;  /* of each node's group; -1: in none yet */
-    double *load;     /* weight of each node */
-    double *heavy;    /* of each leader's group */
-    float *place;     /* of each node, DISTANCE_VECTORS numbers (distance.c); NULL: edges are rated by weight alone */
+    double cap;      /* greatest weight of a group; infinite if there is none */
+    int32_t *leader; /* of each node's group; -1: in none yet */
+    double *load;    /* weight of each node */
+    float *place;    /* of each node, DISTANCE_VECTORS numbers (distance.c); NULL: edges are rated by weight alone */
+    /* Of groups of several nodes (enter.c), in units: */
+    double unit;
+    int64_t *units;  /* weight of each node */
+    int64_t *heavy;  /* of each leader's group; of a node in none that of the node */
+    int64_t *claims; /* on each leader's group in the present round; 0 between rounds */
+    int64_t room;    /* the cap */
 } coarsening;
 
 /* A neighbour that a node may be joined with. */
@@ -38,31 +43,12 @@ static inline double rate(const coarsening *c, double weight, int64_t a, double 
 
 static inline bool is_free(const coarsening *c, int32_t node) { return c->leader[node] < 0; }
 
-/* The best of the neighbours, only free ones or also members of groups, whose group is not too heavy for the node. */
-static inline candidate best_neighbour(const coarsening *c, int32_t node, bool only_free)
-{
-    const sp_csr *g = c->g;
-    candidate best = {0, -1};
-    for (int64_t k = g->row_offsets[node]; k < g->row_offsets[node + 1]; k++) {
-        const int32_t other = g->col_indices[k];
-        if (other == node || (only_free && !is_free(c, other))) continue;
-        const double there = is_free(c, other) ? c->load[other] : c->heavy[c->leader[other]];
-        if (c->load[node] + there > c->cap) continue;
-        const double rating = rate(c, entry_value(g, k), node, c->load[node], other, there);
-        if (is_better(c, node, rating, other, best)) best = (candidate){rating, other};
-    }
-    return best;
-}
-
-/* Makes a group of two free nodes. */
-static inline void begin_group(coarsening *c, int32_t a, int32_t b)
-{
-    const int32_t first = a < b ? a : b;
-    c->leader[a] = c->leader[b] = first;
-    c->heavy[first] = c->load[a] + c->load[b];
-}
-
 sp_status coarsen_distances(coarsening *c);
+/* Weights in units. Every node is in no group. */
+sp_status coarsen_count_units(coarsening *c);
+/* Moves node nodes[i] to the group of to[i], where there is room; returns how many moved. Where there is none, to[i]
+ * becomes ~to[i]. No node is in the list twice. */
+int64_t coarsen_enter(coarsening *c, const int32_t *nodes, int32_t *to, int64_t count);
 /* The ways of coarsening fill c->leader. */
 sp_status coarsen_match(coarsening *c);
 sp_status coarsen_two_hop(coarsening *c); /* after coarsen_match */

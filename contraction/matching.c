@@ -12,6 +12,21 @@
 
 #include "coarsen.h"
 
+static candidate best_neighbour(const coarsening *c, int32_t node)
+{
+    const sp_csr *g = c->g;
+    candidate best = {0, -1};
+    for (int64_t k = g->row_offsets[node]; k < g->row_offsets[node + 1]; k++) {
+        const int32_t other = g->col_indices[k];
+        if (other == node || !is_free(c, other) || c->load[node] + c->load[other] > c->cap) continue;
+        const double rating = rate(c, entry_value(g, k), node, c->load[node], other, c->load[other]);
+        if (is_better(c, node, rating, other, best)) best = (candidate){rating, other};
+    }
+    return best;
+}
+
+static void begin_group(coarsening *c, int32_t a, int32_t b) { c->leader[a] = c->leader[b] = a < b ? a : b; }
+
 /* Free nodes with a proposal; returns their number. */
 static int64_t keep_open(const coarsening *c, const int32_t *wish, int32_t *open, int64_t count)
 {
@@ -27,7 +42,7 @@ static bool propose(coarsening *c, int32_t *wish, const int32_t *open, int64_t c
     bool paired = false;
 #pragma omp parallel for schedule(dynamic, 512) num_threads(c->threads) if (count > 10000)
     for (int64_t i = 0; i < count; i++)
-        if (first || !is_free(c, wish[open[i]])) wish[open[i]] = best_neighbour(c, open[i], true).node;
+        if (first || !is_free(c, wish[open[i]])) wish[open[i]] = best_neighbour(c, open[i]).node;
 #pragma omp parallel for schedule(static) reduction(|| : paired) num_threads(c->threads) if (count > 10000)
     for (int64_t i = 0; i < count; i++) {
         const int32_t node = open[i], other = wish[node];
@@ -52,7 +67,7 @@ sp_status coarsen_match(coarsening *c)
         if (!paired) break;
     }
     for (int64_t i = 0; i < count; i++) { /* directed graphs, and the rest of long chains */
-        const int32_t other = is_free(c, open[i]) ? best_neighbour(c, open[i], true).node : -1;
+        const int32_t other = is_free(c, open[i]) ? best_neighbour(c, open[i]).node : -1;
         if (other >= 0) begin_group(c, open[i], other);
     }
 done:

@@ -89,6 +89,26 @@ HOST_TEST(a_path_of_rising_weights_is_matched_from_its_heavy_end, 2)
     sp_csr_free(host, &g);
 }
 
+/* A path whose weights rise, and a directed ring: no two nodes agree, and coins join them in a few rounds. */
+HOST_TEST(chains_and_directed_rings_are_joined_along_heavy_edges, 2)
+{
+    enum { N = 1000 };
+    int32_t labels[N];
+    for (int directed = 0; directed < 2; directed++) {
+        const contraction_coarsening how = {.method = CONTRACTION_HEAVY_EDGES, .seed = 1, .max_weight = 4};
+        entry_list list = {0};
+        int64_t groups;
+        for (int32_t i = 0; i + 1 < N + directed; i++) {
+            entry_add(&list, i, (i + 1) % N, i + 1);
+            if (!directed) entry_add(&list, i + 1, i, i + 1);
+        }
+        sp_csr g = entry_matrix(host, &list, N, N, SP_F64, false);
+        ck_ok(host, contraction_coarsen(host, &g, &how, labels, &groups));
+        test_expect(groups >= N / 4 && groups < N * 6 / 10, "directed %d: %d groups", directed, (int)groups);
+        sp_csr_free(host, &g);
+    }
+}
+
 /* A path whose middle edge is the heaviest, but for loops, which match nobody. Of equal edges the seed takes one. */
 HOST_TEST(the_heaviest_edge_is_taken_and_any_of_equals, 1)
 {
@@ -329,6 +349,7 @@ const test_entry coarsen_tests[] = {
     CASE("coarsen", 120),
     ONCE(matching_is_the_greedy_one_by_falling_weight),
     ONCE(a_path_of_rising_weights_is_matched_from_its_heavy_end),
+    ONCE(chains_and_directed_rings_are_joined_along_heavy_edges),
     ONCE(the_heaviest_edge_is_taken_and_any_of_equals),
     ONCE(groups_keep_their_bounds_whatever_the_threads),
     ONCE(large_graphs_do_not_depend_on_threads),
