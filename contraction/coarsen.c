@@ -106,17 +106,37 @@ done:
     return status;
 }
 
+static sp_status loosen_copies(sp_context *context, const sp_csr *g, int32_t *labels, int64_t *groups, int64_t least)
+{
+    const int64_t n = g->rows;
+    sp_csr copy = {0};
+    int32_t *made = NULL;
+    sp_status status;
+    TRY(sp_csr_copy(context, g, SP_HOST, &copy));
+    TRY(sp_alloc(context, n, sizeof *made, (void **)&made));
+    TRY(sp_array_copy(context, n, sizeof *made, made, SP_HOST, labels, SP_DEVICE));
+    TRY(contraction_loosen(context, &copy, made, groups, least));
+    TRY(sp_array_copy(context, n, sizeof *made, labels, SP_DEVICE, made, SP_HOST));
+done:
+    sp_csr_free(context, &copy);
+    sp_free(context, made);
+    return status;
+}
+
 static sp_status coarsen_on_device(sp_context *context, const sp_csr *g, const contraction_coarsening *how,
                                    int32_t *labels, int64_t *groups)
 {
-    bool done = false;
+    bool complete = false;
+    int64_t made = 0;
+    sp_status status = SP_OK;
 #ifdef CONTRACTION_CUDA
-    if (how->method <= CONTRACTION_TWO_HOP) {
-        const sp_status status = contraction_cuda_coarsen(context, g, how, labels, groups, &done);
-        if (status != SP_OK) return status;
-    }
+    TRY(contraction_cuda_coarsen(context, g, how, labels, &made, &complete));
 #endif
-    return done ? SP_OK : coarsen_copies(context, g, how, labels, groups);
+    if (!complete) return coarsen_copies(context, g, how, labels, groups);
+    if (made < how->least) TRY(loosen_copies(context, g, labels, &made, how->least));
+    *groups = made;
+done:
+    return status;
 }
 
 sp_status contraction_coarsen(sp_context *context, const sp_csr *g, const contraction_coarsening *how, int32_t *labels,

@@ -114,8 +114,8 @@ typedef struct contraction_coarsening {
 
 /* Labels the nodes of G by groups of strongly connected neighbours. `labels` (G.rows) and how->weights lie where G lies.
  * Labels are group numbers in the order of the lowest node of each group, the same for any number of threads and on
- * every device. `how` may be NULL: two-hop. On CUDA, matching and two-hop matching of undirected graphs are the device's
- * work, all else is done with a copy in host memory. O(nnz) a round, few rounds. */
+ * every device. `how` may be NULL: two-hop. On CUDA the device finds the groups; two steps use a copy in host memory:
+ * matchings of directed graphs or of long chains, and the choice of the nodes that stay alone. O(nnz) a round, few rounds. */
 sp_status contraction_coarsen(sp_context *context, const sp_csr *g, const contraction_coarsening *how, int32_t *labels,
                               int64_t *groups);
 

@@ -1,7 +1,8 @@
 /* Heavy-edge coarsening (Gilbert et al., "Performance-portable graph coarsening for efficient multilevel graph
  * analysis", 2021): groups of any size along the best edge of each node. Unlike there, in rounds of proposals, so that
  * the result does not depend on the threads: of two free nodes that propose to each other the higher joins the lower,
- * and one that proposes to a member of a group enters it if there is room (enter.c). O(nnz) a round.
+ * and one that proposes to a member of a group enters it if there is room (enter.c). A round asks twice with the same
+ * proposals, so that a node follows its neighbour that has just entered. O(nnz) a round.
  *
  * Chains of rising ratings would take a round for each node, and in directed graphs no two may agree. After some rounds,
  * and as soon as nobody is joined, coins decide: heads enter the group of their best neighbour, even if that is a free

@@ -7,7 +7,8 @@
  * Two-hop matching, for stars and other graphs whose free nodes have no free neighbour (Gilbert et al.,
  * "Performance-portable graph coarsening for efficient multilevel graph analysis", 2021): free nodes are sorted by
  * their best neighbour, then degree, then a sum over their neighbours, and two that follow each other with the same
- * best neighbour are a pair. So leaves of a hub and nodes with the same neighbours come first, then relatives. */
+ * best neighbour are a pair. So leaves of a hub and nodes with the same neighbours come first, then relatives. Nodes
+ * that weigh more than half of the bound are left out, so that all pairs fit. */
 #include <stdlib.h>
 
 #include "coarsen.h"
@@ -109,23 +110,25 @@ static int by_hub(const void *a, const void *b)
     return (x->node > y->node) - (x->node < y->node);
 }
 
+/* Two such nodes are never too heavy. */
+static bool may_pair(const coarsening *c, int32_t node) { return is_free(c, node) && 2 * c->load[node] <= c->cap; }
+
 sp_status coarsen_two_hop(coarsening *c)
 {
     relative *list = NULL;
     int64_t count = 0, last = -1;
     sp_status status;
-    for (int64_t i = 0; i < c->g->rows; i++) count += is_free(c, (int32_t)i);
+    for (int64_t i = 0; i < c->g->rows; i++) count += may_pair(c, (int32_t)i);
     TRY(sp_alloc(c->context, count, sizeof *list, (void **)&list));
     count = 0;
     for (int64_t i = 0; i < c->g->rows; i++)
-        if (is_free(c, (int32_t)i)) list[count++].node = (int32_t)i;
+        if (may_pair(c, (int32_t)i)) list[count++].node = (int32_t)i;
 #pragma omp parallel for schedule(dynamic, 512) num_threads(c->threads) if (count > 10000)
     for (int64_t i = 0; i < count; i++) list[i] = describe(c, list[i].node);
     qsort(list, (size_t)count, sizeof *list, by_hub);
     for (int64_t i = 0; i < count; i++) { /* `last` waits for a mate */
         if (list[i].hub < 0) continue;
-        if (last >= 0 && list[last].hub == list[i].hub &&
-            c->load[list[last].node] + c->load[list[i].node] <= c->cap) {
+        if (last >= 0 && list[last].hub == list[i].hub) {
             begin_group(c, list[last].node, list[i].node);
             last = -1;
         } else {

@@ -81,11 +81,11 @@ static sp_status start_loads(contract_job *job)
     return SP_OK;
 }
 
-/* Pairs are found on the device, if there is one, and levels stay there. A METIS graph's loops are looked for on the
+/* Coarsening is the device's work, if there is one, and levels stay there. A METIS graph's loops are looked for on the
  * host. */
 static bool stays_on_device(const contract_options *o, const sp_context *context)
 {
-    return sp_context_is_cuda(context) && (o->repeat == REPEAT_MATCHING || o->repeat == REPEAT_TWO_HOP) &&
+    return sp_context_is_cuda(context) && o->repeat != REPEAT_CLUSTER &&
            (o->to != IO_METIS || o->loops == SP_LOOPS_DROP);
 }
 

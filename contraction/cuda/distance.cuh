@@ -1,5 +1,6 @@
-/* Algebraic distances on the device, with the CPU's order of additions (distance.c). Four lanes a node, one for each of
- * its numbers. A row of several chunks is the work of a block, whose groups of four take chunks in turn. */
+/* Algebraic distances on the device, with the CPU's order of additions (distance.c). Four lanes a row of one chunk, one
+ * for each of its node's numbers. Chunks of longer rows are the work of four lanes each, wherever they are; then a block
+ * a row adds their sums in order. So a hub's row is spread over the device. */
 #ifndef CONTRACTION_DISTANCE_CUH
 #define CONTRACTION_DISTANCE_CUH
 
@@ -44,15 +45,33 @@ static __device__ float smooth_number(float own, smoothed s)
     return s.all > 0 ? (float)(0.5 * (double)own + 0.5 * s.sum / s.all) : own;
 }
 
+/* Rows of several chunks, and the first of their chunks among all of these. */
+struct chunked_rows {
+    int32_t *nodes;
+    int *first;
+    int32_t *owner; /* of each chunk, its place in `nodes` */
+    int *counts;    /* of rows, of chunks */
+};
+
 static __global__ void __launch_bounds__(THREADS)
-    begin_places(const sp_csr g, uint64_t seed, float *place, int32_t *many, int *many_count)
+    begin_places(const sp_csr g, uint64_t seed, float *place, const chunked_rows rows)
 {
-    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i >= g.rows * DISTANCE_VECTORS) return;
-    const int64_t node = i / DISTANCE_VECTORS;
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, node = i / DISTANCE_VECTORS;
+    if (node >= g.rows) return;
     place[i] = first_place(seed, i);
-    if (i % DISTANCE_VECTORS == 0 && g.row_offsets[node + 1] - g.row_offsets[node] > DISTANCE_CHUNK)
-        many[atomicAdd(many_count, 1)] = (int32_t)node;
+    const int64_t entries = g.row_offsets[node + 1] - g.row_offsets[node];
+    if (i % DISTANCE_VECTORS != 0 || entries <= DISTANCE_CHUNK) return;
+    const int row = atomicAdd(&rows.counts[0], 1);
+    rows.nodes[row] = (int32_t)node;
+    rows.first[row] = atomicAdd(&rows.counts[1], (int)((entries + DISTANCE_CHUNK - 1) / DISTANCE_CHUNK));
+}
+
+static __global__ void __launch_bounds__(THREADS) name_chunks(const sp_csr g, const chunked_rows rows)
+{
+    const int32_t node = rows.nodes[blockIdx.x];
+    const int64_t entries = g.row_offsets[node + 1] - g.row_offsets[node];
+    const int chunks = (int)((entries + DISTANCE_CHUNK - 1) / DISTANCE_CHUNK), first = rows.first[blockIdx.x];
+    for (int chunk = threadIdx.x; chunk < chunks; chunk += THREADS) rows.owner[first + chunk] = (int32_t)blockIdx.x;
 }
 
 static __global__ void __launch_bounds__(THREADS) smooth_short(const sp_csr g, const float *from, float *to)
@@ -65,47 +84,73 @@ static __global__ void __launch_bounds__(THREADS) smooth_short(const sp_csr g, c
 }
 
 static __global__ void __launch_bounds__(THREADS)
-    smooth_long(const sp_csr g, const int32_t *many, const float *from, float *to)
+    sum_chunks(const sp_csr g, const chunked_rows rows, int count, const float *from, smoothed *sums)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, chunk = i / DISTANCE_VECTORS;
+    if (chunk >= count) return;
+    const int row = rows.owner[chunk];
+    const int32_t node = rows.nodes[row];
+    const int64_t first = g.row_offsets[node] + (chunk - rows.first[row]) * DISTANCE_CHUNK;
+    const int64_t end = min(first + DISTANCE_CHUNK, g.row_offsets[node + 1]);
+    sums[i] = add_entries(g, node, first, end, from, (int)(i % DISTANCE_VECTORS));
+}
+
+/* A block a row: it loads the sums of some chunks at once, and one group adds them in order. */
+static __global__ void __launch_bounds__(THREADS)
+    smooth_long(const sp_csr g, const chunked_rows rows, const smoothed *sums, const float *from, float *to)
 {
     __shared__ smoothed parts[DISTANCE_GROUPS][DISTANCE_VECTORS];
-    const int64_t node = many[blockIdx.x], first = g.row_offsets[node], end = g.row_offsets[node + 1];
+    const int32_t node = rows.nodes[blockIdx.x];
+    const int64_t entries = g.row_offsets[node + 1] - g.row_offsets[node];
+    const int chunks = (int)((entries + DISTANCE_CHUNK - 1) / DISTANCE_CHUNK);
     const int group = threadIdx.x / DISTANCE_VECTORS, v = threadIdx.x % DISTANCE_VECTORS;
+    const smoothed *const own = sums + (int64_t)rows.first[blockIdx.x] * DISTANCE_VECTORS;
     smoothed s = {0, 0};
-    for (int64_t turn = first; turn < end; turn += DISTANCE_GROUPS * DISTANCE_CHUNK) {
-        const int64_t begin = turn + group * DISTANCE_CHUNK, last = min(begin + DISTANCE_CHUNK, end);
-        if (begin < end) parts[group][v] = add_entries(g, node, begin, last, from, v);
+    for (int turn = 0; turn < chunks; turn += DISTANCE_GROUPS) {
+        if (turn + group < chunks) parts[group][v] = own[(int64_t)(turn + group) * DISTANCE_VECTORS + v];
         __syncthreads();
         if (group == 0)
-            for (int part = 0; part < DISTANCE_GROUPS && turn + part * DISTANCE_CHUNK < end; part++) {
+            for (int part = 0; part < DISTANCE_GROUPS && turn + part < chunks; part++) {
                 s.sum += parts[part][v].sum;
                 s.all += parts[part][v].all;
             }
         __syncthreads();
     }
-    if (group == 0) to[node * DISTANCE_VECTORS + v] = smooth_number(from[node * DISTANCE_VECTORS + v], s);
+    const int64_t at = (int64_t)node * DISTANCE_VECTORS + v;
+    if (group == 0) to[at] = smooth_number(from[at], s);
 }
 
 /* The places of all nodes. */
 static sp_status find_places(sp_context *context, const sp_csr *g, uint64_t seed, device_array<float> *place)
 {
-    const int64_t n = g->rows;
+    const int64_t n = g->rows, most_rows = g->nnz / DISTANCE_CHUNK + 1;
     const cudaStream_t stream = stream_of(context);
     const unsigned blocks = blocks_for(n * DISTANCE_VECTORS, THREADS);
     device_array<float> other;
-    device_array<int32_t> many;
-    device_array<int> many_count;
-    int count;
+    device_array<int32_t> nodes, owner;
+    device_array<int> first, counts;
+    device_array<smoothed> sums;
+    int found[2]; /* rows, chunks */
     CHECK(place->allocate(context, n * DISTANCE_VECTORS));
     CHECK(other.allocate(context, n * DISTANCE_VECTORS));
-    CHECK(many.allocate(context, g->nnz / DISTANCE_CHUNK + 1));
-    CHECK(many_count.allocate(context, 1));
-    CHECK(many_count.fill(0, 1));
-    begin_places<<<blocks, THREADS, 0, stream>>>(*g, seed, place->data, many.data, many_count.data);
+    CHECK(nodes.allocate(context, most_rows));
+    CHECK(first.allocate(context, most_rows));
+    CHECK(owner.allocate(context, 2 * most_rows));
+    CHECK(counts.allocate(context, 2));
+    CHECK(counts.fill(0, 2));
+    const chunked_rows rows = {nodes.data, first.data, owner.data, counts.data};
+    begin_places<<<blocks, THREADS, 0, stream>>>(*g, seed, place->data, rows);
     CUDA_CHECK(cudaGetLastError());
-    CHECK(read_counts(context, many_count.data, 1, &count));
+    CHECK(read_counts(context, counts.data, 2, found));
+    const unsigned chunk_blocks = blocks_for((int64_t)found[1] * DISTANCE_VECTORS, THREADS);
+    CHECK(sums.allocate(context, (int64_t)found[1] * DISTANCE_VECTORS));
+    if (found[0] > 0) name_chunks<<<found[0], THREADS, 0, stream>>>(*g, rows);
     for (int sweep = 0; sweep < DISTANCE_SWEEPS; sweep++) {
         smooth_short<<<blocks, THREADS, 0, stream>>>(*g, place->data, other.data);
-        if (count > 0) smooth_long<<<count, THREADS, 0, stream>>>(*g, many.data, place->data, other.data);
+        if (found[0] > 0) {
+            sum_chunks<<<chunk_blocks, THREADS, 0, stream>>>(*g, rows, found[1], place->data, sums.data);
+            smooth_long<<<found[0], THREADS, 0, stream>>>(*g, rows, sums.data, place->data, other.data);
+        }
         CUDA_CHECK(cudaGetLastError());
         float *const swap = place->data;
         place->data = other.data;

@@ -1,4 +1,5 @@
 /* test_contraction: coarsening where a graph lies on the device against the same on the host. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,28 +129,71 @@ DEVICE_TEST(long_rows_give_the_groups_of_the_host, _i, 2)
     }
 }
 
+/* A path of rising weights, in one direction or both, and nodes without edges: heavy edges by coins, pairs one by one. */
+DEVICE_TEST(chains_give_the_groups_of_the_host, _i, 2)
+{
+    enum { N = 3000 };
+    for (int directed = 0; directed < 2; directed++) {
+        test_random random = test_seed(3);
+        entry_list list = {0};
+        for (int32_t i = 0; i + 1 < N - 100; i++) {
+            entry_add(&list, i, i + 1, i + 1);
+            if (!directed) entry_add(&list, i + 1, i, i + 1);
+        }
+        sp_csr g = entry_matrix(host, &list, N, N, SP_F64, false);
+        check_ways(context, host, &g, &random, directed ? "directed chain" : "chain");
+        sp_csr_free(host, &g);
+    }
+}
+
+/* Nodes whose weights differ by a billion, and none of which is a whole number. */
+DEVICE_TEST(weights_far_apart_give_the_groups_of_the_host, _i, 2)
+{
+    for (int seed = 1; seed <= 4; seed++) {
+        test_random random = test_seed((uint64_t)seed);
+        sp_csr g = test_communities(host, &random, 30, 12, 0.5, 0.02);
+        double *weights = malloc((size_t)g.rows * sizeof *weights);
+        for (int64_t i = 0; i < g.rows; i++) weights[i] = pow(10, -9 * test_unit(&random));
+        for (int method = 0; method < METHODS; method++) {
+            const contraction_coarsening how = {.method = (contraction_method)method, .seed = 5, .max_weight = 0.3,
+                                                .weights = weights};
+            char name[60];
+            snprintf(name, sizeof name, "weights, seed %d, method %d", seed, method);
+            check_same_groups(context, host, &g, &how, name);
+        }
+        free(weights);
+        sp_csr_free(host, &g);
+    }
+}
+
 /* ---- hierarchies --------------------------------------------------------------------------------------- */
 
-static sp_status pair_nodes(sp_context *context, void *user, const sp_csr *g, int32_t *labels, int64_t *groups)
+typedef struct way {
+    contraction_coarsening how;
+    sp_space space; /* where the last graph lay */
+} way;
+
+static sp_status coarsen_level(sp_context *context, void *user, const sp_csr *g, int32_t *labels, int64_t *groups)
 {
-    *(sp_space *)user = g->space;
-    return contraction_coarsen(context, g, NULL, labels, groups);
+    way *w = user;
+    w->space = g->space;
+    return contraction_coarsen(context, g, &w->how, labels, groups);
 }
 
 DEVICE_TEST(a_hierarchy_on_the_device_is_that_of_the_host, _i, 2)
 {
-    for (uint64_t seed = 1; seed <= 6; seed++)
-        for (int way = 0; way < 4; way++) {
+    for (uint64_t seed = 1; seed <= 8; seed++)
+        for (int turn = 0; turn < 4; turn++) {
             test_random random = test_seed(seed);
             sp_csr g = test_communities(host, &random, 30, 1 + test_below(&random, 12), 0.4, 0.02);
-            contraction_options options = {.undirected = way & 1,
-                                           .engine = way & 2 ? CONTRACTION_PRODUCT : CONTRACTION_AUTO};
+            contraction_options options = {.undirected = turn & 1,
+                                           .engine = turn & 2 ? CONTRACTION_PRODUCT : CONTRACTION_AUTO};
             contraction_hierarchy expected, found;
-            sp_space space;
-            ck_ok(host, contraction_repeat(host, &g, 5, pair_nodes, &space, &options, &expected));
+            way w = {.how = {.method = (contraction_method)(seed % METHODS), .seed = seed, .max_weight = 40}};
+            ck_ok(host, contraction_repeat(host, &g, 5, coarsen_level, &w, &options, &expected));
             options.on_device = true;
-            ck_ok(context, contraction_repeat(context, &g, 5, pair_nodes, &space, &options, &found));
-            ck_assert_int_eq(space, sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST);
+            ck_ok(context, contraction_repeat(context, &g, 5, coarsen_level, &w, &options, &found));
+            ck_assert_int_eq(w.space, sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST);
             ck_assert_int_eq(found.count, expected.count);
             for (int k = 0; k < found.count; k++) {
                 const contraction_level *x = &expected.level[k], *y = &found.level[k];
@@ -198,6 +242,8 @@ const test_entry levels_tests[] = {
     CASE("levels", 120),
     ON_DEVICES(a_device_makes_the_groups_of_the_host),
     ON_DEVICES(long_rows_give_the_groups_of_the_host),
+    ON_DEVICES(chains_give_the_groups_of_the_host),
+    ON_DEVICES(weights_far_apart_give_the_groups_of_the_host),
     ON_DEVICES(a_hierarchy_on_the_device_is_that_of_the_host),
     ON_DEVICES(a_quotient_is_mirrored_where_it_lies),
     {0},
