@@ -24,7 +24,7 @@ typedef struct source {
     uint64_t seed;
 } source;
 
-typedef enum bench_kind { BENCH_SPGEMM, BENCH_SPMM, BENCH_CONTRACT, BENCH_GNN } bench_kind;
+typedef enum bench_kind { BENCH_SPGEMM, BENCH_SPMM, BENCH_CONTRACT, BENCH_COARSEN, BENCH_GNN } bench_kind;
 
 /* Bits, as the words of --peers; PEER_DEFAULT: those that fit the device. */
 enum { PEER_DEFAULT = 0, PEER_NONE = 1, PEER_CUSPARSE = 2, PEER_GRAPHBLAS = 4, PEER_MKL = 8, PEER_PUBLISHED = 16,

@@ -174,7 +174,7 @@ const source *preset_named(bench_kind kind, const char *name)
 {
     for (int i = 0; preset_at(kind, i); i++)
         if (strcmp(preset_at(kind, i)->name, name) == 0) return preset_at(kind, i);
-    return kind == BENCH_CONTRACT ? preset_named(BENCH_SPGEMM, name) : NULL; /* square ones are graphs */
+    return kind == BENCH_CONTRACT || kind == BENCH_COARSEN ? preset_named(BENCH_SPGEMM, name) : NULL; /* square ones are graphs */
 }
 
 const source *preset_of_set(bench_kind kind, const char *set, int index)

@@ -1,5 +1,5 @@
 /* sparse-bench: times the library's products beside other libraries', and checks them in the same run. A folder a
- * command: spgemm/, spmm/, contract/, gnn/; peers/ has the other libraries. */
+ * command: spgemm/, spmm/, contract/, coarsen/, gnn/; peers/ has the other libraries. */
 #include <string.h>
 
 #include "sparse-bench/options.h"
@@ -23,6 +23,7 @@ static sp_status run_command(sp_context *host, const any_options *o, int *code)
     switch (o->common.kind) {
     case BENCH_SPMM: return spmm_run(host, &o->spmm, &interrupt_signal, code);
     case BENCH_CONTRACT: return contract_run(host, &o->contract, &interrupt_signal, code);
+    case BENCH_COARSEN: return coarsen_run(host, &o->coarsen, &interrupt_signal, code);
     case BENCH_GNN: return gnn_run(host, &o->gnn, &interrupt_signal, code);
     case BENCH_SPGEMM: break;
     }

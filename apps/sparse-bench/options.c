@@ -8,13 +8,14 @@
 
 /* ---- words ---------------------------------------------------------------------------------------------- */
 
-static const char *const kinds[] = {"spgemm", "spmm", "contract", "gnn", NULL};
+static const char *const kinds[] = {"spgemm", "spmm", "contract", "coarsen", "gnn", NULL};
 static const char *const semirings[] = {"plus-times", "plus-pair", "min-plus", "max-times", "or-and", NULL};
 static const char *const algorithms[] = {"auto", "hash", "dense", "warp", NULL};
 static const char *const reductions[] = {"sum", "mean", "max", "min", NULL};
 static const char *const memories[] = {"pageable", "pinned", NULL};                /* from HOST_PAGEABLE */
 static const char *const ablations[] = {"warps", "partitions", "sizes", NULL};     /* by ABLATE_ */
 static const char *const label_kinds[] = {"random", "blocks", "power", NULL};      /* by LABELS_ */
+static const char *const methods[] = {"matching", "two-hop", "hec", "lp", NULL};     /* by contraction_method */
 static const char *const peer_names[] = {"none", "cusparse", "graphblas", "mkl", "published", "cub", NULL}; /* by PEER_ */
 static const char *const product_peers[] = {"none", "cusparse", "graphblas", "mkl", "published", NULL};
 static const char *const dense_peers[] = {"none", "cusparse", "graphblas", NULL};
@@ -28,6 +29,7 @@ const char *semiring_name(sp_semiring semiring) { return semirings[semiring]; }
 const char *algorithm_name(sp_spgemm_algorithm algorithm) { return algorithms[algorithm]; }
 const char *reduce_name(sp_reduce reduce) { return reductions[reduce]; }
 const char *label_kind_name(unsigned kind) { return label_kinds[__builtin_ctz(kind)]; }
+const char *method_name(int method) { return methods[method]; }
 const char *features_name(sp_dense_type type) { return types[type]; }
 const char *layer_name(gnn_layer layer) { return models[layer]; }
 
@@ -121,6 +123,7 @@ static bool use_groups(void *into, const char *value)
 #define SPGEMM(place) .field = offsetof(spgemm_options, place)
 #define SPMM(place) .field = offsetof(spmm_options, place)
 #define CONTRACT(place) .field = offsetof(contract_options, place)
+#define COARSEN(place) .field = offsetof(coarsen_options, place)
 #define GNN(place) .field = offsetof(gnn_options, place)
 
 static const option_row source_rows[] = {
@@ -185,6 +188,12 @@ static const option_row contract_rows[] = {
      CONTRACT(aia)},
 };
 
+static const option_row coarsen_rows[] = {
+    {"coarsen", .kind = OPTION_HEADING},
+    {"--method", "LIST", "matching, two-hop, hec, lp [all]", OPTION_WORDS, COARSEN(methods), .words = methods},
+    {"--most", "N", "nodes of a group [no bound]", OPTION_COUNT, COARSEN(most), OPTION_RANGE(1, INT32_MAX), .beside = true},
+};
+
 static const option_row gnn_rows[] = {
     {"gnn", .kind = OPTION_HEADING},
     {"--model", "LIST", "gcn, sage, sage-max, gin, gat, none [gcn,sage]", OPTION_WORDS, GNN(models), .words = models},
@@ -228,9 +237,9 @@ static const option_row peer_rows[] = {{PEERS_ROW(peer_names)}};
 static command_line command_of(bench_kind kind)
 {
     static const option_list own[] = {OPTION_LIST(spgemm_rows), OPTION_LIST(spmm_rows), OPTION_LIST(contract_rows),
-                                      OPTION_LIST(gnn_rows)};
+                                      OPTION_LIST(coarsen_rows), OPTION_LIST(gnn_rows)};
     static const option_list peers[] = {OPTION_LIST(product_peer_rows), OPTION_LIST(dense_peer_rows),
-                                        OPTION_LIST(peer_rows), OPTION_LIST(dense_peer_rows)};
+                                        OPTION_LIST(peer_rows), {NULL, 0}, OPTION_LIST(dense_peer_rows)};
     return (command_line){"sparse-bench", {OPTION_LIST(source_rows), own[kind], OPTION_LIST(measurement_rows),
                                            peers[kind]}, take_file, .mcl_syntax = false};
 }
@@ -239,6 +248,7 @@ static command_line command_of(bench_kind kind)
 
 static void print_presets(FILE *stream, bench_kind kind)
 {
+    if (!preset_at(kind, 0)) return;
     int column = fprintf(stream, "  presets of %s:", kinds[kind]);
     for (int i = 0; preset_at(kind, i); i++) {
         const char *name = preset_at(kind, i)->name;
@@ -261,19 +271,21 @@ void bench_usage(FILE *stream)
 {
     static const command_line all = {"sparse-bench", {OPTION_LIST(source_rows), OPTION_LIST(spgemm_rows),
                                                       OPTION_LIST(spmm_rows), OPTION_LIST(contract_rows),
-                                                      OPTION_LIST(gnn_rows), OPTION_LIST(measurement_rows),
-                                                      OPTION_LIST(peer_rows)}, take_file, .mcl_syntax = false};
+                                                      OPTION_LIST(coarsen_rows), OPTION_LIST(gnn_rows),
+                                                      OPTION_LIST(measurement_rows), OPTION_LIST(peer_rows)}, take_file, .mcl_syntax = false};
     fputs("usage: sparse-bench spgemm FILE... [options]    times sparse matrix products beside other libraries\n"
           "       sparse-bench spmm FILE... [options]      times products of sparse and dense matrices\n"
           "       sparse-bench contract FILE... [options]  times quotient graphs\n"
+          "       sparse-bench coarsen FILE... [options]   times levels of coarsening\n"
           "       sparse-bench gnn FOLDER... [options]     times graph neural networks\n"
-          "       sparse-bench spgemm | spmm | contract | gnn --generate KIND:ARGS ...\n"
+          "       sparse-bench spgemm | spmm | contract | coarsen | gnn --generate KIND:ARGS ...\n"
           "\n"
           "  sparse-bench spgemm graph.mtx.gz                  its square, with every algorithm that is there\n"
           "  sparse-bench spgemm --generate rmat:16,8 --fp32   of a generated matrix\n"
           "  sparse-bench spgemm --generate paper --json x.json\n"
           "  sparse-bench spmm --generate rmat17 --width 32,128\n"
           "  sparse-bench contract --generate rmat20 --groups 1%,10%,50%\n"
+          "  sparse-bench coarsen --generate stencil:160,160,160,27 --method two-hop,lp\n"
           "  sparse-bench gnn --generate flickr --hidden 16 --keep --sample\n"
           "\n", stream);
     options_help(&all, stream);
@@ -337,7 +349,7 @@ options_outcome bench_parse(int argc, char **argv, any_options *any)
     const int kind = find_word(argv[1], kinds);
     memset(any, 0, sizeof *any);
     if (kind < 0) {
-        mistake("\"%.40s\" is nothing that can be measured, spgemm, spmm, contract and gnn are", argv[1]);
+        mistake("\"%.40s\" is nothing that can be measured, spgemm, spmm, contract, coarsen and gnn are", argv[1]);
         return OPTIONS_MISTAKE;
     }
     if (kind == BENCH_CONTRACT) {
@@ -346,6 +358,8 @@ options_outcome bench_parse(int argc, char **argv, any_options *any)
         any->contract.groupings[2] = (grouping){50, true};
         any->contract.grouping_count = 3;
         any->contract.labels = LABELS_RANDOM | LABELS_BLOCKS;
+    } else if (kind == BENCH_COARSEN) {
+        any->coarsen.methods = ~0u;
     } else if (kind == BENCH_GNN) {
         any->gnn = (gnn_options){.widths = {{16, 256}, 2}, .feature_count = 100, .class_count = 10,
                                  .models = 1u << GNN_GCN | 1u << GNN_SAGE, .orders = 1u << GNN_ORDER_AUTO};

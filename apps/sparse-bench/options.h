@@ -2,6 +2,7 @@
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
+#include "sparse-bench/coarsen/coarsen_bench.h"
 #include "sparse-bench/contract/contract_bench.h"
 #include "sparse-bench/gnn/gnn_bench.h"
 #include "sparse-bench/spmm/spmm_bench.h"
@@ -11,6 +12,7 @@ union any_options {
     spgemm_options spgemm;
     spmm_options spmm;
     contract_options contract;
+    coarsen_options coarsen;
     gnn_options gnn;
 };
 

@@ -97,6 +97,25 @@ ok "no comparison of quotients" bash -c '"$0" contract $1 --generate rmat:6,4 --
 ok "groups of unequal sizes" quotient 'm["labels"] == "power" and m["groups"] == 20' --generate rmat:8,8 --groups 20 \
     --labels power
 
+# ---- levels of coarsening -------------------------------------------------------------------------------------------
+
+level() { # level EXPRESSION ARGUMENTS...
+    local expression=$1
+    shift
+    rm -f out.json
+    status 0 coarsen --device cpu --repeat 1 --json out.json "$@" &&
+        json out.json 'all(w["same"] and w["labels"]["median_seconds"] > 0 for w in m["methods"]) and ('"$expression)"
+}
+ok "every way of coarsening, of a graph with its transpose" level '[w["name"] for w in m["methods"]] ==
+    ["matching", "two-hop", "hec", "lp"] and max(w["groups"] for w in m["methods"]) < m["nodes"]' --generate rmat:8,8
+ok "a line a way of coarsening" grep -q '^    two-hop .*ms.* groups; quotient .* ms; checked' run.out
+ok "a symmetric graph stays" level 'm["entries"] == 19 ** 3 and m["edges"] == (19 ** 3 - 343) // 2' \
+    --generate stencil:7,7,7,27 --method lp
+ok "groups of few nodes" level 'm["methods"][0]["groups"] >= 86' --generate stencil:7,7,7,27 --method hec --most 4
+ok "a level without edges" level 'm["methods"][0]["groups"] == 25' --generate grid:5,5,0 --method lp
+ok "bad ways of coarsening" fails 2 '--method takes' coarsen --method some a.mtx
+ok "coarsening of what is not square" fails 2 'a graph square' coarsen --device cpu --generate uniform:40,3,70
+
 # ---- the survey ----------------------------------------------------------------------------------------------------
 
 judged() { # a stencil three times as fast as its peer and another twice as slow, with means and the worst by name
