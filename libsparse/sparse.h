@@ -339,11 +339,11 @@ typedef struct sp_similarity_options {
 
 /* C(i, j) = the similarity of A's row i and B's row j, where `options` keep it: A.rows x B.rows. Similarities of 0, and
  * NaN, are never kept. A and B have the same number of columns and the same value type, which C gets too; B may be A.
- * On the CPU; SP_ERROR_UNSUPPORTED on CUDA. `options` and `info` may be NULL.
+ * They may lie in either space; C lies where the context computes. `options` and `info` may be NULL.
  * For cosines B's values are divided by the lengths of its rows and rounded to their type. Sums are f64, run over A's
- * row in ascending column order and are compared before they are rounded, so C does not depend on the threads.
- * Sums are compared with the least that can still be kept in the cache where they are made. Neither the product nor a
- * row of it is ever in memory, and 9e18 products are possible. O(products). */
+ * row in ascending column order and are compared before they are rounded, so C depends on neither threads nor back end.
+ * Sums are compared with the least that can still be kept in the cache (CUDA: shared memory) where they are made. Neither
+ * the product nor a row of it is ever in memory, and 9e18 products are possible. O(products). */
 sp_status sp_similarity(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_similarity_options *options,
                         sp_csr *c, sp_spgemm_info *info);
 

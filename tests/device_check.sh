@@ -36,6 +36,7 @@ test_contraction sums 2
 test_contraction random 1
 test_contraction shapes 4
 test_maxk products 3
+test_similarity pairs 2
 test_maxk selection 1
 test_operations random 2
 test_csr - 1

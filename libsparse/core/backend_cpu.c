@@ -44,6 +44,7 @@ const sp_backend sp_backend_cpu = {
     .spgemm_numeric = sp_cpu_spgemm_numeric,
     .spgemm_forget = sp_cpu_spgemm_forget,
     .spgemm_markov = sp_cpu_spgemm_markov,
+    .inverse_lengths = sp_cpu_inverse_lengths,
     .similarity = sp_cpu_similarity,
     .contract = sp_cpu_contract,
     .triple_product = sp_cpu_triple_product,

@@ -15,6 +15,7 @@ void sp_cpu_spgemm_forget(sp_context *context, void *state);
 sp_status sp_cpu_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b,
                                const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
                                sp_spgemm_info *info);
+sp_status sp_cpu_inverse_lengths(sp_context *context, const sp_csr *a, double *factors);
 sp_status sp_cpu_similarity(sp_context *context, const sp_csr *a, const double *factors, const sp_csr *b,
                             const sp_similarity_options *options, sp_csr *c, sp_spgemm_info *info);
 sp_status sp_cpu_contract(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,

@@ -28,8 +28,10 @@ typedef struct sp_backend {
     void (*spgemm_forget)(sp_context *, void *state);
     sp_status (*spgemm_markov)(sp_context *, const sp_csr *a, const sp_csr *b, const sp_markov_epilogue *epilogue,
                                sp_csr *c, sp_markov_row *rows, sp_spgemm_info *info);
+    /* 1 / the length of each row, 0 for one without length. */
+    sp_status (*inverse_lengths)(sp_context *, const sp_csr *a, double *factors);
     /* B is the transpose of the other rows. A's rows are multiplied by `factors` if these are not NULL; B has values.
-     * NULL: there is none. */
+     */
     sp_status (*similarity)(sp_context *, const sp_csr *a, const double *factors, const sp_csr *b,
                             const sp_similarity_options *options, sp_csr *c, sp_spgemm_info *info);
     /* G and the labels lie in the back end's space; options are never NULL. Labels given in host memory are checked

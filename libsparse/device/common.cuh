@@ -85,6 +85,10 @@ sp_status sp_cuda_spgemm_markov(sp_context *context, const sp_csr *a, const sp_c
                                 const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
                                 sp_spgemm_info *info);
 
+sp_status sp_cuda_inverse_lengths(sp_context *context, const sp_csr *a, double *factors);
+sp_status sp_cuda_similarity(sp_context *context, const sp_csr *a, const double *factors, const sp_csr *b,
+                             const sp_similarity_options *options, sp_csr *c, sp_spgemm_info *info);
+
 sp_status sp_cuda_spmm_prepare(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options,
                                void **state, sp_spmm_info *info);
 sp_status sp_cuda_spmm_refresh(sp_context *context, const sp_csr *a, void *state);

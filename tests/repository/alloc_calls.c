@@ -547,7 +547,7 @@ const trial trials[] = {
     {"sp_spgemm, or-and", call_spgemm_pattern, release_csr, sizeof(sp_csr)},
     {"sp_spgemm, hash", call_spgemm_hash, release_csr, sizeof(sp_csr)},
     {"dense sp_spgemm", call_spgemm_dense, release_csr, sizeof(sp_csr)}, /* the CPU's only */
-    {"sp_similarity", call_similarity, release_csr, sizeof(sp_csr)}, /* the CPU's only */
+    {"sp_similarity", call_similarity, release_csr, sizeof(sp_csr)},
     {"sp_spgemm_top_k", call_spgemm_top_k, release_csr, sizeof(sp_csr)},
     {"sp_spgemm_plan_create", call_plan_create, release_plan, sizeof(sp_spgemm_plan *)},
     {"sp_spgemm_plan_create, masked", call_plan_create_masked, release_plan, sizeof(sp_spgemm_plan *)},
