@@ -182,6 +182,13 @@ sp_status sp_array_copy(sp_context *context, int64_t count, size_t size, void *t
  * captured with it if all their operands lie on the device: sp_spmm_execute, sp_sddmm, sp_edge_softmax, the MaxK calls,
  * sp_csr_sample_rows and copies within the device. */
 void *sp_context_stream(const sp_context *context);
+/* From here on the context works in the order of `stream`, a cudaStream_t of the caller on the context's (first) device,
+ * after what it has queued before. The stream must exist until the context gets another or ends. NULL stands for the
+ * context's own; name the default stream by cudaStreamLegacy. Handles of gnn keep the stream they were made with. On the
+ * CPU only NULL is possible, else SP_ERROR_UNSUPPORTED. */
+sp_status sp_context_set_stream(sp_context *context, void *stream);
+/* Returns memory that the context keeps for later calls to the device, when the queued work is done. */
+sp_status sp_context_trim(sp_context *context);
 
 /* ---- matrices ----------------------------------------------------------------------------------------- */
 
@@ -205,9 +212,9 @@ sp_status sp_csr_create(sp_context *context, int64_t rows, int64_t cols, int64_t
 void sp_csr_free(sp_context *context, sp_csr *matrix);
 /* A copy in `space`; the source may lie in either space. A copy within the device returns when it is queued. O(nnz). */
 sp_status sp_csr_copy(sp_context *context, const sp_csr *source, sp_space space, sp_csr *copy);
-/* Checks all that the struct promises, for a matrix in host memory: offsets, range and order of columns, duplicates
+/* Checks all that the struct promises, for a matrix in either space: offsets, range and order of columns, duplicates
  * (SP_ERROR_MATRIX), finite values (SP_ERROR_NOT_FINITE). The sentence names the first wrong entry. A device matrix is
- * SP_ERROR_ARGUMENT. O(rows + nnz), one thread. */
+ * copied to the host. O(rows + nnz), one thread. */
 sp_status sp_csr_check(sp_context *context, const sp_csr *matrix);
 
 /* How entries with the same row and column are combined. The mean is their sum divided by their number. The count is
@@ -234,6 +241,9 @@ sp_status sp_csr_from_coo(sp_context *context, int64_t rows, int64_t cols, int64
                           bool symmetric, sp_csr *matrix);
 /* B = Aᵀ, in the space of A. O(nnz + rows + cols). */
 sp_status sp_csr_transpose(sp_context *context, const sp_csr *a, sp_csr *b);
+/* B = A with ascending columns, in the space of A, whose rows may have columns in any order. Entries with the same column
+ * stay, in their order; sp_csr_check finds them. Two transposes. O(nnz + rows + cols). */
+sp_status sp_csr_sort(sp_context *context, const sp_csr *a, sp_csr *b);
 /* B(i, column[j]) = A(row[i], j): row i of B is row row[i] of A, and column j of A becomes column[j] of B. `row`
  * (A.rows entries) and `column` (A.cols) must be permutations; this is not checked. All lies in host memory; a device
  * matrix is SP_ERROR_UNSUPPORTED. O(nnz log(longest row)), parallel. */

@@ -315,3 +315,17 @@ void *sp_context_stream(const sp_context *context)
 {
     return context && context->backend->stream ? context->backend->stream(context) : NULL;
 }
+
+sp_status sp_context_set_stream(sp_context *context, void *stream)
+{
+    const sp_status status = sp_require(context, __func__, "context", context);
+    if (status != SP_OK) return status;
+    if (context->backend->set_stream) return context->backend->set_stream(context, stream);
+    return stream ? sp_fail(context, SP_ERROR_UNSUPPORTED, "%s: a context of the CPU has no stream", __func__) : SP_OK;
+}
+
+sp_status sp_context_trim(sp_context *context)
+{
+    const sp_status status = sp_require(context, __func__, "context", context);
+    return status == SP_OK && context->backend->trim ? context->backend->trim(context) : status;
+}

@@ -79,13 +79,10 @@ done:
 
 /* ---- validation ---------------------------------------------------------------------------------------- */
 
-sp_status sp_csr_check(sp_context *context, const sp_csr *matrix)
+static sp_status check_on_host(sp_context *context, const sp_csr *matrix)
 {
     sp_watch watch = {context, false};
-    const sp_status status = sp_require(context, __func__, "matrix", matrix);
-    if (status != SP_OK) return status;
     const int64_t *offsets = matrix->row_offsets;
-    if (matrix->space != SP_HOST) return sp_fail(context, SP_ERROR_ARGUMENT, "only host matrices can be checked");
     if (matrix->rows < 0 || matrix->cols < 0 || matrix->rows > INT32_MAX || matrix->cols > INT32_MAX ||
         matrix->nnz < 0)
         return sp_fail(context, SP_ERROR_MATRIX, "impossible size %lld x %lld with %lld nonzeros",
@@ -118,6 +115,23 @@ sp_status sp_csr_check(sp_context *context, const sp_csr *matrix)
 
 /* ---- transpose, permutation, inflation ------------------------------------------------------------------ */
 
+sp_status sp_csr_check(sp_context *context, const sp_csr *matrix)
+{
+    sp_csr copy = {0};
+    sp_status status;
+    TRY(sp_require(context, __func__, "matrix", matrix));
+    TRY(sp_require_space(context, __func__, "matrix", matrix->space));
+    if (matrix->space == SP_DEVICE) {
+        TRY(sp_require_csr(context, __func__, "matrix", matrix));
+        TRY(sp_csr_copy(context, matrix, SP_HOST, &copy));
+        matrix = &copy;
+    }
+    TRY(check_on_host(context, matrix));
+done:
+    sp_csr_free(context, &copy);
+    return status;
+}
+
 sp_status sp_csr_transpose(sp_context *context, const sp_csr *a, sp_csr *b)
 {
     sp_csr made;
@@ -129,6 +143,19 @@ sp_status sp_csr_transpose(sp_context *context, const sp_csr *a, sp_csr *b)
     status = a->space == SP_HOST ? sp_coo_by_columns(context, &t, &made)
                                  : context->backend->transpose(context, a, &made);
     if (status == SP_OK) *b = made;
+    return status;
+}
+
+sp_status sp_csr_sort(sp_context *context, const sp_csr *a, sp_csr *b)
+{
+    sp_csr turned = {0};
+    sp_status status;
+    TRY(sp_require_csr(context, __func__, "A", a));
+    TRY(sp_require_output(context, __func__, "B", b, "A", a));
+    TRY(sp_csr_transpose(context, a, &turned));
+    TRY(sp_csr_transpose(context, &turned, b));
+done:
+    sp_csr_free(context, &turned);
     return status;
 }
 

@@ -71,6 +71,8 @@ typedef struct sp_backend {
     sp_status (*copy_rows)(sp_context *, void *to, size_t to_pitch, sp_space to_space, const void *from,
                            size_t from_pitch, sp_space from_space, size_t bytes, int64_t rows);
     void *(*stream)(const sp_context *); /* NULL: no streams */
+    sp_status (*set_stream)(sp_context *, void *stream); /* NULL stands for the context's own; no function: no streams */
+    sp_status (*trim)(sp_context *);                     /* NULL: nothing is kept */
     sp_status (*finish)(sp_context *);   /* waits for the work that is queued; NULL: none ever is */
     void (*destroy)(sp_context *);                                    /* releases context->device_state */
     /* Sums, for an S that is a pattern with at most one entry a column. For another S, *done is false and nothing is

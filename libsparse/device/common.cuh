@@ -17,7 +17,7 @@ struct cuda_state {
     int device, processors;
     size_t shared_limit; /* bytes of shared memory a block may have */
     cudaMemPool_t pool;
-    cudaStream_t stream, side[SIDE_STREAMS];
+    cudaStream_t stream, own, side[SIDE_STREAMS]; /* stream: the context's own, or one of the caller */
     cudaEvent_t forked, joined[SIDE_STREAMS];
     struct {
         const void *kernel;

@@ -172,6 +172,30 @@ sp_status cuda_join(sp_context *context, int streams)
     return cuda_status(context, error, "cudaStreamWaitEvent");
 }
 
+static void *stream(const sp_context *context) { return ((const cuda_state *)context->device_state)->stream; }
+
+static sp_status set_stream(sp_context *context, void *chosen)
+{
+    cuda_state *state = cuda_state_of(context);
+    const cudaStream_t next = chosen ? (cudaStream_t)chosen : state->own;
+    if (next == state->stream) return SP_OK;
+    CUDA_CHECK(cudaSetDevice(state->device));
+    CUDA_CHECK(cudaEventRecord(state->forked, state->stream));
+    CUDA_CHECK(cudaStreamWaitEvent(next, state->forked, 0));
+    state->stream = next;
+    return SP_OK;
+}
+
+static sp_status trim(sp_context *context)
+{
+    cuda_state *state = cuda_state_of(context);
+    CUDA_CHECK(cudaSetDevice(state->device));
+    cuda_drop_counts(context);
+    CUDA_CHECK(cudaStreamSynchronize(state->stream));
+    CUDA_CHECK(cudaMemPoolTrimTo(state->pool, 0));
+    return SP_OK;
+}
+
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
 static void close_device(cuda_state *state)
@@ -186,11 +210,9 @@ static void close_device(cuda_state *state)
     if (state->forked) cudaEventDestroy(state->forked);
     if (state->mailbox) cudaFreeHost(state->mailbox);
     if (state->pool) cudaMemPoolDestroy(state->pool);
-    if (state->stream) cudaStreamDestroy(state->stream);
+    if (state->own) cudaStreamDestroy(state->own);
     cudaGetLastError();
 }
-
-static void *stream(const sp_context *context) { return ((const cuda_state *)context->device_state)->stream; }
 
 static void destroy(sp_context *context)
 {
@@ -228,6 +250,8 @@ static const sp_backend cuda_backend = {
     .copy = copy,
     .copy_rows = copy_rows,
     .stream = stream,
+    .set_stream = set_stream,
+    .trim = trim,
     .finish = cuda_finish,
     .destroy = destroy,
     .triple_product = sp_cuda_triple_product,
@@ -270,7 +294,8 @@ static sp_status open_device(sp_context *context, int index)
     CUDA_CHECK(cudaMemPoolCreate(&state->pool, &properties));
     CUDA_CHECK(cudaMallocHost(&state->mailbox, MAILBOX));
     CUDA_CHECK(cudaMemPoolSetAttribute(state->pool, cudaMemPoolAttrReleaseThreshold, &keep));
-    CUDA_CHECK(cudaStreamCreateWithFlags(&state->stream, cudaStreamNonBlocking));
+    CUDA_CHECK(cudaStreamCreateWithFlags(&state->own, cudaStreamNonBlocking));
+    state->stream = state->own;
     CUDA_CHECK(cudaEventCreateWithFlags(&state->forked, cudaEventDisableTiming));
     CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&usual, &first));
     for (int i = 0; i < SIDE_STREAMS; i++) {

@@ -55,6 +55,7 @@ CALL(create, sp_csr_create(context, 10, 10, 20, SP_F64, SP_HOST, out))
 CALL(copy, sp_csr_copy(context, &s->square, SP_HOST, out))
 CALL(from_coo, sp_csr_from_coo(context, 40, 40, 200, s->rows, s->cols, NULL, SP_F32, SP_COMBINE_SUM, true, out))
 CALL(transpose, sp_csr_transpose(context, &s->wide, out))
+CALL(sort, sp_csr_sort(context, &s->wide, out))
 CALL(spgemm, sp_spgemm(context, &s->square, &s->wide, NULL, out, NULL))
 CALL(spgemm_masked, sp_spgemm(context, &s->square, &s->wide, &(sp_spgemm_options){.semiring = SP_MAX_TIMES,
      .mask = &s->mask}, out, NULL))
@@ -541,6 +542,7 @@ const trial trials[] = {
     {"sp_csr_copy", call_copy, release_csr, sizeof(sp_csr)},
     {"sp_csr_from_coo", call_from_coo, release_csr, sizeof(sp_csr)},
     {"sp_csr_transpose", call_transpose, release_csr, sizeof(sp_csr)},
+    {"sp_csr_sort", call_sort, release_csr, sizeof(sp_csr)},
     {"sp_spgemm", call_spgemm, release_csr, sizeof(sp_csr)},
     {"sp_spgemm, masked", call_spgemm_masked, release_csr, sizeof(sp_csr)},
     {"sp_spgemm, transposed", call_spgemm_turned, release_csr, sizeof(sp_csr)},

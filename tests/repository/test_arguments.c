@@ -32,6 +32,7 @@ TEST(calls_without_a_context_are_refused)
     WITHOUT(sp_csr_check(NULL, &o.a));
     WITHOUT(sp_csr_from_coo(NULL, 2, 2, 1, labels, labels, NULL, SP_F32, SP_COMBINE_SUM, false, &c));
     WITHOUT(sp_csr_transpose(NULL, &o.a, &c));
+    WITHOUT(sp_csr_sort(NULL, &o.a, &c));
     WITHOUT(sp_csr_permute(NULL, &o.a, labels, labels, &c));
     WITHOUT(sp_csr_community_order(NULL, &o.a, &order));
     WITHOUT(sp_spgemm(NULL, &o.a, &o.a, NULL, &c, NULL));
@@ -81,8 +82,10 @@ TEST(calls_without_a_matrix_are_refused)
     REFUSED(t, sp_csr_from_coo(t, 2, 2, 1, NULL, labels, NULL, SP_F32, SP_COMBINE_SUM, false, &c), "row_indices is");
     REFUSED(t, sp_csr_from_coo(t, 2, 2, 1, labels, NULL, NULL, SP_F32, SP_COMBINE_SUM, false, &c), "col_indices is");
     REFUSED(t, sp_csr_transpose(t, NULL, &c), "sp_csr_transpose: A is NULL");
+    REFUSED(t, sp_csr_sort(t, NULL, &c), "sp_csr_sort: A is NULL");
     REFUSED(t, sp_csr_permute(t, NULL, labels, labels, &c), "sp_csr_permute: A is NULL");
     REFUSED(t, sp_csr_permute(t, &o.a, NULL, labels, &c), "sp_csr_permute: row is NULL");
+    REFUSED(t, sp_csr_sort(t, &o.a, NULL), "sp_csr_sort: B is NULL");
     REFUSED(t, sp_csr_permute(t, &o.a, labels, NULL, &c), "sp_csr_permute: column is NULL");
     REFUSED(t, sp_csr_community_order(t, NULL, &order), "sp_csr_community_order: A is NULL");
     REFUSED(t, sp_spgemm(t, NULL, &o.a, NULL, &c, NULL), "sp_spgemm: A is NULL");
@@ -213,6 +216,8 @@ CONTEXT_TEST(what_frees_and_what_asks_takes_null, _i, 1)
     gnn_trainer_free(NULL);
     ck_assert_str_eq(sp_context_device(NULL), "");
     ck_assert(!sp_context_is_cuda(NULL) && sp_context_threads(NULL) == 0 && !sp_context_stream(NULL));
+    ck_assert_int_eq(sp_context_set_stream(NULL, NULL), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_context_trim(NULL), SP_ERROR_ARGUMENT);
     ck_assert(!sp_spmm_plan_info(NULL) && !sp_spgemm_plan_info(NULL));
     ck_assert(!gnn_engine_context(NULL) && !gnn_model_shape(NULL) && gnn_model_size(NULL) == 0);
     ck_assert(mcl_transform_value(NULL, 2.5) == 2.5);
@@ -231,6 +236,7 @@ static void refuse_everywhere(sp_context *t, const sp_csr *bad, const char *word
     test_mark(&c, sizeof c);
     REFUSED(t, sp_csr_copy(t, bad, SP_HOST, &c), words);
     REFUSED(t, sp_csr_transpose(t, bad, &c), words);
+    REFUSED(t, sp_csr_sort(t, bad, &c), words);
     REFUSED(t, sp_csr_permute(t, bad, labels, labels, &c), words);
     REFUSED(t, sp_csr_community_order(t, bad, &order), words);
     REFUSED(t, sp_spgemm(t, bad, bad, NULL, &c, NULL), words);

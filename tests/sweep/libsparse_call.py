@@ -18,6 +18,7 @@ sp_csr_copy cpip
 sp_csr_check cp
 sp_csr_from_coo clllpppiibp
 sp_csr_transpose cpp
+sp_csr_sort cpp
 sp_csr_permute cpppp
 sp_csr_community_order cpp
 sp_spgemm cppppp

@@ -21,7 +21,8 @@ def valid_calls(env, rng):
     f, d = np.ones(a.i.size + 1, np.float32), np.ones(n)
     o = env.options()
     return [("sp_csr_from_coo", [n, n, n, i, i, f[:n].copy() if f.size >= n else None, 0, 0, False, out], {5}, [9]),
-            ("sp_csr_transpose", [a, out], (), [1]), ("sp_csr_permute", [a, i, i, out], (), [3]),
+            ("sp_csr_transpose", [a, out], (), [1]), ("sp_csr_sort", [a, out], (), [1]),
+            ("sp_csr_permute", [a, i, i, out], (), [3]),
             ("sp_csr_copy", [a, 0, out], (), [2]), ("sp_csr_check", [a], (), []),
             ("sp_csr_community_order", [a, order], (), [1]),
             ("sp_spgemm", [a, b, o, out, None], {2, 4}, [3]),

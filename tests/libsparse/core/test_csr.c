@@ -3,6 +3,10 @@
 #include <math.h>
 #include <string.h>
 
+#ifdef SPARSE_CUDA
+#include <cuda_runtime_api.h>
+#endif
+
 #include "csr_shared.h"
 
 /* ---- contexts ------------------------------------------------------------------------------------------ */
@@ -200,6 +204,18 @@ CONTEXT_TEST(check_names_each_broken_promise, 0, 1)
     }
 }
 
+CONTEXT_TEST(check_reads_device_matrices, 1, 1)
+{
+    sp_csr matrix = small_matrix(context), there;
+    for (int broken = 0; broken < 2; broken++) {
+        if (broken) matrix.col_indices[1] = 0;
+        ck_ok(context, sp_csr_copy(context, &matrix, SP_DEVICE, &there));
+        ck_assert_int_eq(sp_csr_check(context, &there), broken ? SP_ERROR_MATRIX : SP_OK);
+        sp_csr_free(context, &there);
+    }
+    sp_csr_free(context, &matrix);
+}
+
 CONTEXT_TEST(check_refuses_matrices_without_arrays_or_with_impossible_sizes, 0, 1)
 {
     int64_t offsets[] = {0, 1};
@@ -365,6 +381,94 @@ TEST(community_order_finds_communities_that_most_edges_leave)
     ck_assert(memcmp(order[0], order[1], sizeof *order) == 0);
 }
 
+/* Of a matrix with its columns in any order, and of one that names a column twice. */
+CONTEXT_TEST(sorting_orders_columns_and_keeps_all_entries, _i, 2)
+{
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        test_random random = test_seed(seed);
+        sp_csr a = test_matrix(context, &random, test_below(&random, 30), test_below(&random, 40), 0.3,
+                               seed % 2 ? SP_F32 : SP_F64, (test_values)(seed % 4));
+        sp_csr mixed, sent, sorted;
+        ck_ok(context, sp_csr_copy(context, &a, SP_HOST, &mixed));
+        for (int64_t i = 0; i < a.rows; i++)
+            for (int64_t k = a.row_offsets[i + 1] - 1; k > a.row_offsets[i]; k--) {
+                const int64_t other = a.row_offsets[i] + test_below(&random, k - a.row_offsets[i] + 1);
+                const size_t size = a.value_type == SP_F32 ? 4 : 8;
+                char swap[8], *values = mixed.values;
+                const int32_t column = mixed.col_indices[k];
+                mixed.col_indices[k] = mixed.col_indices[other];
+                mixed.col_indices[other] = column;
+                if (!values) continue;
+                memcpy(swap, values + (size_t)k * size, size);
+                memmove(values + (size_t)k * size, values + (size_t)other * size, size);
+                memcpy(values + (size_t)other * size, swap, size);
+            }
+        ck_ok(context, sp_csr_copy(context, &mixed, seed % 3 ? test_space(context) : SP_HOST, &sent));
+        ck_ok(context, sp_csr_sort(context, &sent, &sorted));
+        ck_assert_int_eq(sorted.space, sent.space);
+        test_to_host(context, &sorted);
+        test_same(&a, &sorted, seed);
+        test_free(context, &a, &mixed, &sent, &sorted);
+    }
+    sp_csr twice = small_matrix(context), sorted;
+    twice.col_indices[0] = 2; /* as the entry after it */
+    ck_ok(context, sp_csr_sort(context, &twice, &sorted));
+    ck_assert_int_eq(sorted.nnz, twice.nnz);
+    ck_assert_int_eq(sp_csr_check(context, &sorted), SP_ERROR_MATRIX);
+    for (int k = 0; k < 2; k++) ck_assert(test_value(&sorted, k) == test_value(&twice, k));
+    test_free(context, &twice, &sorted);
+}
+
+/* ---- streams ------------------------------------------------------------------------------------------- */
+
+CONTEXT_TEST(a_host_context_has_no_stream_and_keeps_nothing, 0, 1)
+{
+    int stream;
+    ck_ok(context, sp_context_set_stream(context, NULL));
+    ck_assert_int_eq(sp_context_set_stream(context, &stream), SP_ERROR_UNSUPPORTED);
+    ck_ok(context, sp_context_trim(context));
+}
+
+/* A copy that is queued in the caller's stream comes before the product, and the product before the next copy. */
+CONTEXT_TEST(calls_run_in_the_order_of_the_stream_of_the_caller, 1, 1)
+{
+#ifdef SPARSE_CUDA
+    enum { N = 1 << 20 };
+    cudaStream_t mine;
+    sp_dense x, y;
+    void *const own = sp_context_stream(context);
+    double *numbers;
+    int64_t offsets[] = {0, 1};
+    int32_t column = 0;
+    double value = 2;
+    const sp_csr a = {1, 1, 1, offsets, &column, &value, SP_F64, SP_HOST};
+    sp_spmm_plan *plan;
+    ck_assert_int_eq(cudaStreamCreateWithFlags(&mine, cudaStreamNonBlocking), cudaSuccess);
+    ck_assert_int_eq(cudaMallocHost((void **)&numbers, N * sizeof *numbers), cudaSuccess);
+    ck_ok(context, sp_spmm_plan_create(context, &a, N, NULL, &plan));
+    ck_ok(context, sp_dense_create(context, 1, N, SP_DENSE_F64, SP_DEVICE, &x));
+    ck_ok(context, sp_dense_create(context, 1, N, SP_DENSE_F64, SP_DEVICE, &y));
+    ck_ok(context, sp_context_set_stream(context, mine));
+    ck_assert_ptr_eq(sp_context_stream(context), mine);
+    for (int turn = 1; turn <= 20; turn++) {
+        for (int i = 0; i < N; i++) numbers[i] = turn * i;
+        cudaMemcpyAsync(x.values, numbers, N * sizeof *numbers, cudaMemcpyHostToDevice, mine);
+        ck_ok(context, sp_spmm_execute(plan, 1, &x, 0, &y));
+        cudaMemcpyAsync(numbers, y.values, N * sizeof *numbers, cudaMemcpyDeviceToHost, mine);
+        ck_assert_int_eq(cudaStreamSynchronize(mine), cudaSuccess);
+        for (int i = 0; i < N; i++) test_expect(numbers[i] == 2.0 * turn * i, "turn %d, number %d", turn, i);
+    }
+    ck_ok(context, sp_context_set_stream(context, NULL));
+    ck_assert_ptr_eq(sp_context_stream(context), own);
+    sp_spmm_plan_free(plan);
+    sp_dense_free(context, &x);
+    sp_dense_free(context, &y);
+    ck_ok(context, sp_context_trim(context));
+    cudaFreeHost(numbers);
+    cudaStreamDestroy(mine);
+#endif
+}
+
 CONTEXT_TEST(inflation_raises_and_normalises, 0, 1)
 {
     const double numbers[] = {0.5, 0.25, 0, 0, 0, 0, 0, 0, 4};
@@ -407,11 +511,15 @@ static const test_entry tests[] = {
     ONCE(device_matrices_need_a_device),
     ONCE(check_accepts_random_matrices),
     ONCE(check_names_each_broken_promise),
+    ON_CUDA(check_reads_device_matrices),
     ONCE(check_refuses_matrices_without_arrays_or_with_impossible_sizes),
     ONCE(transpose_moves_every_entry),
     ONCE(transpose_does_not_depend_on_threads),
     ON_DEVICES(transpose_is_the_same_in_either_space),
     ON_DEVICES(labellings_are_transposed_in_either_space),
+    ON_DEVICES(sorting_orders_columns_and_keeps_all_entries),
+    ONCE(a_host_context_has_no_stream_and_keeps_nothing),
+    ON_CUDA(calls_run_in_the_order_of_the_stream_of_the_caller),
     ONCE(permutation_moves_rows_and_columns),
     ONCE(community_order_finds_communities_that_most_edges_leave),
     ONCE(inflation_raises_and_normalises),
