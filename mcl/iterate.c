@@ -83,6 +83,52 @@ typedef struct process {
     int64_t *cut;           /* the rows of each of them */
 } process;
 
+/* The next iterand does not fit the memory. Its rows are made some at a time and dropped, to learn its size, which the
+ * sentence has, and which the allocator is asked for: --memory of mcl-gpu says by that how much would do. */
+static sp_status find_size(process *p, const sp_markov_epilogue *epilogue, int64_t number)
+{
+    enum { PARTS = 16, ENTRY_BYTES = sizeof(int32_t) + sizeof(float) };
+    const sp_csr *m = p->current;
+    sp_context *context = p->context;
+    int64_t *offsets = NULL, entries = 0, scratch = 0, length = m->rows / PARTS + 1;
+    void *room = NULL;
+    sp_status status;
+    TRY(sp_alloc(context, length + 1, sizeof *offsets, (void **)&offsets));
+    for (int64_t first = 0; first < m->rows;) {
+        const int64_t end = m->rows - first < length ? m->rows : first + length, base = m->row_offsets[first];
+        sp_markov_epilogue own = *epilogue;
+        sp_csr rows = *m, made = {0};
+        sp_spgemm_info info;
+        own.diagonal = first;
+        for (int64_t i = first; i <= end; i++) offsets[i - first] = m->row_offsets[i] - base;
+        rows.rows = end - first;
+        rows.nnz = offsets[end - first];
+        rows.row_offsets = offsets;
+        rows.col_indices = m->col_indices + base;
+        rows.values = (float *)m->values + base;
+        status = sp_spgemm_markov(context, &rows, m, &own, &made, NULL, &info);
+        if (status == SP_ERROR_HOST_MEMORY && length > 1) {
+            length = (length + 1) / 2;
+            continue;
+        }
+        TRY(status);
+        entries += made.nnz;
+        if (info.peak_bytes > scratch) scratch = info.peak_bytes;
+        first = end;
+        sp_csr_free(context, &made);
+    }
+    /* C's size is an estimate while it is made; the next iteration has this iterand beside one that is hardly larger */
+    const int64_t entries_after = entries + entries / PARTS + (entries > m->nnz ? entries - m->nnz : 0);
+    status = sp_alloc(context, entries_after * ENTRY_BYTES + scratch, 1, &room);
+    sp_free(context, room);
+    status = sp_fail(context, SP_ERROR_HOST_MEMORY, "out of memory: iteration %lld makes a matrix of %lld entries, "
+                     "%lld bytes, beside one of %lld bytes", (long long)number, (long long)entries,
+                     (long long)entries * ENTRY_BYTES, (long long)m->nnz * ENTRY_BYTES);
+done:
+    sp_free(context, offsets);
+    return status;
+}
+
 /* One step: *next = epilogue(current²), with the figures of the step. */
 static sp_status step(process *p, mcl_iteration *iteration, sp_csr *next)
 {
@@ -105,6 +151,8 @@ static sp_status step(process *p, mcl_iteration *iteration, sp_csr *next)
     sp_status status = p->ranks ? mcl_ranks_expand(p->context, p->ranks, p->cut, p->current, &epilogue, next, p->rows,
                                                    product)
                                 : sp_spgemm_markov(p->context, p->current, p->current, &epilogue, next, p->rows, product);
+    if (status == SP_ERROR_HOST_MEMORY && !p->ranks && p->current->space == SP_HOST)
+        status = find_size(p, &epilogue, iteration->number);
     if (status != SP_OK) return status;
     iteration->seconds = wall_seconds() - start;
     iteration->cpu_seconds = (double)(clock() - cpu_start) / CLOCKS_PER_SEC;

@@ -9,6 +9,7 @@ sp_status device_open(const device_choice *choice, const char *device, const vol
     const sp_context_options options = {.device = device,
                                         .threads = thread_count(choice->input, choice->threads),
                                         .memory_budget = (size_t)choice->memory,
+                                        .allocator = choice->allocator,
                                         .interrupt = interrupt};
     return sp_context_create(&options, context);
 }

@@ -9,6 +9,7 @@ typedef struct device_choice {
     const char *device; /* auto, cpu, cuda, cuda:N; where a tool takes them also several */
     const char *input;  /* the file whose size bounds the threads; "-": all processors */
     int64_t threads, memory; /* 0: as many as are worth it; what is free */
+    const sp_allocator *allocator; /* of host memory; NULL: the library's own */
 } device_choice;
 
 /* A context on `device`. Its failure is in sp_last_error(NULL). */

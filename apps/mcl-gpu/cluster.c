@@ -221,6 +221,7 @@ static bool on_iteration(void *user, const mcl_iteration *iteration, const sp_cs
         return false;
     }
     if (!m->keep_start && iterand != &j->start) sp_csr_free(j->host, &j->start);
+    j->iterates = true;
     if (iteration->number == 0) {
         j->log.ahead = foresee(m, iterand);
         m->status = save(m, iteration, iterand);

@@ -15,7 +15,8 @@ static device_choice choice_of(const job *j)
 
 sp_status job_open_host(job *j)
 {
-    const device_choice choice = choice_of(j);
+    device_choice choice = choice_of(j);
+    choice.allocator = budget_open(j);
     return device_open(&choice, device_is_cpu(choice.device) ? choice.device : "cpu", &interrupt_signal, &j->host);
 }
 

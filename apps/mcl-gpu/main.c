@@ -459,6 +459,7 @@ static int say_failure(job *j, sp_status status)
     tool_line line = {.tool = "mcl-gpu", .progress = j->log.progress};
     int code = interrupt_signal ? EXIT_SIGNAL + interrupt_signal : EXIT_FAILED;
     if (!j->silent) {
+        budget_explain(j, status);
         ranks_name_failure(j, status);
         code = end_failed(&line, j->host, status);
     }

@@ -345,7 +345,7 @@ static const option_row options[] = {
      OPTION_WORD, AT(mpi_read), .words = mpi_read_words},
     {"--exact", NULL, "the very bytes that mcl writes (on the CPU, its default)", OPTION_FLAG, AT(exact), .main = true},
     {"--fast", NULL, "the same partition up to rounding (CUDA always does so)", OPTION_FLAG, AT(fast), .main = true},
-    {"--memory", "SIZE", "working memory of the products, e.g. 8G [what is free]", OPTION_BYTES, AT(memory),
+    {"--memory", "SIZE", "working memory, e.g. 8G [what is free]", OPTION_BYTES, AT(memory),
      .main = true},
 
     {"--checkpoint", "FILE", "save the run now and then, and when a signal ends it", OPTION_TEXT, AT(checkpoint),

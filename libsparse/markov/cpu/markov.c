@@ -493,6 +493,19 @@ done:
     return status;
 }
 
+/* About the bytes of the indexes and of all workers. */
+static int64_t scratch_bytes(const markov *job, int64_t largest, int threads)
+{
+    const sp_csr *b = job->b;
+    const int64_t cols = b->cols, longest = largest < cols ? largest : cols;
+    const int64_t sums = largest >= cols / DENSE_SHARE ? cols * (int64_t)sizeof(double) : 0;
+    const int64_t sorting = 2 * (int64_t)sizeof(uint64_t) + sizeof(int32_t) + 2 * sizeof(float);
+    int64_t bytes = threads * (sums + longest * sorting);
+    if (job->index.lines) bytes += job->index.offsets[b->rows] * (int64_t)sizeof *job->index.lines;
+    if (job->panels.offsets) bytes += b->nnz * (int64_t)sizeof *job->panels.values;
+    return bytes;
+}
+
 static float smallest_f32_not_below(double bound)
 {
     const float rounded = (float)bound;
@@ -508,6 +521,7 @@ sp_status sp_cpu_spgemm_markov(sp_context *context, const sp_csr *a, const sp_cs
     int threads = 0;
     sp_status status;
     const double start = wall_seconds();
+    info->peak_bytes = 0;
     job.cutoff = epilogue->cutoff > 0 ? smallest_f32_not_below(epilogue->cutoff) : -INFINITY;
     TRY(sp_row_products(context, a, b, &products, &info->products, &largest));
     TRY(make_index(context, &job, info->products, largest));
@@ -520,13 +534,15 @@ sp_status sp_cpu_spgemm_markov(sp_context *context, const sp_csr *a, const sp_cs
     const int64_t most = epilogue->select > epilogue->recover ? epilogue->select : epilogue->recover;
     const row_method method = {.row = markov_row, .rows = job.panels.offsets ? markov_block : NULL,
                                .chunk_rows = job.panels.offsets ? job.block_rows : 0, .workers = workers,
-                               .worker_size = sizeof *workers, .threads = threads, .row_entries = most};
+                               .worker_size = sizeof *workers, .threads = threads, .row_entries = most,
+                               .bytes = &info->peak_bytes};
     TRY(sp_row_run(context, a->rows, b->cols, &products, info->products, &method, SP_F32, c));
     for (int t = 0; t < threads; t++) {
         info->product_nnz += workers[t].expanded;
         info->dense_rows += workers[t].dense_rows;
     }
     info->nnz = c->nnz;
+    info->peak_bytes += scratch_bytes(&job, largest, threads);
     info->batches = 1;
     info->numeric_seconds = wall_seconds() - start - info->analysis_seconds;
 done:
