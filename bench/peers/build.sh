@@ -70,7 +70,7 @@ speck() { # speck NAME TITLE BYTES
     sed -i '/cub\/iterator\/transform_input_iterator/d' include/GPU/HelperFunctions.cuh
     sed -i '/^template void MultiplyspECK/d; /printf("WARNING/,/);/d' source/GPU/Multiply.cu
     compile "$1" "$2" -DSHARED="$3" -Iinclude -Isource --expt-extended-lambda --expt-relaxed-constexpr \
-        "$here/spgemm_speck.cu" source/GPU/memory.cpp source/dCSR.cpp -lcuda
+        "$here/spgemm_speck.cu" source/GPU/memory.cpp source/dCSR.cpp source/CSR.cpp source/COO.cpp -lcuda
 }
 speck96() { speck speck96 "spECK 2f84623, 96 KB" 98304; }
 speck227() { speck speck227 "spECK 2f84623, 227 KB" 232448; }
