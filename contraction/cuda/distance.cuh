@@ -13,22 +13,23 @@ struct smoothed {
     double sum, all;
 };
 
-/* Entries first to end - 1 of the node's row, for number v. */
+/* Entries first to end - 1 of the node's row, for number v, by the four lanes of the node: each loads an entry of four. */
 static __device__ smoothed add_entries(const sp_csr &g, int64_t node, int64_t first, int64_t end, const float *from,
                                        int v)
 {
-    constexpr int AHEAD = 4;
+    constexpr int AHEAD = DISTANCE_VECTORS;
+    const unsigned lanes = group_mask<AHEAD>();
     smoothed s = {0, 0};
     for (int64_t k = first; k < end; k += AHEAD) {
-        int32_t col[AHEAD];
+        const int32_t my_col = k + v < end ? g.col_indices[k + v] : (int32_t)node;
+        const double my_weight = my_col != node ? entry_value(&g, k + v) : 0;
         double weight[AHEAD];
         float there[AHEAD];
 #pragma unroll
-        for (int u = 0; u < AHEAD; u++) col[u] = k + u < end ? g.col_indices[k + u] : (int32_t)node;
-#pragma unroll
         for (int u = 0; u < AHEAD; u++) {
-            weight[u] = col[u] != node ? entry_value(&g, k + u) : 0;
-            there[u] = from[(int64_t)col[u] * DISTANCE_VECTORS + v];
+            const int32_t col = __shfl_sync(lanes, my_col, u, AHEAD);
+            weight[u] = __shfl_sync(lanes, my_weight, u, AHEAD);
+            there[u] = from[(int64_t)col * DISTANCE_VECTORS + v];
         }
 #pragma unroll
         for (int u = 0; u < AHEAD; u++) {
