@@ -127,15 +127,22 @@ static sp_status coarsen_on_device(sp_context *context, const sp_csr *g, const c
                                    int32_t *labels, int64_t *groups)
 {
     bool complete = false;
-    int64_t made = 0;
-    sp_status status = SP_OK;
+    int32_t *made = NULL;
+    int64_t count = 0;
+    sp_status status;
+    TRY(sp_array_create(context, g->rows, sizeof *made, SP_DEVICE, (void **)&made));
 #ifdef CONTRACTION_CUDA
-    TRY(contraction_cuda_coarsen(context, g, how, labels, &made, &complete));
+    TRY(contraction_cuda_coarsen(context, g, how, made, &count, &complete));
 #endif
-    if (!complete) return coarsen_copies(context, g, how, labels, groups);
-    if (made < how->least) TRY(loosen_copies(context, g, labels, &made, how->least));
-    *groups = made;
+    if (!complete) {
+        TRY(coarsen_copies(context, g, how, labels, groups));
+        goto done;
+    }
+    if (count < how->least) TRY(loosen_copies(context, g, made, &count, how->least));
+    TRY(sp_array_copy(context, g->rows, sizeof *made, labels, SP_DEVICE, made, SP_DEVICE));
+    *groups = count;
 done:
+    sp_array_free(context, SP_DEVICE, made);
     return status;
 }
 

@@ -60,7 +60,10 @@ on_both 'half loops' many.mtx 700.labels --half-loops
 on_both 'no loops' many.mtx 3.labels --loops drop
 on_both 'loops alone' many.mtx 700.labels --loops only
 on_both 'two products' many.mtx 700.labels --engine product
-on_both 'hierarchy of matchings' "$in/p2000.abc" --repeat matching --levels 3
+for how in matching two-hop hec lp; do
+    on_both "hierarchy by $how" "$in/p2000.abc" --repeat $how --levels 3
+    on_both "$how to few nodes" "$in/p2000.abc" --repeat $how --to-nodes 150
+done
 on_both 'hierarchy of clusters' "$in/p2000.abc" --repeat cluster --levels 2
 
 echo "$passed passed, $failed failed, $skipped skipped"
