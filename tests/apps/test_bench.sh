@@ -318,7 +318,7 @@ published() { # published FAULT EXPRESSION ARGUMENTS...: a program with this fau
     local fault=$1 expression=$2
     shift 2
     mkdir -p published
-    printf '#!/bin/sh\nexec python3 -B %s/tests/apps/bench_peer.py %s "$@"\n' "$root" "$fault" >published/spgemm-loop
+    printf '#!/bin/sh\nexec python3 -B %s/tests/bench/published_peer.py %s "$@"\n' "$root" "$fault" >published/spgemm-loop
     chmod +x published/spgemm-loop
     rm -f out.json
     BENCH_PEERS=published TMPDIR=. status 0 spgemm --device cpu --repeat 3 --peers published --json out.json "$@" &&

@@ -1,6 +1,6 @@
 """A peer's program as bench/peers/peer.cuh has it, for the tests of sparse-bench: multiplies term by term.
 
-usage: bench_peer.py FAULT CASE RESULT REPEAT LIMIT     FAULT: none, value, entry, crash, refuse, silent"""
+usage: published_peer.py FAULT CASE RESULT REPEAT LIMIT     FAULT: none, value, entry, crash, refuse, silent"""
 import os
 import struct
 import sys
