@@ -540,7 +540,7 @@ sp_status io_read_numbers(sp_context *context, const char *path, const volatile 
 
 /* ---- JSON ------------------------------------------------------------------------------------------------ */
 
-/* What is left of a text. All calls pass over white space first. If they return false, the text is at the first byte that
+/* The rest of a text. All calls pass over white space first. If they return false, the text is at the first byte that
  * is not what they want. */
 typedef struct io_json {
     const char *at, *end;
