@@ -41,25 +41,34 @@ def machine():
     }
 
 
-def sample(command, timeout):
-    """One run: {"seconds", "cpu_seconds", "peak_bytes"}, or None when it fails or takes too long."""
+def circumstances():
+    """When, of which source and where a result is made."""
+    return {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+            "commit": os.environ.get("BENCH_COMMIT") or first_line(["git", "rev-parse", "--short", "HEAD"]) or None,
+            "machine": machine()}
+
+
+def sample(command, timeout, text=None):
+    """One run: {"seconds", "cpu_seconds", "peak_bytes"}, or None when it fails or takes too long. What it prints is
+    appended to the list `text`."""
     start = time.monotonic()
     try:
-        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     except OSError as error:
         print(f"{command[0]}: {error.strerror}", file=sys.stderr)
         return None
     limit = threading.Timer(timeout, os.kill, (child.pid, signal.SIGKILL))
     limit.start()
-    errors = child.stderr.read()
+    printed = child.stdout.read().decode(errors="replace")
     _, status, usage = os.wait4(child.pid, 0)
     seconds = time.monotonic() - start
     limit.cancel()
     child.returncode = status  # reaped here, not by Popen
     if status != 0:
-        print(f"{' '.join(command)}: status {status} after {seconds:.1f} s\n{errors.decode(errors='replace')}",
-              file=sys.stderr)
+        print(f"{' '.join(command)}: status {status} after {seconds:.1f} s\n{printed}", file=sys.stderr)
         return None
+    if text is not None:
+        text.append(printed)
     return {"seconds": round(seconds, 4), "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 4),
             "peak_bytes": usage.ru_maxrss * 1024}
 
@@ -182,11 +191,9 @@ def main():
     options = parser.parse_args()
     results = {
         "bench": "mcl",
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
-        "commit": os.environ.get("BENCH_COMMIT") or first_line(["git", "rev-parse", "--short", "HEAD"]) or None,
+        **circumstances(),
         "peer": first_line([options.peer, "--version"]) if options.peer_runs else None,
         "threads": options.threads,
-        "machine": machine(),
         "networks": [],
     }
     for network in options.networks:

@@ -33,6 +33,8 @@ def seconds(value):
 
 
 def size(value):
+    if value >= 1e11:
+        return f"{value / 1e12:.2f} TB"
     return f"{value / 1e9:.2f} GB" if value >= 1e9 else f"{value / 1e6:.0f} MB"
 
 

@@ -16,14 +16,18 @@ def best_peer(tools):
     return min(peers, key=lambda p: p[0]) if peers else None
 
 
+def agreed(tool):
+    same = tool["agreement"]
+    return "identical file" if same["identical"] else f"{same['moved_nodes']} nodes moved"
+
+
 def agreement(tools):
     said = []
     for device in ("cpu", "cuda"):
         tool = tools.get("mcl-gpu " + device)
         if not works(tool) or "agreement" not in tool:
             continue
-        same = tool["agreement"]
-        said.append("identical file" if same["identical"] else f"{same['moved_nodes']} nodes moved")
+        said.append(agreed(tool))
     if len(set(said)) <= 1:
         return said[0] if said else "not compared"
     return f"CPU {said[0]}, GPU {said[1]}"
