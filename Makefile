@@ -248,6 +248,12 @@ $(BUILD)/tests/gen/%: $(OBJ)/tests/gen/%.c.o $(BUILD)/obj/linked
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $< -lm
 
+# What bench/ranks/volume.py reckons with; it uses a private header of mcl.
+$(OBJ)/bench/ranks/%.o: private INCLUDES := -Ilibsparse -Iio -Imcl
+$(BUILD)/bench/volume: $(OBJ)/bench/ranks/volume.c.o $(OBJ)/libio.a $(LIB)/libsparse.a $(BUILD)/obj/linked
+	$(call say,LINK,$@)
+	$(Q)$(LINK) $< $(OBJ)/libio.a $(LIB)/libsparse.a $(IO_LIBS) $(LIBS)
+
 # What mcl-gpu opens when mpirun has started it; no other part knows MPI or PETSc.
 PETSC ?= PETSc
 MPI_FLAGS = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(PETSC) mpi-c)) -Ilibsparse -Imcl -Impi
@@ -280,7 +286,7 @@ test: ; @scripts/setup test
 mpi: notice $(LIB)/libmcl-mpi.so $(BIN)/mcl-gpu
 
 test-mpi: ; @scripts/setup mpi
-	@+$(MAKE) --no-print-directory mpi generators $(BUILD)/tests/mpi/fetch_rows
+	@+$(MAKE) --no-print-directory mpi generators $(BUILD)/bench/volume $(BUILD)/tests/mpi/fetch_rows
 	@BUILD=$(BUILD) bash tests/mpi/test_mpi.sh
 
 # $(BUILD)/dist/{spgraph,mcl_gpu}-VERSION-py3-none-PLATFORM.whl, and their tests in a new virtual environment.

@@ -3,7 +3,7 @@ import glob
 import os
 import re
 
-from . import compact, contract, gnn, markov, reading, spgemm, spmm, survey
+from . import compact, contract, gnn, markov, ranks, reading, spgemm, spmm, survey
 from .cases import all_cases
 from .common import load, tables
 
@@ -36,6 +36,10 @@ def all_tables(folder):
     made.update((marker, gnn.gnn_table(runs, part, rows)) for marker, part, rows in gnn.GNN_TABLES)
     surveyed = results("survey-h200-*.json")
     made["survey"], made["survey-short"] = survey.survey_table(surveyed), survey.short_table(surveyed)
+    volumes = results("volume-*.json")
+    made.update({"ranks": ranks.ranks_table(results("ranks-*.json")), "cards": ranks.cards_table(networks, volumes),
+                 "volume-check": ranks.check_table(volumes), "volume": ranks.volume_table(volumes),
+                 "volume-hosts": ranks.extrapolation_table(volumes)})
     made["reading"] = reading.reading_table(results("text-*.json"))
     cases = all_cases(results, runs)
     made["summary"] = compact.summary_table(cases)

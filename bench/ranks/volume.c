@@ -1,0 +1,315 @@
+/* What P processes of mcl-gpu would keep, receive and compute, reckoned from the iterands of a run in one process, and
+ * what the tiles of a two-dimensional engine would.
+ *
+ *   volume GRAPH INFLATION P,P,...
+ *
+ * Rows: process r keeps the rows of mcl_ranks_cut, in the order of the communities, and receives the other rows that
+ * its rows name (mcl/ranks.c). Tiles: CombBLAS's Sparse SUMMA on the squares among the numbers. Nodes are in random
+ * order, which balances tiles; the process of tile (i, j) receives the other tiles of its row and column of the grid.
+ *
+ * Prints one JSON object. Of each iteration and each P, in entries: what all processes receive, and what one does at
+ * most; the most that one holds: its rows, those that they name, its rows of the next iterand; the most rows that one
+ * receives and the most products that it forms. "recut" is the same where rows are cut by the products of each
+ * iteration anew, and counts the rows that change hands too. Of tiles the same, without the next iterand, with all
+ * products in one phase.
+ */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "base/try.h"
+#include "io.h"
+#include "ranks.h"
+
+enum { MOST_SIZES = 32 };
+
+/* The figures of the processes of one run, for one number of them. */
+typedef struct figures {
+    int64_t received, most_received, most_rows, most_held, most_products;
+} figures;
+
+typedef struct study {
+    sp_context *context;
+    int count, sizes[MOST_SIZES];
+    int64_t *cut[MOST_SIZES];  /* rows of each process, from the first iterand */
+    int64_t *held[MOST_SIZES]; /* entries of each process in the present iteration, without the next iterand */
+    int64_t *recut[MOST_SIZES]; /* rows of each process, from the present iterand */
+    int32_t *place;            /* of each node in a random order */
+    figures rows[MOST_SIZES], moved[MOST_SIZES], tiles[MOST_SIZES]; /* of the present iteration */
+    int64_t nnz;
+    sp_status status;
+} study;
+
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t length_of(const sp_csr *m, int64_t row) { return m->row_offsets[row + 1] - m->row_offsets[row]; }
+
+/* ---- rows ------------------------------------------------------------------------------------------------------ */
+
+/* mcl_ranks_cut makes the cut at process 0 and tells it to the others. */
+static const char *tell_nobody(void *user, void *bytes, int64_t count)
+{
+    (void)user, (void)bytes, (void)count;
+    return NULL;
+}
+
+static sp_status cut_rows(study *s, const sp_csr *m, int p, int64_t **cut)
+{
+    const mcl_ranks ranks = {.size = s->sizes[p], .broadcast = tell_nobody};
+    sp_csr part = {0};
+    const sp_status status = mcl_ranks_cut(s->context, &ranks, m, cut, &part);
+    sp_csr_free(s->context, &part);
+    return status;
+}
+
+/* Of processes that have the rows of `cut`. seen[j] == r: process r has been found to name row j. */
+static figures study_rows(const study *s, const sp_csr *m, int p, const int64_t *cut, int64_t *all_held, int32_t *seen)
+{
+    figures f = {0};
+    for (int64_t j = 0; j < m->rows; j++) seen[j] = -1;
+    for (int r = 0; r < s->sizes[p]; r++) {
+        int64_t received = 0, rows = 0, products = 0, held = m->row_offsets[cut[r + 1]] - m->row_offsets[cut[r]];
+        for (int64_t e = m->row_offsets[cut[r]]; e < m->row_offsets[cut[r + 1]]; e++) {
+            const int32_t j = m->col_indices[e];
+            const bool is_own = j >= cut[r] && j < cut[r + 1];
+            products += length_of(m, j);
+            if (seen[j] == r) continue;
+            seen[j] = r;
+            held += length_of(m, j);
+            rows += !is_own;
+            received += is_own ? 0 : length_of(m, j);
+        }
+        all_held[r] = held;
+        f.received += received;
+        f.most_received = larger(f.most_received, received);
+        f.most_rows = larger(f.most_rows, rows);
+        f.most_products = larger(f.most_products, products);
+    }
+    return f;
+}
+
+/* Cuts the rows anew, which moves those that lie between an older and a new cut. */
+static sp_status study_recut(study *s, const sp_csr *m, int p, int32_t *seen)
+{
+    const int size = s->sizes[p];
+    int64_t *cut = NULL, *held = NULL;
+    figures *f = &s->moved[p];
+    sp_status status;
+    TRY(sp_alloc(s->context, size, sizeof *held, (void **)&held));
+    TRY(cut_rows(s, m, p, &cut));
+    *f = study_rows(s, m, p, cut, held, seen);
+    for (int r = 0; r < size; r++) {
+        f->most_held = larger(f->most_held, held[r]);
+        const int64_t kept_first = larger(cut[r], s->recut[p][r]);
+        const int64_t kept_end = cut[r + 1] < s->recut[p][r + 1] ? cut[r + 1] : s->recut[p][r + 1];
+        f->received += m->row_offsets[cut[r + 1]] - m->row_offsets[cut[r]];
+        if (kept_end > kept_first) f->received -= m->row_offsets[kept_end] - m->row_offsets[kept_first];
+    }
+    memcpy(s->recut[p], cut, (size_t)(size + 1) * sizeof *cut);
+done:
+    sp_free(s->context, held);
+    sp_free(s->context, cut);
+    return status;
+}
+
+/* Adds this iterand to what processes hold in the iteration that has made it. */
+static int64_t most_held(const study *s, const sp_csr *m, int p)
+{
+    int64_t most = 0;
+    for (int r = 0; r < s->sizes[p]; r++)
+        most = larger(most, s->held[p][r] + m->row_offsets[s->cut[p][r + 1]] - m->row_offsets[s->cut[p][r]]);
+    return most;
+}
+
+/* ---- tiles ----------------------------------------------------------------------------------------------------- */
+
+static int side_of(int size)
+{
+    int side = 1;
+    while (side * side < size) side++;
+    return side * side == size ? side : 0;
+}
+
+/* tiles[i * side + j]: the entries in the tile; products[...]: those that its process forms. The stored matrix and its
+ * transpose have the same tiles but for i and j. */
+static void fill_tiles(const study *s, const sp_csr *m, int side, int64_t *tiles, int64_t *products, int64_t *names)
+{
+    const int64_t n = m->rows;
+    int64_t *lengths = names + n * side; /* of a row, by column of the grid */
+    for (int64_t i = 0; i < n; i++) /* names[k * side + b]: entries of column k in block b of rows */
+        for (int64_t e = m->row_offsets[i]; e < m->row_offsets[i + 1]; e++)
+            names[m->col_indices[e] * side + (int64_t)s->place[i] * side / n]++;
+    for (int64_t k = 0; k < n; k++) {
+        const int64_t block = (int64_t)s->place[k] * side / n;
+        memset(lengths, 0, (size_t)side * sizeof *lengths);
+        for (int64_t e = m->row_offsets[k]; e < m->row_offsets[k + 1]; e++)
+            lengths[(int64_t)s->place[m->col_indices[e]] * side / n]++;
+        for (int j = 0; j < side; j++) tiles[block * side + j] += lengths[j];
+        for (int i = 0; i < side; i++)
+            for (int j = 0; j < side && names[k * side + i] > 0; j++)
+                products[i * side + j] += names[k * side + i] * lengths[j];
+    }
+}
+
+static sp_status study_tiles(study *s, const sp_csr *m, int size, figures *f)
+{
+    const int side = side_of(size);
+    int64_t *tiles = NULL, *names = NULL;
+    sp_status status;
+    *f = (figures){0};
+    if (side == 0) return SP_OK;
+    TRY(sp_calloc(s->context, 2 * (int64_t)size, sizeof *tiles, (void **)&tiles));
+    TRY(sp_calloc(s->context, (m->rows + 1) * side, sizeof *names, (void **)&names));
+    fill_tiles(s, m, side, tiles, tiles + size, names);
+    for (int i = 0; i < side; i++)
+        for (int j = 0; j < side; j++) {
+            int64_t received = 0;
+            for (int k = 0; k < side; k++)
+                received += (k != j ? tiles[i * side + k] : 0) + (k != i ? tiles[k * side + j] : 0);
+            f->received += received;
+            f->most_received = larger(f->most_received, received);
+            f->most_held = larger(f->most_held, tiles[i * side + j]);
+            f->most_products = larger(f->most_products, tiles[size + i * side + j]);
+        }
+done:
+    sp_free(s->context, tiles);
+    sp_free(s->context, names);
+    return status;
+}
+
+/* ---- the run --------------------------------------------------------------------------------------------------- */
+
+static void print_field(const char *name, const study *s, const figures *of, size_t offset)
+{
+    printf(", \"%s\": [", name);
+    for (int p = 0; p < s->count; p++)
+        printf("%s%lld", p ? ", " : "", (long long)*(const int64_t *)((const char *)&of[p] + offset));
+    putchar(']');
+}
+
+static void print_figures(const char *name, const study *s, const figures *of)
+{
+    printf(",\n   \"%s\": {\"processes\": %d", name, s->count);
+    print_field("received", s, of, offsetof(figures, received));
+    print_field("most_received", s, of, offsetof(figures, most_received));
+    print_field("most_rows", s, of, offsetof(figures, most_rows));
+    print_field("most_held", s, of, offsetof(figures, most_held));
+    print_field("most_products", s, of, offsetof(figures, most_products));
+    putchar('}');
+}
+
+/* Iteration `number` has made `m`. */
+static void end_iteration(study *s, const mcl_iteration *done, const sp_csr *m)
+{
+    for (int p = 0; p < s->count; p++) s->rows[p].most_held = most_held(s, m, p);
+    printf("%s\n  {\"number\": %lld, \"entries\": %lld, \"unpruned\": %lld, \"products\": %lld, \"seconds\": %.3f",
+           done->number > 1 ? "," : "", (long long)done->number, (long long)s->nnz, (long long)done->nnz_expanded,
+           (long long)done->products, done->seconds);
+    print_figures("rows", s, s->rows);
+    print_figures("recut", s, s->moved);
+    print_figures("tiles", s, s->tiles);
+    putchar('}');
+    fprintf(stderr, "iteration %lld: %lld entries\n", (long long)done->number, (long long)m->nnz);
+}
+
+static bool study_iterand(void *user, const mcl_iteration *iteration, const sp_csr *m)
+{
+    study *s = user;
+    int32_t *seen = NULL;
+    sp_status status;
+    if (iteration->number > 0) end_iteration(s, iteration, m);
+    TRY(sp_alloc(s->context, m->rows, sizeof *seen, (void **)&seen));
+    for (int p = 0; p < s->count; p++) {
+        if (iteration->number == 0) {
+            TRY(sp_calloc(s->context, s->sizes[p], sizeof **s->held, (void **)&s->held[p]));
+            TRY(cut_rows(s, m, p, &s->cut[p]));
+            TRY(cut_rows(s, m, p, &s->recut[p]));
+        }
+        s->rows[p] = study_rows(s, m, p, s->cut[p], s->held[p], seen);
+        TRY(study_recut(s, m, p, seen));
+        TRY(study_tiles(s, m, s->sizes[p], &s->tiles[p]));
+    }
+    s->nnz = m->nnz;
+done:
+    sp_free(s->context, seen);
+    s->status = status;
+    return status == SP_OK;
+}
+
+static sp_status shuffle(study *s, int64_t nodes)
+{
+    const sp_status status = sp_alloc(s->context, nodes, sizeof *s->place, (void **)&s->place);
+    uint64_t state = 1;
+    if (status != SP_OK) return status;
+    for (int64_t i = 0; i < nodes; i++) {
+        const int64_t j = (int64_t)(next64(&state) % (uint64_t)(i + 1));
+        s->place[i] = s->place[j];
+        s->place[j] = (int32_t)i;
+    }
+    return SP_OK;
+}
+
+static sp_status run(study *s, const char *path, double inflation)
+{
+    const io_read_options read = {.format = IO_AUTO};
+    mcl_options options;
+    io_graph graph = {0};
+    sp_csr matrix = {0}, start = {0}, limit = {0};
+    mcl_run done;
+    sp_status status;
+    mcl_options_default(&options);
+    options.inflation = inflation;
+    TRY(io_read_graph(s->context, path, &read, &graph));
+    TRY(io_graph_matrix(s->context, &graph, false, SP_COMBINE_MAX, graph.symmetric, &matrix));
+    TRY(mcl_start_matrix(s->context, &matrix, NULL, &options, false, &start));
+    sp_csr_free(s->context, &matrix);
+    TRY(shuffle(s, start.rows));
+    printf("{\"nodes\": %lld, \"start_entries\": %lld, \"inflation\": %g, \"sizes\": [", (long long)start.rows,
+           (long long)start.nnz, inflation);
+    for (int p = 0; p < s->count; p++) printf("%s%d", p ? ", " : "", s->sizes[p]);
+    printf("], \"iterations\": [");
+    TRY(mcl_iterate(s->context, &start, &options, study_iterand, s, &limit, &done));
+    TRY(s->status);
+    printf("]}\n");
+done:
+    io_graph_free(s->context, &graph);
+    sp_csr_free(s->context, &matrix);
+    sp_csr_free(s->context, &start);
+    sp_csr_free(s->context, &limit);
+    for (int p = 0; p < s->count; p++) {
+        sp_free(s->context, s->cut[p]);
+        sp_free(s->context, s->held[p]);
+        sp_free(s->context, s->recut[p]);
+    }
+    sp_free(s->context, s->place);
+    return status;
+}
+
+static bool read_sizes(const char *text, study *s)
+{
+    char *end;
+    do {
+        const long size = strtol(text, &end, 10);
+        if (end == text || size < 1 || size > 1 << 20 || s->count == MOST_SIZES || (*end && *end != ',')) return false;
+        s->sizes[s->count++] = (int)size;
+        text = end + 1;
+    } while (*end);
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    const sp_context_options cpu = {.device = "cpu"};
+    study s = {0};
+    const double inflation = argc == 4 ? atof(argv[2]) : 0;
+    if (inflation <= 0 || !read_sizes(argv[3], &s)) {
+        fputs("usage: volume GRAPH INFLATION P,P,...\n", stderr);
+        return 2;
+    }
+    sp_status status = sp_context_create(&cpu, &s.context);
+    if (status == SP_OK) status = run(&s, argv[1], inflation);
+    if (status != SP_OK) fprintf(stderr, "volume: %s: %s\n", argv[1], sp_last_error(s.context));
+    sp_context_destroy(s.context);
+    return status != SP_OK || fflush(stdout) != 0;
+}
