@@ -16,14 +16,14 @@
  * Dao et al., FlashAttention, 2022.) An entry costs a row of H or dY, its index, and 4 or 12 bytes a head.
  *
  * PARTS lanes have V numbers each of a head, side by side, and TILES such packs; as many heads as fit lie beside each
- * other in a warp, and the rest of it takes other entries. Rows of more than LONG entries are shared by the warps of a
- * block. All sums have one order, so results have the same bits in every run.
+ * other in a warp, and the rest of it takes other entries. Rows of more than LONG entries for each of these are shared by
+ * the warps of a block: a warp waits a microsecond for every four entries that it takes. All sums have one order, so results have the same bits in every run.
  */
 #include <initializer_list>
 
 #include "each.cuh"
 
-enum { WARPS = THREADS / 32, LONG = 1024 };
+enum { WARPS = THREADS / 32, LONG = 64 };
 
 /* ---- scores of nodes ------------------------------------------------------------------------------------- */
 
@@ -111,10 +111,12 @@ template <typename S> struct attention_job {
     const T *left_vector, *right_vector;
 };
 
-/* This thread's place: its part of a head, and which of the warp's entries it takes. */
+/* This thread's place: its packs of a head, and which of the warp's entries it takes. */
 struct attention_lane {
-    int head, col, slot, slots; /* col: of its first pack in the head */
+    int head, head_col, col, apart; /* col: of its first pack in the head; apart: from pack to pack */
+    int slot, slots;
     bool filled;
+    uint64_t stream; /* of the head's masks */
 };
 
 template <typename S, int V> static __device__ __forceinline__ attention_lane lane_of(const attention_job<S> &job)
@@ -122,10 +124,15 @@ template <typename S, int V> static __device__ __forceinline__ attention_lane la
     const int lane = threadIdx.x % 32, parts = 1 << job.part_shift, group = 1 << job.group_shift;
     attention_lane made;
     made.head = (int)blockIdx.y * (group / parts) + lane % group / parts;
+    made.head_col = made.head * job.width;
     made.col = lane % parts * V;
+    made.apart = V * parts;
     made.slot = lane / group;
     made.slots = 32 / group;
     made.filled = made.head < job.heads && made.col < job.width;
+    mask own = job.how;
+    own.site += (uint64_t)GNN_MAX_LAYERS * (uint64_t)made.head;
+    made.stream = stream_of(own);
     return made;
 }
 
@@ -174,6 +181,18 @@ static __device__ __forceinline__ T combine(T value, int group_shift, T (*shared
     return value;
 }
 
+/* now = next, and next = the columns of the entries from, from + step, ...; 0 beyond the end. */
+template <int COUNT>
+static __device__ __forceinline__ void load_columns(const int32_t *cols, int64_t from, int64_t end, int step,
+                                                    int32_t (&now)[COUNT], int32_t (&next)[COUNT])
+{
+#pragma unroll
+    for (int u = 0; u < COUNT; u++) {
+        now[u] = next[u];
+        next[u] = from + u * step < end ? __ldg(cols + from + u * step) : 0;
+    }
+}
+
 struct take_larger {
     template <typename T> __device__ __forceinline__ T operator()(T a, T b) const { return a > b ? a : b; }
 };
@@ -192,13 +211,13 @@ static __device__ __forceinline__ void each_row(const int64_t *offsets, int64_t 
     bool is_long = false;
     if (own < rows) {
         const int64_t begin = offsets[own], end = offsets[own + 1];
-        is_long = end - begin > LONG;
+        is_long = end - begin > LONG * at.slots;
         if (!is_long) row(own, begin, end, at.slot, at.slots, width_of<0>());
     }
     if (!__syncthreads_or(is_long)) return;
     for (int64_t i = first; i < min(first + WARPS, rows); i++) {
         const int64_t begin = offsets[i], end = offsets[i + 1];
-        if (end - begin > LONG)
+        if (end - begin > LONG * at.slots)
             row(i, begin, end, warp * at.slots + at.slot, WARPS * at.slots, width_of<1>());
     }
 }
@@ -212,10 +231,6 @@ static __global__ void __launch_bounds__(THREADS) attend(const __grid_constant__
     constexpr int AHEAD = TILES == 1 ? 4 : 1;
     __shared__ T shared[WARPS][32];
     const attention_lane at = lane_of<S, V>(job);
-    const int parts = V << job.part_shift, head_col = at.head * job.width;
-    const uint64_t stream = job.how.bound ? gnn_stream(job.how.seed, *job.how.step,
-                                                       job.how.site + (uint64_t)GNN_MAX_LAYERS * (uint64_t)at.head)
-                                          : 0;
     each_row(job.offsets, job.rows, at, [&](int64_t i, int64_t begin, int64_t end, int first, int step, auto all) {
         constexpr bool ALL = decltype(all)::value;
         const T own = at.filled ? job.left.values[i * job.left.stride + at.head] : 0;
@@ -226,19 +241,22 @@ static __global__ void __launch_bounds__(THREADS) attend(const __grid_constant__
             if (at.filled) most = take_larger()(job.right.values[job.cols[e] * job.right.stride + at.head], most);
         most = own + combine<ALL>(most, job.group_shift, shared, take_larger());
         most = most > 0 ? most : job.slope * most;
+        int32_t now[AHEAD], next[AHEAD] = {}; /* columns of the entries of this round and the next */
+        load_columns(job.cols, begin + first, end, step, now, next);
         for (int64_t base = begin; base < end; base += (int64_t)AHEAD * step) {
             T score[AHEAD];
             pack<T, V> x[AHEAD][TILES];
+            load_columns(job.cols, base + first + (int64_t)AHEAD * step, end, step, now, next);
 #pragma unroll
             for (int u = 0; u < AHEAD; u++) {
                 const int64_t e = base + first + u * step;
                 if (e >= end || !at.filled) continue;
-                const int64_t j = job.cols[e];
+                const int64_t j = now[u];
                 score[u] = own + job.right.values[j * job.right.stride + at.head];
 #pragma unroll
                 for (int t = 0; t < TILES; t++)
-                    if (at.col + t * parts < job.width)
-                        x[u][t] = load_part<V>(job.h, j, head_col, at.col + t * parts, job.width);
+                    if (at.col + t * at.apart < job.width)
+                        x[u][t] = load_part<V>(job.h, j, at.head_col, at.col + t * at.apart, job.width);
             }
 #pragma unroll
             for (int u = 0; u < AHEAD; u++) {
@@ -247,12 +265,12 @@ static __global__ void __launch_bounds__(THREADS) attend(const __grid_constant__
                 const T slope = score[u] > 0 ? (T)1 : job.slope, chance = exponential(slope * score[u] - most);
                 total += chance;
                 slope_total = fused(slope, chance, slope_total);
-                const T weight = !job.how.bound               ? chance
-                                 : dropped(job.how, stream, e) ? 0
-                                                               : chance * (T)job.how.scale;
+                const T weight = !job.how.bound                  ? chance
+                                 : dropped(job.how, at.stream, e) ? 0
+                                                                  : chance * (T)job.how.scale;
 #pragma unroll
                 for (int t = 0; t < TILES; t++)
-                    if (at.col + t * parts < job.width)
+                    if (at.col + t * at.apart < job.width)
 #pragma unroll
                         for (int v = 0; v < V; v++) {
                             sums[t][v] = fused(weight, x[u][t].part[v], sums[t][v]);
@@ -275,9 +293,9 @@ static __global__ void __launch_bounds__(THREADS) attend(const __grid_constant__
                 slopes.part[v] = by * combine<ALL>(slope_sums[t][v], job.group_shift, shared, take_sum()) -
                                  by * slope_total * y.part[v];
             }
-            if (!stores || at.col + t * parts >= job.width) continue;
-            store_part(job.y, i, head_col, at.col + t * parts, job.width, y);
-            if (job.keeps_slopes) store_part(job.slopes, i, head_col, at.col + t * parts, job.width, slopes);
+            if (!stores || at.col + t * at.apart >= job.width) continue;
+            store_part(job.y, i, at.head_col, at.col + t * at.apart, job.width, y);
+            if (job.keeps_slopes) store_part(job.slopes, i, at.head_col, at.col + t * at.apart, job.width, slopes);
         }
     });
 }
@@ -314,10 +332,7 @@ static __global__ void __launch_bounds__(THREADS) attend_back(const __grid_const
     constexpr int AHEAD = TILES == 1 ? 4 : 1;
     __shared__ T shared[WARPS][32];
     const attention_lane at = lane_of<S, V>(job);
-    const int parts = V << job.part_shift, head_col = at.head * job.width, dy_col = job.averaged ? 0 : head_col;
-    const uint64_t stream = job.how.bound ? gnn_stream(job.how.seed, *job.how.step,
-                                                       job.how.site + (uint64_t)GNN_MAX_LAYERS * (uint64_t)at.head)
-                                          : 0;
+    const int dy_col = job.averaged ? 0 : at.head_col;
     each_row(job.offsets, job.rows, at, [&](int64_t j, int64_t begin, int64_t end, int first, int step, auto all) {
         constexpr bool ALL = decltype(all)::value;
         const T own = at.filled ? job.right.values[j * job.right.stride + at.head] : 0;
@@ -326,24 +341,27 @@ static __global__ void __launch_bounds__(THREADS) attend_back(const __grid_const
         pack<T, V> x[TILES] = {};
 #pragma unroll
         for (int t = 0; t < TILES; t++)
-            if (at.filled && at.col + t * parts < job.width)
-                x[t] = load_part<V>(job.h, j, head_col, at.col + t * parts, job.width);
+            if (at.filled && at.col + t * at.apart < job.width)
+                x[t] = load_part<V>(job.h, j, at.head_col, at.col + t * at.apart, job.width);
         /* All lanes of a warp go round together, for the sums over a head's lanes. */
+        int32_t now[AHEAD], next[AHEAD] = {};
+        load_columns(job.cols, begin + first, end, step, now, next);
         for (int64_t base = begin; base < end; base += (int64_t)AHEAD * step) {
             T score[AHEAD] = {}, log[AHEAD] = {}, along[AHEAD] = {};
             pack<T, V> g[AHEAD][TILES] = {};
+            load_columns(job.cols, base + first + (int64_t)AHEAD * step, end, step, now, next);
 #pragma unroll
             for (int u = 0; u < AHEAD; u++) {
                 const int64_t e = base + first + u * step;
                 if (e >= end || !at.filled) continue;
-                const int64_t i = job.cols[e];
+                const int64_t i = now[u];
                 score[u] = own + job.left.values[i * job.left.stride + at.head];
                 log[u] = job.logs.values[i * job.logs.stride + at.head];
                 along[u] = job.along.values[i * job.along.stride + at.head];
 #pragma unroll
                 for (int t = 0; t < TILES; t++)
-                    if (at.col + t * parts < job.width)
-                        g[u][t] = load_part<V>(job.y_gradient, i, dy_col, at.col + t * parts, job.width);
+                    if (at.col + t * at.apart < job.width)
+                        g[u][t] = load_part<V>(job.y_gradient, i, dy_col, at.col + t * at.apart, job.width);
             }
 #pragma unroll
             for (int u = 0; u < AHEAD; u++) {
@@ -357,9 +375,9 @@ static __global__ void __launch_bounds__(THREADS) attend_back(const __grid_const
                     product += __shfl_xor_sync(FULL_WARP, product, apart);
                 if (e >= end || !at.filled) continue;
                 const T slope = score[u] > 0 ? (T)1 : job.slope, chance = exponential(slope * score[u] - log[u]);
-                const T keep = !job.how.bound                             ? (T)1
-                               : dropped(job.how, stream, job.places[e]) ? 0
-                                                                          : (T)job.how.scale;
+                const T keep = !job.how.bound                                ? (T)1
+                               : dropped(job.how, at.stream, job.places[e]) ? 0
+                                                                            : (T)job.how.scale;
                 right += slope * chance * (keep * job.factor * product - along[u]);
 #pragma unroll
                 for (int t = 0; t < TILES; t++)
@@ -373,17 +391,17 @@ static __global__ void __launch_bounds__(THREADS) attend_back(const __grid_const
         if (stores && at.col == 0) job.right_gradient.values[j * job.right_gradient.stride + at.head] = right;
 #pragma unroll
         for (int t = 0; t < TILES; t++) {
-            const int col = at.col + t * parts;
+            const int col = at.col + t * at.apart;
             pack<T, V> out;
 #pragma unroll
             for (int v = 0; v < V; v++) {
                 const T gathered = job.factor * combine<ALL>(sums[t][v], job.group_shift, shared, take_sum());
-                const int at_vector = head_col + col + v;
+                const int at_vector = at.head_col + col + v;
                 out.part[v] = stores && col + v < job.width
                                   ? gathered + left * job.left_vector[at_vector] + right * job.right_vector[at_vector]
                                   : 0;
             }
-            if (stores && col < job.width) store_part(job.h_gradient, j, head_col, col, job.width, out);
+            if (stores && col < job.width) store_part(job.h_gradient, j, at.head_col, col, job.width, out);
         }
     });
 }
