@@ -228,52 +228,62 @@ template <typename S> struct after_job {
     int64_t rows, cols;
 };
 
-/* LANES lanes take V columns each of AHEAD rows: 8 lanes, or for bf16 a warp, which holds 256 columns. Sums are dealt
- * among 8 lanes, and added over the fours of them in a warp. */
+/* LANES lanes take V columns each of AHEAD rows, then of others: 8 lanes, or for bf16 a warp, which holds 256 columns.
+ * Sums are dealt among 8 lanes, and added over the fours of them in a warp. W lies in registers. With 256 columns a warp
+ * reads 32 KB of lines for it, as many as for 64 rows of Y, so blocks stay for all of their rows; and code for ELU would
+ * not fit the instruction cache there. */
 enum { AFTER_LANES = 8, AFTER_AHEAD = 4 };
 
 template <typename S, int V, int COUNT, int LANES>
-static __global__ void __launch_bounds__(THREADS) finish_narrow(const __grid_constant__ after_job<S> job)
+static __global__ void __launch_bounds__(THREADS, LANES == 32 ? 2 : 1)
+    finish_narrow(const __grid_constant__ after_job<S> job)
 {
     follow();
     using T = computed_t<S>;
     constexpr int GROUPS = THREADS / LANES, EACH = COUNT / AFTER_LANES;
     const int lane = threadIdx.x % LANES, col = lane * V;
-    const int64_t first = (int64_t)blockIdx.x * (AFTER_AHEAD * GROUPS) + threadIdx.x / LANES;
     const bool filled = col < job.cols;
     const uint64_t stream = stream_of(job.how);
-    pack<T, V> y[AFTER_AHEAD] = {}, bias = {};
+    pack<T, V> bias = {};
     T w[COUNT][V];
-#pragma unroll
-    for (int u = 0; u < AFTER_AHEAD; u++)
-        if (filled && first + u * GROUPS < job.rows) y[u] = job.y.template load<V>(first + u * GROUPS, col);
     if (filled && job.bias)
 #pragma unroll
         for (int v = 0; v < V; v++) bias.part[v] = job.bias[col + v];
     fetch_rows(job, col, w);
+    for (int64_t begin = (int64_t)blockIdx.x * (AFTER_AHEAD * GROUPS); begin < job.rows;
+         begin += (int64_t)gridDim.x * (AFTER_AHEAD * GROUPS)) {
+        const int64_t first = begin + threadIdx.x / LANES;
+        pack<S, V> from[AFTER_AHEAD] = {};
 #pragma unroll
-    for (int u = 0; u < AFTER_AHEAD; u++) {
-        const int64_t row = first + u * GROUPS;
-        T sums[COUNT] = {};
+        for (int u = 0; u < AFTER_AHEAD; u++)
+            if (filled && first + u * GROUPS < job.rows)
+                from[u] = *(const pack<S, V> *)(job.y.values + (first + u * GROUPS) * job.y.stride + col);
 #pragma unroll
-        for (int v = 0; v < V; v++) {
-            T &number = y[u].part[v];
-            number = finished<true>(job.how, stream, row * job.cols + col + v, number + bias.part[v]);
-            if (sizeof(S) == 2) number = __bfloat162float(__float2bfloat16_rn((float)number)); /* as it is stored */
+        for (int u = 0; u < AFTER_AHEAD; u++) {
+            const int64_t row = first + u * GROUPS;
+            pack<T, V> y;
+            T sums[COUNT] = {};
 #pragma unroll
-            for (int j = 0; j < COUNT; j++) sums[j] = fused(number, w[j][v], sums[j]);
-        }
-        if (filled && row < job.rows) job.y.store(row, col, y[u]);
+            for (int v = 0; v < V; v++) {
+                T number = number_from(&from[u].part[v]) + bias.part[v];
+                number = finished<LANES == AFTER_LANES>(job.how, stream, row * job.cols + col + v, number);
+                if (sizeof(S) == 2) number = __bfloat162float(__float2bfloat16_rn((float)number)); /* as it is stored */
+                y.part[v] = number;
 #pragma unroll
-        for (int e = 0; e < EACH; e++) {
-            T sum = deal_sums<AFTER_LANES>(sums + e * AFTER_LANES);
+                for (int j = 0; j < COUNT; j++) sums[j] = fused(number, w[j][v], sums[j]);
+            }
+            if (filled && row < job.rows) job.y.store(row, col, y);
 #pragma unroll
-            for (int apart = AFTER_LANES; apart < LANES; apart *= 2) sum += __shfl_xor_sync(FULL_WARP, sum, apart);
-            const after_term<S> *term;
-            int k = e * AFTER_LANES + lane;
-            if (lane >= AFTER_LANES || !find_column(job, &k, &term) || row >= term->rows) continue;
-            if (term->whole) ((T *)term->c)[row * term->c_stride + k] = sum;
-            else number_to((S *)term->c + row * term->c_stride + k, sum);
+            for (int e = 0; e < EACH; e++) {
+                T sum = deal_sums<AFTER_LANES>(sums + e * AFTER_LANES);
+#pragma unroll
+                for (int apart = AFTER_LANES; apart < LANES; apart *= 2) sum += __shfl_xor_sync(FULL_WARP, sum, apart);
+                const after_term<S> *term;
+                int k = e * AFTER_LANES + lane;
+                if (lane >= AFTER_LANES || !find_column(job, &k, &term) || row >= term->rows) continue;
+                if (term->whole) ((T *)term->c)[row * term->c_stride + k] = sum;
+                else number_to((S *)term->c + row * term->c_stride + k, sum);
+            }
         }
     }
 }
@@ -281,8 +291,10 @@ static __global__ void __launch_bounds__(THREADS) finish_narrow(const __grid_con
 template <typename S, int V, int LANES>
 static sp_status finish_narrow(gnn_engine *engine, const after_job<S> &job, bool few)
 {
+    const int64_t blocks = ceil_div(job.rows, AFTER_AHEAD * THREADS / LANES);
+    const int64_t most = LANES == 32 ? 2 * (int64_t)state_of(engine)->processors : blocks;
     return launch_early(engine, few ? finish_narrow<S, V, FEW / 2, LANES> : finish_narrow<S, V, FEW, LANES>,
-                        ceil_div(job.rows, AFTER_AHEAD * THREADS / LANES), THREADS, 0, job);
+                        blocks < most ? blocks : most, THREADS, 0, job);
 }
 
 template <typename S>
@@ -317,7 +329,8 @@ sp_status gnn_cuda_finish_multiply(gnn_engine *engine, const gnn_pointwise *how,
 {
     int64_t cols = 0;
     for (int k = 0; k < count; k++) cols += product[k].b->cols;
-    if (left_out("gnn-finish") || cols > FEW || y->cols > most_columns(y, cols) || y->rows == 0 || !is_aligned(y))
+    const bool elu = how->activation == GNN_ELU && y->type == SP_DENSE_BF16;
+    if (left_out("gnn-finish") || cols > FEW || y->cols > most_columns(y, cols) || y->rows == 0 || !is_aligned(y) || elu)
         return gnn_finish_multiply_by_steps(engine, how, bias, y, count, product);
     const mask own = make_mask(engine, how->activation, how->rate, how->site);
     const auto run = y->type == SP_DENSE_F32   ? finish_multiply<float>

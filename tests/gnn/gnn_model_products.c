@@ -122,27 +122,28 @@ TEST(features_are_multiplied_in_either_type)
 /* Y has the bits of a forward pass by itself, and C is Y·W. */
 TEST(hidden_numbers_are_finished_and_multiplied)
 {
-    static const int64_t widths[] = {4, 7, 8, 16, 20, 32, 36};
+    static const int64_t widths[] = {4, 7, 8, 16, 20, 32, 36, 128, 256};
     static const int64_t first[] = {7, 8, 3, 16, 20}, second[] = {0, 7, 9, 5, 3};
     runner r = open_runner(_i);
     test_random random = test_seed(92);
     const gnn_backend *backend = r.engine->backend;
-    for (int type = 0; type < 2; type++)
+    for (int type = 0; type < 3; type++)
         for (size_t w = 0; w < COUNT(widths); w++)
             for (size_t n = 0; n < COUNT(first); n++) {
-                const sp_dense_type t = type ? SP_DENSE_F64 : SP_DENSE_F32;
+                const sp_dense_type t = (sp_dense_type[]){SP_DENSE_F32, SP_DENSE_F64, SP_DENSE_BF16}[type];
+                const sp_dense_type own = type == 1 ? SP_DENSE_F64 : SP_DENSE_F32; /* of a bias, and of logits */
                 const int64_t rows = 1 + test_below(&random, 700), cols[2] = {first[n], second[n]};
                 const gnn_pointwise how = {n % 2 ? GNN_RELU : GNN_ELU, w % 2 ? 0.4 : 0, 3};
                 double *numbers, *weights[2], *unused;
                 sp_dense y = draw_rows(&r, &random, rows, widths[w], t, false, &numbers), alone, host, v[2], c[2];
-                sp_dense bias = draw_rows(&r, &random, 1, widths[w], t, false, &unused);
+                sp_dense bias = draw_rows(&r, &random, 1, widths[w], own, false, &unused);
                 free(unused);
                 ck_ok(r.context, gnn_rows_create(r.engine, rows, widths[w], t, &alone));
                 ck_ok(r.context, backend->forward(r.engine, &how, &y, bias.values, &alone));
                 for (int k = 0; k < 2; k++) {
                     v[k] = draw_rows(&r, &random, widths[w], cols[k] ? cols[k] : 1, t, false, &weights[k]);
-                    ck_ok(r.context, gnn_rows_create(r.engine, k ? 1 + rows / 2 : rows, cols[k] ? cols[k] : 1, t,
-                                                     &c[k]));
+                    ck_ok(r.context, gnn_rows_create(r.engine, k ? 1 + rows / 2 : rows, cols[k] ? cols[k] : 1,
+                                                     k ? own : t, &c[k]));
                 }
                 const gnn_product_with product[] = {{&v[0], &c[0]}, {&v[1], &c[1]}};
                 ck_ok(r.context, backend->finish_multiply(r.engine, &how, bias.values, &y, cols[1] ? 2 : 1, product));

