@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _abi
 from ._core import Context, Session, lib
+from ._device import Home, home_of
 from ._matrix import Types, as_csr, choose, largest, lend, take
 
 SEMIRINGS = ("plus_times", "plus_pair", "min_plus", "max_times", "or_and")
@@ -63,12 +64,13 @@ def matmul(a: Any, b: Any, *, semiring: str = "plus_times", mask: Any = None, co
 
     Parameters
     ----------
-    a, b : sparse array or matrix of scipy
-        float32 or float64, whole numbers or booleans. Matrices in compressed rows without duplicates are not copied.
+    a, b : sparse array or matrix of scipy, or sparse matrix of cupy, or sparse CSR tensor of torch
+        float32 or float64, whole numbers or booleans (scipy). Matrices in compressed rows without duplicates are not
+        copied. Those on a GPU are multiplied there, in the order of the stream that is current in cupy or torch.
     semiring : {"plus_times", "plus_pair", "min_plus", "max_times", "or_and"}
         How products are formed and combined. "plus_pair" counts the products of each entry and "or_and" says where
         there is one; both read no values. "min_plus" is the least sum, "max_times" the largest product.
-    mask : sparse array or matrix, optional
+    mask : as `a`, optional
         The result only has entries where the mask has one, of any value. With `complement`: where it has none.
     complement : bool
         Turns the mask round.
@@ -80,8 +82,9 @@ def matmul(a: Any, b: Any, *, semiring: str = "plus_times", mask: Any = None, co
 
     Returns
     -------
-    sparse array or matrix
-        Of the class and format of `a`. Columns ascend. It owns the library's memory, which is not copied.
+    sparse array, matrix or tensor
+        Of the class and format of `a` (cupy: compressed rows). Columns ascend. Matrices of scipy own the library's
+        memory, which is not copied.
 
     Raises
     ------
@@ -115,6 +118,10 @@ def matmul(a: Any, b: Any, *, semiring: str = "plus_times", mask: Any = None, co
            [0., 0., 0.],
            [0., 0., 0.]])
     """
+    home = home_of(a, b, mask)
+    if home is not None:
+        return _matmul_at(home, a, b, choose(SEMIRINGS, semiring, "semiring"), mask, complement, transpose_a,
+                          transpose_b, top_k)
     o = _Operands(a, b, semiring, mask, complement, transpose_a, transpose_b)
     o.require_exact()
     c = _abi.sp_csr()
@@ -125,6 +132,21 @@ def matmul(a: Any, b: Any, *, semiring: str = "plus_times", mask: Any = None, co
             session.check(lib.sp_spgemm_top_k(session.handle, o.lent_a, o.lent_b, operator.index(top_k), o.options, c,
                                               None))
         return take(session, c, o.types, a)
+
+
+def _matmul_at(home: Home, a: Any, b: Any, semiring: int, mask: Any, complement: bool, transpose_a: bool,
+               transpose_b: bool, top_k: int | None) -> Any:
+    """The product of matrices of torch or cupy."""
+    options = _abi.sp_spgemm_options(semiring=semiring, transpose_a=bool(transpose_a), transpose_b=bool(transpose_b),
+                                     complement=bool(complement))
+    pattern = SEMIRINGS[semiring] in ("plus_pair", "or_and")
+    x, y = home.lend(a, "a", pattern), home.lend(b, "b", pattern)
+    if mask is not None:
+        options.mask = ctypes.pointer(home.lend(mask, "mask", pattern=True))
+    if top_k is None:
+        return home.run(lambda session, c: lib.sp_spgemm(session.handle, x, y, options, c, None))
+    k = operator.index(top_k)
+    return home.run(lambda session, c: lib.sp_spgemm_top_k(session.handle, x, y, k, options, c, None))
 
 
 class MatmulPlan:

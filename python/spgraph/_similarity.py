@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _abi
 from ._core import Session, lib
+from ._device import home_of
 from ._matrix import Types, as_csr, choose, largest, lend, take
 
 METRICS = ("cosine", "dot")
@@ -29,9 +30,9 @@ def similarity(a: Any, b: Any = None, top_k: int | None = None, threshold: float
 
     Parameters
     ----------
-    a, b : sparse array or matrix of scipy
+    a, b : sparse array or matrix of scipy, or sparse matrix of cupy, or sparse CSR tensor of torch
         With the same number of columns, such as the features of items, and finite values. Without `b` the rows of `a`
-        are compared with each other.
+        are compared with each other. Those on a GPU are compared there, and it is not checked that values are finite.
     top_k : int, optional
         Keep the `top_k` most similar rows of `b` for each row of `a`, among equals those of the lowest numbers.
     threshold : float, optional
@@ -43,7 +44,7 @@ def similarity(a: Any, b: Any = None, top_k: int | None = None, threshold: float
 
     Returns
     -------
-    sparse array or matrix
+    sparse array, matrix or tensor
         Rows of `a` x rows of `b`, of the class and format of `a`. Row i has the similarities that are kept, never those
         that are 0. Cosines of whole numbers are float64.
 
@@ -64,7 +65,17 @@ def similarity(a: Any, b: Any = None, top_k: int | None = None, threshold: float
            [0.  , 0.  , 0.  , 0.71],
            [0.  , 0.  , 0.71, 0.  ]])
     """
-    number = choose(METRICS, metric, "metric")
+    if top_k is not None and operator.index(top_k) < 1:
+        raise ValueError(f"top_k is {top_k}: 1 or more is possible")
+    options = _abi.sp_similarity_options(metric=choose(METRICS, metric, "metric"),
+                                         top_k=0 if top_k is None else operator.index(top_k),
+                                         threshold=float("-inf") if threshold is None else float(threshold),
+                                         skip_self=b is None if self_join is None else bool(self_join))
+    home = home_of(a, b)
+    if home is not None:
+        left = home.lend(a, "a")
+        right = left if b is None else home.lend(b, "b")
+        return home.run(lambda session, c: lib.sp_similarity(session.handle, left, right, options, c, None))
     x = as_csr(a, "a")
     y = x if b is None else as_csr(b, "b")
     types = Types(x, y)
@@ -74,12 +85,6 @@ def similarity(a: Any, b: Any = None, top_k: int | None = None, threshold: float
         types.whole, types.result = False, types.compute
     elif types.whole:
         types.require_exact(max(largest(x) * largest(y) * x.shape[1], largest(x), largest(y)))
-    if top_k is not None and operator.index(top_k) < 1:
-        raise ValueError(f"top_k is {top_k}: 1 or more is possible")
-    itself = b is None if self_join is None else bool(self_join)
-    options = _abi.sp_similarity_options(metric=number, top_k=0 if top_k is None else operator.index(top_k),
-                                         threshold=float("-inf") if threshold is None else float(threshold),
-                                         skip_self=itself)
     keep: list[Any] = []
     lent, c = lend(x, types.compute, keep), _abi.sp_csr()
     other = lent if b is None else lend(y, types.compute, keep)

@@ -1,9 +1,10 @@
 #!/bin/bash
-# Runs the tests of spgraph.torch on a machine with a GPU, with the library of the build (make CUDA=1) and without a
-# wheel: torch, torch_geometric and pytest must be there. PYTHON is the interpreter that has them [python3]. Arguments
-# go to pytest. test_python.sh runs the other tests of the package.
+# Runs the tests of spgraph.torch, and of products of tensors where they lie, on a machine with a GPU, with the library
+# of the build (make CUDA=1) and without a wheel: torch, torch_geometric and pytest must be there; cupy is tried if it
+# is. PYTHON is the interpreter that has them [python3]. Arguments go to pytest. test_python.sh runs the other tests of
+# the package.
 cd "$(dirname "$0")/../.." || exit 1
 PYTHONPATH=$(scripts/lay-out-python) || exit 1
 export PYTHONPATH PYTHONDONTWRITEBYTECODE=1 BUILD=${BUILD:-build}
-"${PYTHON:-python3}" -m pytest -p no:cacheprovider -q -rs "$@" \
+"${PYTHON:-python3}" -m pytest -p no:cacheprovider -q -rs "$@" "$PWD"/tests/python/test_device.py \
     "$PWD"/tests/python/test_torch_cuda.py "$PWD"/tests/python/test_torch.py "$PWD"/tests/python/test_sampler.py

@@ -98,8 +98,7 @@ class SparseMatrix:
         if tensor.dim() != 2 or tensor.values().dim() != 1:
             raise ValueError(f"a sparse tensor of the shape {tuple(tensor.shape)}: two dimensions, and a number for "
                              "each entry, are possible")
-        if column.numel() and bool(((column[1:] <= column[:-1]) & _within(offsets.long(), len(column))).any()):
-            raise ValueError("the columns of the tensor do not ascend within its rows")
+        check_ascending(offsets.long(), column)
         pattern = Pattern(offsets.long().contiguous(), column.int().contiguous(), tensor.shape[1])
         return cls(pattern, tensor.values())
 
@@ -167,6 +166,12 @@ class SparseMatrix:
 def _offsets(rows: Tensor, count: int) -> Tensor:
     """The row offsets of ascending rows."""
     return torch.searchsorted(rows.contiguous(), torch.arange(count + 1, device=rows.device))
+
+
+def check_ascending(offsets: Tensor, columns: Tensor) -> None:
+    """Refuses columns that do not ascend within the rows."""
+    if columns.numel() and bool(((columns[1:] <= columns[:-1]) & _within(offsets, len(columns))).any()):
+        raise ValueError("the columns of the tensor do not ascend within its rows")
 
 
 def _within(offsets: Tensor, count: int) -> Tensor:
