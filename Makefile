@@ -109,7 +109,7 @@ LIB := $(BUILD)/lib
 # The largest files take longest and begin first.
 CUDA_SOURCES := $(if $(NVCC),$(shell ls -S libsparse/device/*.cu libsparse/*/cuda/*.cu contraction/cuda/*.cu))
 LIB_SOURCES  := $(wildcard libsparse/*/*.c libsparse/*/cpu/*.c mcl/*.c contraction/*.c)
-HEADERS      := libsparse/sparse.h mcl/mcl.h contraction/contraction.h
+HEADERS      := libsparse/sparse.h libsparse/sparse.hpp mcl/mcl.h contraction/contraction.h
 LIB_SOURCES  := $(if $(CUDA_SOURCES),$(filter-out libsparse/core/no_cuda.c,$(LIB_SOURCES)),$(LIB_SOURCES))
 TOOLS        := $(patsubst apps/%/main.c,%,$(wildcard apps/*/main.c))
 APP_SOURCES  := $(filter-out %/main.c,$(wildcard apps/*/*.c apps/*/*/*.c)) $(if $(NVCC),$(wildcard apps/*/*/*.cu))
@@ -129,7 +129,7 @@ TEST_OBJECTS := $(call objects,$(filter tests/support/%,$(TEST_SOURCES)))
 parts_of     = $(wildcard $(patsubst test_%,$(dir $(1))%_*.c,$(basename $(notdir $(1)))))
 
 # What the tests link, and with libapps.a the tools; users first. Members that nobody calls stay out.
-MODULES := $(if $(GNN_OBJECTS),$(OBJ)/libgnn.a) $(if $(IO_OBJECTS),$(OBJ)/libio.a) $(OBJ)/libgenerate.a \
+MODULES := $(if $(GNN_OBJECTS),$(OBJ)/libgnn.a) $(if $(IO_OBJECTS),$(LIB)/libsparse-io.a) $(OBJ)/libgenerate.a \
            $(LIB)/libsparse.a
 PARTS   := $(if $(APP_OBJECTS),$(OBJ)/libapps.a) $(MODULES)
 
@@ -137,7 +137,7 @@ PARTS   := $(if $(APP_OBJECTS),$(OBJ)/libapps.a) $(MODULES)
 .PHONY: mpi test-mpi wheel test-python docs-python check-layers sweep fuzz sanitize races coverage dist notice FORCE
 
 all: notice lib tools
-lib: $(LIB)/libsparse.a $(LIB)/libsparse.so
+lib: $(LIB)/libsparse.a $(LIB)/libsparse.so $(LIB)/libsparse-io.a $(LIB)/libsparse-io.so
 tools: $(TOOLS:%=$(BIN)/%)
 suites: $(SUITES:%=$(BUILD)/tests/%) $(BUILD)/python/libspgraph.so
 generators: $(GENERATORS:%=$(BUILD)/tests/gen/%)
@@ -204,18 +204,24 @@ $(OBJ)/tests/fuzz/%.o: private INCLUDES += -Iapps
 $(OBJ)/tests/%.o: private INCLUDES += -Itests/support $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
 
 $(LIB)/libsparse.a: $(LIB_OBJECTS)
-$(OBJ)/libio.a: $(IO_OBJECTS)
+$(LIB)/libsparse-io.a: $(IO_OBJECTS)
 $(OBJ)/libgnn.a: $(GNN_OBJECTS)
 $(OBJ)/libgenerate.a: $(GENERATE_OBJECTS)
 $(OBJ)/libapps.a: $(APP_OBJECTS)
 $(OBJ)/libtests.a: $(TEST_OBJECTS)
-$(LIB)/libsparse.a $(patsubst %,$(OBJ)/lib%.a,io gnn generate apps tests): $(BUILD)/obj/linked
+$(LIB)/libsparse.a $(LIB)/libsparse-io.a $(patsubst %,$(OBJ)/lib%.a,gnn generate apps tests): $(BUILD)/obj/linked
 	@mkdir -p $(@D); rm -f $@; $(AR) rcs $@ $(filter %.o,$^)
 
 $(LIB)/libsparse.so: $(LIB_OBJECTS) $(BUILD)/obj/linked
 	$(call say,LINK,$@)
 	$(Q)$(LINK).$(VERSION) -shared -Wl,-soname,libsparse.so.$(MAJOR) -Wl,--exclude-libs,ALL $(filter %.o,$^) $(LIBS)
 	@ln -sf libsparse.so.$(VERSION) $@.$(MAJOR) && ln -sf libsparse.so.$(MAJOR) $@
+
+# The readers and writers, apart because they need more libraries.
+$(LIB)/libsparse-io.so: $(IO_OBJECTS) $(LIB)/libsparse.so
+	$(call say,LINK,$@)
+	$(Q)$(LINK).$(VERSION) -shared -Wl,-soname,libsparse-io.so.$(MAJOR) $(filter %.o,$^) -L$(LIB) -lsparse $(IO_LIBS)
+	@ln -sf libsparse-io.so.$(VERSION) $@.$(MAJOR) && ln -sf libsparse-io.so.$(MAJOR) $@
 
 # The library of the Python package: also reads graphs, and minds Ctrl-C.
 PYTHON_OBJECTS := $(call objects,$(wildcard python/native/*.c)) $(IO_OBJECTS) $(LIB_OBJECTS)
@@ -354,26 +360,35 @@ $(FUZZERS:%=$(BUILD)/bin/%): $(BUILD)/bin/%: $(OBJ)/tests/fuzz/%.c.o $(PARTS)
 
 # Below PREFIX the pkg-config file names folders by it, so that pkg-config can move them.
 from_prefix = $(patsubst $(PREFIX)/%,$${prefix}/%,$(1))
+SHARED := $(foreach name,sparse sparse-io,$(foreach end,so so.$(MAJOR) so.$(VERSION),lib$(name).$(end)))
+# filled in: FILE.in as it is installed.
+filled_in = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(call from_prefix,$(LIBDIR))|' \
+  -e 's|@INCLUDEDIR@|$(call from_prefix,$(INCLUDEDIR))|' -e 's|@VERSION@|$(VERSION)|' \
+  -e 's|@PRIVATE@|-fopenmp $(filter-out -Wl$(comma)-B%,$(CUDA_LIBS)) -lm|' -e 's|@IO_PRIVATE@|$(IO_LIBS)|'
+FILLED_IN := libsparse/libsparse.pc io/libsparse-io.pc libsparse/libsparse-config.cmake libsparse/libsparse-config-version.cmake
+filled_folder = $(LIBDIR)/$(if $(filter %.pc,$(1)),pkgconfig,cmake/libsparse)
 install: all
-	install -d $(addprefix $(DESTDIR),$(BINDIR) $(INCLUDEDIR) $(LIBDIR)/pkgconfig $(MANDIR)/man1)
+	install -d $(addprefix $(DESTDIR),$(BINDIR) $(INCLUDEDIR) $(LIBDIR)/pkgconfig $(LIBDIR)/cmake/libsparse $(MANDIR)/man1 \
+	  $(MANDIR)/man3)
 	install -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/
-	install -m 644 $(LIB)/libsparse.a $(DESTDIR)$(LIBDIR)/
-	install -m 755 $(LIB)/libsparse.so.$(VERSION) $(DESTDIR)$(LIBDIR)/
+	install -m 644 io/io.h $(DESTDIR)$(INCLUDEDIR)/sparse_io.h
+	install -m 644 $(LIB)/libsparse.a $(LIB)/libsparse-io.a $(DESTDIR)$(LIBDIR)/
+	install -m 755 $(LIB)/libsparse.so.$(VERSION) $(LIB)/libsparse-io.so.$(VERSION) $(DESTDIR)$(LIBDIR)/
 	$(if $(wildcard $(LIB)/libmcl-mpi.so),install -m 755 $(LIB)/libmcl-mpi.so $(DESTDIR)$(LIBDIR)/)
-	ln -sf libsparse.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libsparse.so.$(MAJOR)
-	ln -sf libsparse.so.$(MAJOR) $(DESTDIR)$(LIBDIR)/libsparse.so
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(call from_prefix,$(LIBDIR))|' \
-	  -e 's|@INCLUDEDIR@|$(call from_prefix,$(INCLUDEDIR))|' -e 's|@VERSION@|$(VERSION)|' \
-	  -e 's|@PRIVATE@|-fopenmp $(filter-out -Wl$(comma)-B%,$(CUDA_LIBS)) -lm|' \
-	  libsparse/libsparse.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/libsparse.pc
+	for name in libsparse.so libsparse-io.so; do ln -sf $$name.$(VERSION) $(DESTDIR)$(LIBDIR)/$$name.$(MAJOR) && \
+	  ln -sf $$name.$(MAJOR) $(DESTDIR)$(LIBDIR)/$$name; done
+	$(foreach file,$(FILLED_IN),$(filled_in) $(file).in > $(DESTDIR)$(call filled_folder,$(file))/$(notdir $(file)) &&) true
 	install -m 755 $(TOOLS:%=$(BIN)/%) $(DESTDIR)$(BINDIR)/
 	install -m 644 $(wildcard docs/man/*.1) $(DESTDIR)$(MANDIR)/man1/
+	scripts/man3 $(BUILD)/man3 && install -m 644 $(BUILD)/man3/*.3 $(DESTDIR)$(MANDIR)/man3/
 	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true # so that programs find the library in /usr/local/lib
 
 uninstall:
-	rm -f $(addprefix $(DESTDIR),$(addprefix $(INCLUDEDIR)/,$(notdir $(HEADERS))) $(LIBDIR)/pkgconfig/libsparse.pc $(LIBDIR)/libsparse.a \
-	  $(LIBDIR)/libmcl-mpi.so $(LIBDIR)/libsparse.so $(LIBDIR)/libsparse.so.$(MAJOR) $(LIBDIR)/libsparse.so.$(VERSION) $(TOOLS:%=$(BINDIR)/%) \
+	rm -f $(addprefix $(DESTDIR),$(addprefix $(INCLUDEDIR)/,$(notdir $(HEADERS)) sparse_io.h) \
+	  $(addprefix $(LIBDIR)/,libsparse.a libsparse-io.a libmcl-mpi.so $(SHARED)) $(TOOLS:%=$(BINDIR)/%) \
+	  $(foreach file,$(FILLED_IN),$(call filled_folder,$(file))/$(notdir $(file))) \
 	  $(patsubst docs/man/%,$(MANDIR)/man1/%,$(wildcard docs/man/*.1)))
+	scripts/man3 $(BUILD)/man3 && cd $(BUILD)/man3 && for page in *.3; do rm -f "$(DESTDIR)$(MANDIR)/man3/$$page"; done
 
 # The source of the last commit; the same commit gives the same bytes.
 DIST := mcl-gpu-$(VERSION)

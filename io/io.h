@@ -16,6 +16,9 @@
 
 #include "sparse.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
 #pragma GCC visibility push(default)
 
 typedef enum io_format {
@@ -557,4 +560,7 @@ bool io_json_number(io_json *j, double *number);
 bool io_json_whole(io_json *j, int64_t low, int64_t high, int64_t *number);
 
 #pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -1,7 +1,7 @@
 #!/bin/bash
 # What `make install` leaves: tools that start, man pages without a complaint, and a library to which README.md's
-# program links, shared and static, with which examples/ find what they should, whose headers stand alone in C99 and C++
-# and whose shared object exports these headers and no more. Takes the variables of the make that runs the tests (CUDA,
+# program links, shared and static, also by CMake, with which examples/ find what they should, whose headers stand alone
+# in C99 and C++, each function of which has a page, and whose shared objects export these headers and no more. Takes the variables of the make that runs the tests (CUDA,
 # CUDA_ARCHS...), so that nothing is built anew.
 cd "$(dirname "$0")/../.." || exit 1
 root=$PWD
@@ -25,6 +25,21 @@ for tool in mcl-gpu contract gnn sparse-bench; do
     if command -v man >/dev/null; then ok "the page of $tool" complaints "$prefix/share/man/man1/$tool.1"; else
         skip "no man: the page of $tool"; fi
 done
+
+exported() { # but for OpenMP's locks
+    nm -D --defined-only "$prefix/lib/libsparse.so" "$prefix/lib/libsparse-io.so" | awk 'NF == 3 { print $3 }' |
+        grep -v '^\.gomp_'
+}
+described() {
+    exported | while read -r name; do [ -f "$prefix/share/man/man3/$name.3" ] || echo "$name"; done >run.out
+    [ ! -s run.out ] || { head -n 20 run.out; return 1; }
+}
+ok 'a page for each function' described
+if command -v man >/dev/null; then
+    for page in libsparse sp_spgemm sp_spgemm_options mcl_label contraction_coarsen io_read_graph; do
+        ok "the page of $page" complaints "$prefix/share/man/man3/$page.3"
+    done
+else skip 'no man: pages of functions'; fi
 
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
 strict='-Wall -Wextra -Werror'
@@ -62,6 +77,46 @@ EOF
     echo '0011 0011' >modules.expected
     builds modules $(pkg-config --cflags --libs libsparse)
 }
+reads() { # reads ARGUMENT...: a file, by the readers
+    cat >reads.c <<'EOF'
+#include <sparse_io.h>
+#include <stdio.h>
+int main(void)
+{
+    sp_context *context;
+    io_graph graph;
+    sp_csr matrix;
+    if (sp_context_create(&(sp_context_options){.device = "cpu"}, &context) != SP_OK) return 1;
+    if (io_read_graph(context, "reads.abc", &(io_read_options){0}, &graph) != SP_OK) return 1;
+    if (io_graph_matrix(context, &graph, false, SP_COMBINE_MAX, true, &matrix) != SP_OK) return 1;
+    printf("%d nodes, %d entries\n", (int)matrix.rows, (int)matrix.nnz);
+    io_graph_free(context, &graph);
+    sp_csr_free(context, &matrix);
+    sp_context_destroy(context);
+    return 0;
+}
+EOF
+    printf 'a\tb\t1\nb\tc\t2\n' >reads.abc
+    echo '3 nodes, 4 entries' >reads.expected
+    builds reads "$@"
+}
+by_cmake() { # the same, and PageRank in C++, by find_package
+    mkdir -p cmake && cp reads.c "$root/examples/pagerank.cpp" cmake/ && cat >cmake/CMakeLists.txt <<'EOF'
+cmake_minimum_required(VERSION 3.16)
+project(uses C CXX)
+find_package(libsparse 0.1 REQUIRED)
+set(CMAKE_CXX_STANDARD 17)
+add_executable(reads reads.c)
+target_link_libraries(reads libsparse::io)
+add_executable(reads_static reads.c)
+target_link_libraries(reads_static libsparse::io_static)
+add_executable(pagerank pagerank.cpp)
+target_link_libraries(pagerank libsparse::libsparse)
+EOF
+    cmake -S cmake -B cmake/build -DCMAKE_PREFIX_PATH="$prefix" >run.out && cmake --build cmake/build >>run.out &&
+        cmake/build/reads | diff - reads.expected && cmake/build/reads_static | diff - reads.expected &&
+        cmake/build/pagerank cora | grep -F 'node 1358 is first with 0.012211'
+}
 version() { # the header's, in one piece and in parts, the library's, the tools' and pkg-config's
     cat >version.c <<'EOF'
 #include <sparse.h>
@@ -80,6 +135,9 @@ EOF
 if command -v pkg-config >/dev/null; then
     ok 'one version everywhere' version
     ok 'a program that clusters and matches' modules
+    ok 'a program that reads, shared' reads $(pkg-config --cflags --libs libsparse-io)
+    ok 'the same, static' reads "$prefix/lib/libsparse-io.a" "$prefix/lib/libsparse.a" \
+        $(pkg-config --cflags --libs --static libsparse-io)
     ok 'the program of README.md, shared' builds app $(pkg-config --cflags --libs libsparse)
     ok 'the same, static' builds app "$prefix/lib/libsparse.a" $(pkg-config --cflags --libs --static libsparse)
     # Cora, both directions of its edges; networkx counts the same triangles and ranks the same node first.
@@ -87,19 +145,24 @@ if command -v pkg-config >/dev/null; then
     ok 'triangles' example "${CC:-cc}" triangles.c cora '1630 triangles'
     if command -v g++ >/dev/null; then
         ok 'pagerank' example g++ pagerank.cpp cora 'node 1358 is first with 0.012211'
-    else skip 'no g++: examples/pagerank.cpp'; fi
+        if command -v cmake >/dev/null; then ok 'find_package of CMake' by_cmake; else skip 'no cmake: find_package'; fi
+    else skip 'no g++: examples/pagerank.cpp, find_package'; fi
 else skip 'no pkg-config: the program of README.md, examples'; fi
 if find_scipy >find.log; then ok 'neighbours' says_as_scipy
 else skip "examples/neighbours.py: $(tail -n 1 find.log)"; fi
-for header in sparse mcl contraction; do
+for header in sparse mcl contraction sparse_io; do
     echo "#include <$header.h>" >header.c
     ok "$header.h in C99" ${CC:-cc} -std=c99 -pedantic $strict -I"$prefix/include" -fsyntax-only header.c
     if command -v g++ >/dev/null; then
         ok "$header.h in C++" g++ -x c++ -std=c++11 -pedantic $strict -I"$prefix/include" -fsyntax-only header.c
     else skip "no g++: $header.h in C++"; fi
 done
-exports() { # but for OpenMP's locks
-    nm -D --defined-only "$prefix/lib/libsparse.so" | awk '{ print $3 }' | grep -v '^\.gomp_' | while read -r name; do
+if command -v g++ >/dev/null; then
+    echo '#include <sparse.hpp>' >header.cpp
+    ok 'sparse.hpp' g++ -std=c++17 -pedantic $strict -Wconversion -I"$prefix/include" -fsyntax-only header.cpp
+else skip 'no g++: sparse.hpp'; fi
+exports() {
+    exported | while read -r name; do
         cat "$prefix"/include/*.h | grep -qw "$name" || echo "$name"
     done >run.out
     [ ! -s run.out ] || { head -n 20 run.out; return 1; }
