@@ -48,6 +48,14 @@ def test_gcn():
     assert float(re.search("accuracy (.*)", run("gcn.py")).group(1)) > 0.8
 
 
+def test_cells():
+    pytest.importorskip("scanpy", reason="scanpy is not installed (LARGE=1 make test-python installs it)")
+    said = run("cells.py")
+    clusters = [int(count) for count in re.findall(r"(\d+) clusters", said)]
+    assert said.startswith("900 cells") and len(clusters) == 3 and 6 <= clusters[0] <= clusters[1] <= clusters[2]
+    assert all(float(share) > 95 for share in re.findall(r"([\d.]+) % of the cells", said))  # at random 1/6 are
+
+
 def test_sampling(data):
     pytest.importorskip("torch", reason="torch is not installed (LARGE=1 make test-python installs it)")
     said = run("sampling.py", data("cora"))

@@ -4,7 +4,7 @@
 # matrices with spgraph's product in place of scipy's, and networkx's own tests of what the back end computes (those of
 # other functions are expected to fail, and not counted). Skipped without python3, venv and packages from PyPI. With
 # FRESH=1 (make test-python) the environment is made anew; otherwise only the wheel is installed again. With LARGE=1
-# torch, PyG and cdlib are installed, too (6 GB); otherwise their tests are skipped.
+# torch, PyG, cdlib and scanpy are installed, too (7 GB); otherwise their tests are skipped.
 cd "$(dirname "$0")/../.." || exit 1
 root=$PWD
 export BUILD=${BUILD:-build}
@@ -20,7 +20,7 @@ prepare() {
         ${PYTHON:-python3} -m venv "$python/env" && "$python/env/bin/pip" install -q --disable-pip-version-check \
             numpy scipy networkx pandas igraph anndata sparse_dot_topn pytest pycparser mypy; }; } &&
         { [ -z "${LARGE-}" ] || "$python/env/bin/pip" install -q --disable-pip-version-check 'torch>=2.4' \
-            torch_geometric cdlib; } &&
+            torch_geometric cdlib scanpy; } &&
         "$python/env/bin/pip" install -q --disable-pip-version-check --force-reinstall --no-deps \
             "$BUILD"/dist/spgraph-*.whl $(ls "$BUILD"/dist/mcl_gpu-*.whl 2>/dev/null)
 }
