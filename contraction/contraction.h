@@ -135,7 +135,7 @@ typedef struct contraction_refinement {
                                to a whole number; 0: 1.03 times, or as much as the heaviest part does */
     const int64_t *weights; /* of nodes (host), `constraints` each, at least 0; NULL: 1 each */
     int constraints;
-    int cycles;             /* at most; 0: 3. They end when one gains nothing */
+    int cycles;             /* at most; 0: 4. They end when two gain nothing */
 } contraction_refinement;
 /* An imbalance of 0. */
 #define CONTRACTION_BALANCED (-1.0)

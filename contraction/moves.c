@@ -19,6 +19,7 @@ enum {
     PASSES = 10,
     PATIENCE = 200,       /* moves without a new best after which a pass ends, and one more */
     PATIENCE_PART = 20,   /* for each 20 nodes at borders */
+    LET_IN = 2,           /* nodes that wait for room, where one leaves: it may be heavier than they are */
     INTERRUPT_STEP = 4096 /* nodes between looks at the interrupt flag */
 };
 
@@ -31,12 +32,14 @@ typedef struct moving {
     int32_t *near;        /* parts that the present node has edges to */
     double *key;          /* of nodes: at least the gain */
     int32_t *heap;        /* the largest key first */
-    int32_t *place;       /* of nodes in the heap; OUTSIDE, or FIXED in this pass */
+    int32_t *place;       /* of nodes in the heap; OUTSIDE, WAITING, or FIXED in this pass */
     int64_t count;
+    int32_t *first, *last; /* of the nodes that wait for room in a part, those of the largest gain first; -1: none */
+    int32_t *next;         /* of these; NOT_LISTED */
     int32_t *moved, *from;
 } moving;
 
-enum { OUTSIDE = -1, FIXED = -2 };
+enum { OUTSIDE = -1, FIXED = -2, WAITING = -3, LIST_END = -1, NOT_LISTED = -2 };
 
 /* ---- the heap ---------------------------------------------------------------------------------------------- */
 
@@ -117,8 +120,9 @@ static bool has_room(const moving *m, int32_t node, int32_t part)
 }
 
 /* The neighbouring part where the node gains most, the lighter of equals; -1: none has room, or its own would be empty.
- * *gain is what a move there gains or, without one, to a part where it has no edges. */
-static int32_t best_part(moving *m, int32_t node, double *gain)
+ * *gain is what a move there gains or, without one, to a part where it has no edges. *full is a part without room to
+ * which it has the heaviest edges, -1 if all have room. */
+static int32_t best_part(moving *m, int32_t node, double *gain, int32_t *full)
 {
     const partition *p = m->p;
     const sp_csr *g = p->g;
@@ -127,6 +131,7 @@ static int32_t best_part(moving *m, int32_t node, double *gain)
     int32_t best = -1;
     int64_t count = 0;
     *gain = 0;
+    *full = -1;
     if (m->size[own] == 1) return -1;
     m->look++;
     for (int64_t k = g->row_offsets[node]; k < g->row_offsets[node + 1]; k++) {
@@ -145,7 +150,10 @@ static int32_t best_part(moving *m, int32_t node, double *gain)
     }
     for (int64_t i = 0; i < count; i++) {
         const int32_t part = m->near[i];
-        if (!has_room(m, node, part)) continue;
+        if (!has_room(m, node, part)) {
+            if (*full < 0 || m->toward[part] > m->toward[*full]) *full = part;
+            continue;
+        }
         if (best >= 0 && (m->toward[part] < m->toward[best] ||
                           (m->toward[part] == m->toward[best] &&
                            m->load[(int64_t)part * p->constraints] >= m->load[(int64_t)best * p->constraints])))
@@ -201,6 +209,8 @@ static int64_t fill_heap(moving *m, bool (*may_move)(const moving *m, int32_t no
         m->place[i] = (may_move ? may_move(m, (int32_t)i) : at_border) ? 0 : OUTSIDE;
     }
     m->count = 0;
+    for (int64_t k = 0; k < p->parts; k++) m->first[k] = LIST_END;
+    for (int64_t i = 0; i < n; i++) m->next[i] = NOT_LISTED;
     for (int64_t i = 0; i < n; i++)
         if (m->place[i] == 0) put(m, m->count++, (int32_t)i);
     for (int64_t at = m->count / 2; at-- > 0;) sink(m, at, m->heap[at]);
@@ -221,12 +231,38 @@ static bool is_late(moving *m, int32_t node, double gain)
     return true;
 }
 
+/* Lets a node wait until another one leaves the part. One that has waited before and was put back by a move of its
+ * neighbours is still in its list. */
+static void wait_for(moving *m, int32_t node, int32_t part)
+{
+    m->place[node] = WAITING;
+    if (m->next[node] != NOT_LISTED) return;
+    m->next[node] = LIST_END;
+    if (m->first[part] < 0) m->first[part] = node;
+    else m->next[m->last[part]] = node;
+    m->last[part] = node;
+}
+
+/* Puts nodes that wait for the part back. Those whose neighbours have moved are in the heap already. */
+static void let_in(moving *m, int32_t part)
+{
+    for (int put_back = 0; m->first[part] >= 0 && put_back < LET_IN;) {
+        const int32_t node = m->first[part];
+        m->first[part] = m->next[node];
+        m->next[node] = NOT_LISTED;
+        if (m->place[node] != WAITING) continue;
+        set_key(m, node, m->key[node]);
+        put_back++;
+    }
+}
+
 static void move(moving *m, int32_t node, int32_t part)
 {
     const int32_t from = m->p->labels[node];
     relabel(m, node, part);
     m->place[node] = FIXED;
     change_neighbours(m, node, from);
+    let_in(m, from);
 }
 
 static sp_status pass(moving *m, bool *better)
@@ -240,7 +276,9 @@ static sp_status pass(moving *m, bool *better)
         const int32_t node = take_first(m);
         const int32_t from = m->p->labels[node];
         double gain;
-        const int32_t part = best_part(m, node, &gain);
+        int32_t full;
+        const int32_t part = best_part(m, node, &gain, &full);
+        if (part < 0 && full >= 0) wait_for(m, node, full);
         if (part < 0 || is_late(m, node, gain)) continue;
         move(m, node, part);
         m->moved[moves] = node;
@@ -270,6 +308,9 @@ static sp_status start(moving *m)
     TRY(sp_calloc(context, p->parts, sizeof *m->toward, (void **)&m->toward));
     TRY(sp_calloc(context, p->parts, sizeof *m->stamp, (void **)&m->stamp));
     TRY(sp_alloc(context, p->parts, sizeof *m->near, (void **)&m->near));
+    TRY(sp_alloc(context, p->parts, sizeof *m->first, (void **)&m->first));
+    TRY(sp_alloc(context, p->parts, sizeof *m->last, (void **)&m->last));
+    TRY(sp_alloc(context, n, sizeof *m->next, (void **)&m->next));
     TRY(sp_alloc(context, n, sizeof *m->key, (void **)&m->key));
     TRY(sp_alloc(context, n, sizeof *m->heap, (void **)&m->heap));
     TRY(sp_alloc(context, n, sizeof *m->place, (void **)&m->place));
@@ -294,6 +335,9 @@ static void finish(moving *m)
     sp_free(context, m->toward);
     sp_free(context, m->stamp);
     sp_free(context, m->near);
+    sp_free(context, m->first);
+    sp_free(context, m->last);
+    sp_free(context, m->next);
     sp_free(context, m->key);
     sp_free(context, m->heap);
     sp_free(context, m->place);
@@ -338,8 +382,9 @@ sp_status lighten_parts(partition *p, double *excess)
         if (taken++ % INTERRUPT_STEP == 0) TRY(look_for_interrupt(&m));
         const int32_t node = take_first(&m);
         double gain;
+        int32_t full;
         if (!may_leave(&m, node)) continue;
-        int32_t part = best_part(&m, node, &gain);
+        int32_t part = best_part(&m, node, &gain, &full);
         if (part < 0) part = lightest_part(&m, node);
         if (part < 0 || is_late(&m, node, gain)) continue;
         move(&m, node, part);

