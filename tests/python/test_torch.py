@@ -353,6 +353,8 @@ def test_layers_of_sources_and_targets():
         if not isinstance(here, st.GINConv):
             torch.testing.assert_close(here((x, y), e), there((x, y), e))
         torch.testing.assert_close(here((x, None), e, size=(20, 4)), there((x, None), e, size=(20, 4)))
+        csr = torch.sparse_coo_tensor(e.flip(0), torch.ones(e.shape[1]), (4, 20)).to_sparse_csr()
+        torch.testing.assert_close(here((x, None), csr), there((x, None), csr))
 
 
 def test_attention_weights_and_their_dropout():
@@ -512,13 +514,26 @@ def test_what_does_not_fit_stays_with_pyg(installed, products):
     hooked = pyg.SAGEConv(8, 6)
     hooked.register_message_forward_hook(lambda module, inputs, output: output * 3)
     pyg.GATConv(8, 6, edge_dim=1)(x, e, torch.rand(70))
-    pyg.GATConv(8, 6)(x, e, return_attention_weights=True)
     pyg.GATConv(8, 6, dropout=0.5)(x, forms("repeats"))
+    pyg.GATConv(8, 6, dropout=0.5)(x, e, return_attention_weights=True)
     for layer in (Own(8, 6), pyg.GCNConv(8, 6, flow="target_to_source"), pyg.SAGEConv(8, 6, aggr="median"), hooked):
         layer(x, e)
     pyg.GCNConv(8, 6)(torch.randn(3, 20, 8), e)
     assert not products
     torch.jit.script(pyg.GCNConv(8, 6))
+
+
+def test_attention_weights_come_with_the_features_of_a_call_without(installed, products):
+    import torch_geometric.nn as pyg
+
+    e, x = edges(20, 20, 70), torch.randn(20, 8)
+    layer = pyg.GATConv(8, 6, heads=2, residual=True)
+    y, (ends, weights) = layer(x, e, return_attention_weights=True)
+    assert products and torch.equal(y, layer(x, e))
+    st.uninstall_pyg()
+    expected, (their_ends, theirs) = layer(x, e, return_attention_weights=True)
+    torch.testing.assert_close(y, expected)
+    assert torch.equal(ends, their_ends) and torch.equal(weights, theirs)
 
 
 def test_uninstalled_means_as_before():

@@ -261,7 +261,10 @@ class GINConv(torch.nn.Module):
 def gat_matrix(layer: Any, x: Any, edge_index: Any, size: Optional[tuple[int, int]]) -> SparseMatrix:
     """The edges between which GATConv attends."""
     source, target = x if isinstance(x, (tuple, list)) else (x, x)
-    size = _size(source, target, size)
+    if isinstance(edge_index, Tensor) and edge_index.layout == torch.strided:
+        size = _size(source, target, size)
+    else:  # which has a row for each target, also where targets have no features
+        size = edge_index.shape[1], edge_index.shape[0]
     return with_loops(edge_index, size) if layer.add_self_loops else matrix_of(edge_index, None, size)
 
 

@@ -86,11 +86,16 @@ def _normalized_tensor(layer: Any, x: Tensor, graph: Tensor) -> SparseMatrix:
 def _gat(layer: Any, x: Any, edge_index: Any, edge_attr: Optional[Tensor] = None, size: Any = None,
          return_attention_weights: Optional[bool] = None) -> Any:
     base = _base(layer, "GATConv")
-    if (edge_attr is None and layer.edge_dim is None and return_attention_weights is None and layer.aggr in _SUMS
-            and _fits(layer, base, x, edge_index, node_dim=0)):
+    drops = layer.dropout > 0 and layer.training
+    if (edge_attr is None and layer.edge_dim is None and layer.aggr in _SUMS
+            and not (return_attention_weights and drops) and _fits(layer, base, x, edge_index, node_dim=0)):
         matrix = _layers.gat_matrix(layer, x, edge_index, size)
-        if matrix.counts is None or layer.dropout == 0 or not layer.training:  # PyG drops repeated edges one by one
-            return _layers.gat(layer, x, matrix)[0]
+        if matrix.counts is None or not drops:  # PyG drops repeated edges one by one
+            made = _layers.gat(layer, x, matrix)[0]
+            if not return_attention_weights:
+                return made
+            # The weights are PyG's, in its order of the edges; the features have the bits of a call without weights.
+            return made, _original[base](layer, x, edge_index, edge_attr, size, return_attention_weights)[1]
     return _original[base](layer, x, edge_index, edge_attr, size, return_attention_weights)
 
 
