@@ -1,12 +1,12 @@
 /* Transforms: reads lists such as "gq(0.5),mul(10),#knn(20)". */
 #include <ctype.h>
 #include <float.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system.h"
 #include "transform.h"
 
 static const tf_definition definitions[] = {
@@ -46,10 +46,7 @@ static bool parse_number(const char *text, size_t length, double *number)
     if (length == 0 || length >= sizeof copy) return false;
     memcpy(copy, text, length);
     copy[length] = '\0';
-    locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!c_locale) return false;
-    *number = strtod_l(copy, &end, c_locale);
-    freelocale(c_locale);
+    *number = system_strtod(copy, &end);
     return *end == '\0' && isfinite(*number);
 }
 

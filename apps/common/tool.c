@@ -4,15 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <malloc.h>
 #include <math.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/system.h"
 
 /* ---- the process --------------------------------------------------------------------------------------- */
 
@@ -33,9 +32,8 @@ static void wait_asleep(char **argv)
 {
     if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
     char program[PATH_MAX]; /* by its own name, which ps and top show */
-    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (length <= 0 || setenv("OMP_WAIT_POLICY", "passive", 1) != 0) return;
-    program[length] = '\0';
+    system_program(program);
+    if (!*program || setenv("OMP_WAIT_POLICY", "passive", 1) != 0) return;
     execv(program, argv);
 }
 
@@ -113,14 +111,15 @@ void catch_signal(int number, void (*handler)(int)) { set_handler(number, handle
 void catch_signals(const char *tool)
 {
     static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM,
-                                 SIGVTALRM, SIGPROF, SIGXCPU, SIGIO, SIGPWR, SIGSTKFLT};
+                                 SIGVTALRM, SIGPROF, SIGXCPU, SIGIO};
     static const int crashing[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS};
     static char stack[1 << 16]; /* for a crash because the other one is full */
+    int others[SYSTEM_SIGNALS];
     process.tool = tool;
     process.terminal = isatty(STDERR_FILENO);
     sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
     for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) catch_signal(ending[i], on_signal);
-    for (int number = SIGRTMIN; number <= SIGRTMAX; number++) catch_signal(number, on_signal);
+    for (int i = system_signals(others); i > 0; i--) catch_signal(others[i - 1], on_signal);
     for (size_t i = 0; i < sizeof crashing / sizeof *crashing; i++)
         set_handler(crashing[i], on_crash, SA_RESETHAND | SA_NODEFER | SA_ONSTACK);
     signal(SIGPIPE, SIG_IGN);
@@ -133,7 +132,7 @@ enum { LARGE_ARRAY = 1 << 20 };
  * On 20,000 nodes the peak of mcl-gpu falls from 101 to 80 MB. */
 void settle_process(const char *tool, char **argv, int64_t threads)
 {
-    mallopt(M_MMAP_THRESHOLD, LARGE_ARRAY);
+    system_map_blocks(LARGE_ARRAY);
     if (threads != 1) wait_asleep(argv);
     catch_signals(tool);
 }
@@ -348,8 +347,7 @@ static const int64_t THREAD_BYTES = 256 << 10;
 
 int thread_count(const char *path, int64_t wanted)
 {
-    cpu_set_t usable;
-    const int64_t most = sched_getaffinity(0, sizeof usable, &usable) == 0 ? CPU_COUNT(&usable) : 1;
+    const int64_t most = system_processors();
     const int64_t bytes = file_bytes(path);
     if (wanted == 0) wanted = bytes >= 0 ? 1 + bytes / THREAD_BYTES : most;
     return (int)(wanted < most ? wanted : most);
@@ -364,12 +362,6 @@ double square_products(const sp_csr *matrix, int threads)
         products += (double)(matrix->row_offsets[row + 1] - matrix->row_offsets[row]);
     }
     return products;
-}
-
-int64_t peak_host_bytes(void)
-{
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0; /* Linux counts it in KiB */
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------------- */

@@ -119,7 +119,4 @@ bool read_bytes(const char *text, int64_t *bytes);
 /* The multiplications of a square of a matrix on the host: for each entry (j, k) the length of row k. */
 double square_products(const sp_csr *matrix, int threads);
 
-/* Peak resident memory of the process. */
-int64_t peak_host_bytes(void);
-
 #endif

@@ -1,4 +1,5 @@
 /* The JSON report of contract: input, labels, options, levels, output and seconds. */
+#include "base/system.h"
 #include "job.h"
 
 static void put_input(const contract_job *job, json *j)
@@ -94,7 +95,7 @@ void contract_put_report(const contract_job *job, io_output *out)
     json_text(j, "engine", engine_word(job->info.engine));
     json_text(j, "device", job->device_name);
     json_count(j, "threads", sp_context_threads(job->host));
-    json_count(j, "peak_host_bytes", peak_host_bytes());
+    json_count(j, "peak_host_bytes", system_peak_bytes());
     json_count(j, "working_bytes", job->info.peak_bytes);
     put_seconds(&job->seconds, j);
     json_end(j, '}');

@@ -2,6 +2,7 @@
  * were not evaluated are null. */
 #include <math.h>
 
+#include "base/system.h"
 #include "common/json.h"
 #include "common/page.h"
 #include "job.h"
@@ -169,7 +170,7 @@ static void put_result(const gnn_job *job, json *j)
     json_text(j, "device", job->device_name);
     json_count(j, "threads", sp_context_threads(job->host));
     json_count(j, "parameters", job->parameters);
-    json_count(j, "peak_host_bytes", peak_host_bytes());
+    json_count(j, "peak_host_bytes", system_peak_bytes());
     json_flag(j, "renumbered", job->data.place != NULL);
     json_flag(j, "stopped", job->stopped);
     json_number(j, "test_accuracy", test);

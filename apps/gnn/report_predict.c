@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/system.h"
 #include "job.h"
 
 enum { MOST_UNCERTAIN = 20 };
@@ -120,7 +121,7 @@ static sp_status put_report(const gnn_job *job, io_output *out)
     json_end(j, '}');
     json_text(j, "device", job->device_name);
     json_count(j, "threads", sp_context_threads(job->host));
-    json_count(j, "peak_host_bytes", peak_host_bytes());
+    json_count(j, "peak_host_bytes", system_peak_bytes());
     json_begin(j, "seconds", '{');
     json_seconds(j, "read", job->seconds.read);
     json_seconds(j, "total", job->seconds.total);

@@ -1,9 +1,9 @@
 /* --doctor: what this program finds on this machine, for a report of trouble or before a long run. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "base/system.h"
 #include "common/tool.h"
 #include "options.h"
 
@@ -33,7 +33,8 @@ static int print_devices(void)
 
 void doctor_print(void)
 {
-    struct sysinfo memory;
+    uint64_t unused;
+    const uint64_t memory = system_memory(&unused);
     printf("%-20s" SP_VERSION "\n", "mcl-gpu");
 #ifdef SPARSE_CUDA
     printf("%-20syes\n", "CUDA in this build");
@@ -43,10 +44,8 @@ void doctor_print(void)
     const int devices = print_devices();
     printf("%-20s%ld; this process may use %d\n", "processors", sysconf(_SC_NPROCESSORS_CONF),
            thread_count("-", 0));
-    if (sysinfo(&memory) == 0) {
-        print_bytes("memory", (uint64_t)memory.totalram * memory.mem_unit);
-        print_bytes("memory free", (uint64_t)memory.freeram * memory.mem_unit);
-    }
+    if (memory > 0) print_bytes("memory", memory);
+    if (unused > 0) print_bytes("memory free", unused);
     printf("%-20s%s\n", "--device auto",
            devices > 0 ? "the first GPU for large graphs, the CPU for small ones, where its start takes longer than the work"
                        : "the CPU");

@@ -3,11 +3,11 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/system.h"
 #include "common/device.h"
 #include "job.h"
 
@@ -47,9 +47,8 @@ bool ranks_parse(int argc, char **argv, settings *s)
 static mpi_ranks_open_function *find_ranks(char why[256])
 {
     char path[PATH_MAX + 32];
-    const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX);
     void *object = NULL;
-    path[length > 0 ? length : 0] = '\0';
+    system_program(path);
     char *end = strrchr(path, '/');
     if (end) {
         snprintf(end, sizeof path - (size_t)(end - path), "/../lib/" MPI_RANKS_FILE);
@@ -102,10 +101,9 @@ int64_t ranks_threads(const job *j)
 {
     const settings *s = j->settings;
     const int threads = thread_count(s->input, s->threads);
-    cpu_set_t usable;
-    if (!j->ranks || s->threads > 0 || sched_getaffinity(0, sizeof usable, &usable) != 0) return s->threads;
+    if (!j->ranks || s->threads > 0) return s->threads;
     /* A launcher that binds has shared out the processors. */
-    const int64_t online = sysconf(_SC_NPROCESSORS_ONLN), bound = CPU_COUNT(&usable);
+    const int64_t online = sysconf(_SC_NPROCESSORS_ONLN), bound = system_processors();
     const int64_t share = bound < online ? bound : online / j->mpi->host_size;
     return share < 1 ? 1 : threads < share ? threads : share;
 }
@@ -236,7 +234,7 @@ void ranks_log(job *j)
     if (!ranks) return;
     own.received = j->mpi->received;
     own.messages = j->mpi->messages;
-    own.peak = peak_host_bytes();
+    own.peak = system_peak_bytes();
     own.worked = j->iterate_seconds - j->iterate_waited;
     gethostname(own.host, sizeof own.host - 1);
     all = calloc((size_t)ranks->size, sizeof *all);

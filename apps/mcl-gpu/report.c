@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/system.h"
 #include "common/json.h"
 #include "common/page.h"
 #include "common/tool.h"
@@ -178,7 +179,7 @@ static sp_status put_report(job *work, io_output *output)
     put_options(j, s);
     job_put_update(work, j);
     json_count(j, "threads", r->threads);
-    json_count(j, "peak_host_bytes", peak_host_bytes());
+    json_count(j, "peak_host_bytes", system_peak_bytes());
     json_begin(j, "seconds", '{');
     json_seconds(j, "read", r->read_seconds);
     json_seconds(j, "start", r->start_seconds);

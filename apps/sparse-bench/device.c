@@ -3,6 +3,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/system.h"
 #include "sparse-bench/bench.h"
 
 #ifdef SPARSE_CUDA
@@ -195,15 +196,15 @@ static void describe_cpu(char *name, size_t size)
 static sp_status describe(sp_context *context, machine *m)
 {
     struct utsname system;
+    uint64_t unused;
     memset(m, 0, sizeof *m);
     describe_cpu(m->cpu, sizeof m->cpu);
     if (uname(&system) == 0) snprintf(m->kernel, sizeof m->kernel, "%s", system.release);
     if (!*m->cpu && uname(&system) == 0) snprintf(m->cpu, sizeof m->cpu, "%s", system.machine);
     m->cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    m->memory_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGE_SIZE);
+    m->memory_bytes = (int64_t)system_memory(&unused);
     if (sp_context_is_cuda(context)) return describe_device(context, m);
-    const long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    m->cache_bytes = cache > 0 ? cache : 512 << 10; /* if unknown, the library's guess */
+    m->cache_bytes = system_core_cache();
     return host_bandwidth(context, &m->copy_bandwidth);
 }
 

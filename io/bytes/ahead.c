@@ -10,8 +10,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/system.h"
 #include "base/try.h"
 #include "bytes/ahead.h"
 #include "bytes/memory.h"
@@ -126,14 +126,8 @@ static bool wait_for(io_ahead *ahead, const piece *p)
     const io_raw *raw = ahead->raw;
     bool ready, interrupted = false;
     pthread_mutex_lock(&ahead->lock);
-    while (!(ready = p->ready) && !(interrupted = raw->interrupt && *raw->interrupt)) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += WAIT_NS;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&ahead->filled, &ahead->lock, &until);
-    }
+    while (!(ready = p->ready) && !(interrupted = raw->interrupt && *raw->interrupt))
+        system_wait(&ahead->filled, &ahead->lock, WAIT_NS);
     pthread_mutex_unlock(&ahead->lock);
     return ready && !interrupted;
 }
@@ -181,15 +175,11 @@ io_trouble io_ahead_read(io_ahead *ahead, char *to, size_t count, size_t *got)
 
 static bool make_lock(io_ahead *ahead)
 {
-    pthread_condattr_t monotonic;
-    if (pthread_condattr_init(&monotonic) != 0) return false;
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     const bool mutex = pthread_mutex_init(&ahead->lock, NULL) == 0;
-    const bool filled = mutex && pthread_cond_init(&ahead->filled, &monotonic) == 0;
+    const bool filled = mutex && system_condition(&ahead->filled);
     ahead->has_lock = filled && pthread_cond_init(&ahead->emptied, NULL) == 0;
     if (filled && !ahead->has_lock) pthread_cond_destroy(&ahead->filled);
     if (mutex && !ahead->has_lock) pthread_mutex_destroy(&ahead->lock);
-    pthread_condattr_destroy(&monotonic);
     return ahead->has_lock;
 }
 

@@ -13,10 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/system.h"
 #include "bytes/deflate.h"
 
 enum { BUFFER_BYTES = 1 << 16, MOST_OUTPUTS = 64, START_BYTES = 1 << 23 };
@@ -299,7 +299,7 @@ static int create_temporary(const char *target, char path[PATH_MAX])
     uint32_t number;
     int file = -1;
     for (int attempt = 0; attempt < NAME_ATTEMPTS && file < 0; attempt++) {
-        if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number) return -1;
+        if (getentropy(&number, sizeof number) != 0) return -1;
         const int length = snprintf(path, PATH_MAX, "%s.tmp.%08x", target, (unsigned)number);
         if (length < 0 || length >= PATH_MAX) {
             errno = ENAMETOOLONG;
@@ -401,14 +401,9 @@ sp_status io_output_join(sp_context *context, const char *path, const char *temp
 /* Starts writing to the disk early, so that the sync at the end is short. */
 static void start_disk(io_output *output)
 {
-#ifdef SYNC_FILE_RANGE_WRITE
     if (output->slot < 0 || output->written - output->started < START_BYTES) return;
-    if (sync_file_range(output->file, output->started, output->written - output->started, SYNC_FILE_RANGE_WRITE) != 0)
-        errno = 0; /* only advice */
+    system_start_writing(output->file, output->started, output->written - output->started);
     output->started = output->written;
-#else
-    (void)output;
-#endif
 }
 
 static void write_all(io_output *output, const char *bytes, size_t count)

@@ -1,6 +1,7 @@
 /* Blocks of whole lines: read, and cut where a line of many arcs goes on. */
 #include <string.h>
 
+#include "base/system.h"
 #include "bytes/memory.h"
 #include "lines/reader.h"
 #include "lines/scan.h"
@@ -63,7 +64,7 @@ void io_fill_block(sp_context *context, io_source *source, const block *before, 
         into->status = io_source_read(source, fresh, wanted, &got);
         into->ended = into->status != SP_OK || got < wanted;
         into->filled = carried + (int64_t)got;
-        char *newline = memrchr(fresh, '\n', got);
+        char *newline = system_find_last(fresh, '\n', got);
         into->used = newline ? newline + 1 - into->bytes : 0;
         if (!newline && state->many_arcs && !into->ended) into->used = find_cut(into);
         into->goes_on = !newline && into->used > 0;

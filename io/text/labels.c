@@ -7,14 +7,13 @@
  * names.
  */
 #include <string.h>
-#include <sys/mman.h>
 
+#include "base/system.h"
 #include "base/try.h"
 #include "bytes/memory.h"
 #include "text/labels.h"
 
 enum {
-    PAGE = 4096,
     HUGE_BYTES = 1 << 22, /* two huge pages */
     FIRST_SLOTS = 1024,
     LARGE_TABLE = 1 << 21, /* slots: 8 MB */
@@ -195,13 +194,7 @@ static inline int64_t most_labels(const io_labels *labels)
  * This is only advice. */
 static void ask_huge_pages(void *array, size_t bytes)
 {
-#ifdef MADV_HUGEPAGE
-    const uintptr_t start = (uintptr_t)array / PAGE * PAGE, end = ((uintptr_t)array + bytes + PAGE - 1) / PAGE * PAGE;
-    if (bytes >= HUGE_BYTES) madvise((void *)start, end - start, MADV_HUGEPAGE);
-#else
-    (void)array;
-    (void)bytes;
-#endif
+    if (bytes >= HUGE_BYTES) system_huge_pages(array, bytes);
 }
 
 /* A table of `count` slots of `size` bytes, all free, in place of the one that is there, which goes first. */

@@ -4,11 +4,11 @@
  * within 10^22 is m·10^e with both factors exact in f64, so one multiplication or division rounds it correctly
  * (Clinger 1990). Everything else goes to strtod in the C locale.
  */
-#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system.h"
 #include "text/number.h"
 #include "text/words.h"
 
@@ -17,16 +17,6 @@ const double io_powers_of_ten[IO_EXACT_POWER + 1] = {1e0,  1e1,  1e2,  1e3,  1e4
                                                      1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 enum { EXACT_DIGITS = 19, EXPONENT_LIMIT = 1000000 };
 #define EXACT_MANTISSA (UINT64_C(1) << 53)
-
-/* strtod as in the C locale; glibc and musl hand out that locale without allocating. */
-static double strtod_c(const char *text, char **end)
-{
-    locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!locale) return strtod(text, end);
-    double value = strtod_l(text, end, locale);
-    freelocale(locale);
-    return value;
-}
 
 /* The explicit exponent at *text ("e-5"), 0 and *text unmoved if there is none. */
 static int64_t read_exponent(const char **text)
@@ -88,7 +78,7 @@ const char *io_parse_decimal(const char *text, const char *end, double *value)
         return at;
     }
     char *stop;
-    *value = strtod_c(text, &stop);
+    *value = system_strtod(text, &stop);
     return at;
 }
 
@@ -96,7 +86,7 @@ const char *io_parse_scanf(const char *text, const char *end, double *value)
 {
     if (text == end || io_is_blank(*text)) return text;
     char *stop;
-    *value = strtod_c(text, &stop);
+    *value = system_strtod(text, &stop);
     /* strtod takes the 0 of "0x" followed by no digit; scanf has read on to the x by then and fails. */
     const char *digits = text + (*text == '-' || *text == '+');
     if (stop == digits + 1 && *digits == '0' && (*stop == 'x' || *stop == 'X') && stop[1] != '.') return text;

@@ -1,13 +1,12 @@
 /* The context: where a computation runs, whose memory it uses, and the sentence of its last failure. */
 #include <errno.h>
-#include <malloc.h>
 #include <omp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "base/system.h"
 #include "core/devices.h"
 
 const char *sp_version(void) { return SP_VERSION; }
@@ -34,8 +33,8 @@ const char *sp_status_string(sp_status status)
 
 /* ---- allocation ---------------------------------------------------------------------------------------- */
 
-/* LARGE_BLOCK: bytes from which huge pages are requested; PAGE: bytes of a page; LINE: bytes of a cache line. */
-enum { LARGE_BLOCK = 4 << 20, PAGE = 4096, LINE = 64 };
+/* LARGE_BLOCK: bytes from which huge pages are requested; LINE: bytes of a cache line. */
+enum { LARGE_BLOCK = 4 << 20, LINE = 64 };
 
 /* Requests huge pages for large blocks, on systems that give them on request. Random access to rows then needs fewer
  * page table walks: sparse times dense is 1.1 to 1.7 times as fast, a matrix from triples 2.5 times. The request covers
@@ -43,14 +42,7 @@ enum { LARGE_BLOCK = 4 << 20, PAGE = 4096, LINE = 64 };
  * place (0.9 s and twice the memory for 400 MB). */
 static void *ask_huge_pages(void *block, size_t bytes)
 {
-#ifdef MADV_HUGEPAGE
-    if (block && bytes >= LARGE_BLOCK) {
-        const uintptr_t start = (uintptr_t)block / PAGE * PAGE, end = (uintptr_t)block + malloc_usable_size(block);
-        madvise((void *)start, (end + PAGE - 1) / PAGE * PAGE - start, MADV_HUGEPAGE); /* only a request */
-    }
-#else
-    (void)bytes;
-#endif
+    if (block && bytes >= LARGE_BLOCK) system_huge_pages(block, system_block_bytes(block));
     return block;
 }
 
@@ -74,7 +66,7 @@ static void release_default(void *user, void *pointer)
 static void *resize_default(void *user, void *pointer, size_t bytes)
 {
     (void)user;
-    const size_t size = malloc_usable_size(pointer);
+    const size_t size = system_block_bytes(pointer);
     if (bytes >= LARGE_BLOCK && bytes <= size && bytes >= size - size / 8) return pointer;
     return realloc(pointer, bytes); /* moves large blocks by remapping pages, without a second copy */
 }

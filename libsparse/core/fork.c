@@ -2,8 +2,8 @@
  * and waits for ever in the first parallel region. A child can only work with the thread that it has. So the contexts
  * that it inherits, and those that it creates, get one thread each, if the parent had several threads at the fork. */
 #include <pthread.h>
-#include <sys/stat.h>
 
+#include "base/system.h"
 #include "core/internal.h"
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
@@ -13,10 +13,8 @@ static bool several, alone; /* the parent has several threads at the fork; this 
 
 static void before_fork(void)
 {
-    struct stat tasks;
     pthread_mutex_lock(&guard);
-    /* The folder has two links beside those of its subfolders, one a thread. Without /proc any number is possible. */
-    several = stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink > 3;
+    several = system_has_threads();
 }
 
 static void in_parent(void) { pthread_mutex_unlock(&guard); }

@@ -9,8 +9,8 @@
  * The order of additions depends on nothing but A and the plan, so that the bits do not change from run to run.
  */
 #include <string.h>
-#include <unistd.h>
 
+#include "base/system.h"
 #include "core/backend_cpu.h"
 #include "spmm/cpu/tile.h"
 #include "spmm/plan.h"
@@ -82,20 +82,13 @@ static sp_status sort_chunks(sp_context *context, const sp_csr *a, spmm_state *s
     return SP_OK;
 }
 
-/* The last cache that a core has for itself, or 512 KB where nobody knows. (What is said of the shared one is often
- * wrong in virtual machines.) */
-static int64_t own_cache(void)
-{
-    const int64_t size = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    return size > 0 ? size : 512 << 10;
-}
-
-/* Bytes of X that a pass may gather from: eight times that cache, 4 MB. Half of it takes as long where rows have 50
+/* Bytes of X that a pass may gather from: eight times a core's own cache, 4 MB if that is unknown. (What virtual machines
+ * say of the shared cache is often wrong.) Half of it takes as long where rows have 50
  * and more entries and up to half more where they have 20, as pieces of rows become short; twice as much gains
  * nothing, and leaves single ranges of what the shared cache may not hold. */
 static int64_t table_bytes(const sp_spmm_options *options)
 {
-    if (options->partition_bytes == 0) return 8 * own_cache();
+    if (options->partition_bytes == 0) return 8 * system_core_cache();
     return options->partition_bytes < INT64_MAX ? (int64_t)options->partition_bytes : INT64_MAX;
 }
 
@@ -209,7 +202,7 @@ static double far_share(const sp_csr *a)
  * bring, even within chunks: rows of 2 entries take 1.1 to 1.5 times as long as by row split. */
 static sp_spmm_algorithm choose_algorithm(const sp_csr *a, int64_t width, const sp_spmm_options *options)
 {
-    const double cache = (double)own_cache(), bytes = (double)a->cols * (double)width * sizeof(float);
+    const double cache = (double)system_core_cache(), bytes = (double)a->cols * (double)width * sizeof(float);
     const int64_t ranges = choose_ranges(a, width, options);
     const bool large = bytes >= (a->nnz / 96 >= a->rows ? 12 : 20) * cache;
     const bool helps = ranges > 1 && (double)(tile_bytes(a, width) / ranges) <= 32 * cache;
