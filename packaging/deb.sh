@@ -1,22 +1,59 @@
 #!/bin/sh
 # Makes Debian packages of the last commit, with debian/ as it is now, and checks them with lintian.
-#   packaging/deb.sh [--install]    packages go to $BUILD/deb; --install also runs the package tests, as root, on this
-#                                   machine: that installs the packages
-# Needs dpkg-dev debhelper lintian and what debian/control lists; with --install also autopkgtest.
+#   packaging/deb.sh              with what this machine has: dpkg-dev debhelper lintian and what debian/control lists
+#   packaging/deb.sh --install    also runs the package tests, which installs them here; needs root, autopkgtest
+#   packaging/deb.sh --clean      builds in a new Debian system that has only what debian/control asks for, and tests in
+#                                 another one, which had none of it; needs root, mmdebstrap and the network
+# Packages go to $BUILD/deb. SUITE=bookworm is the release for --clean; DEB_BUILD_OPTIONS=nocheck leaves the tests of
+# the build out.
 set -eu
 cd "$(dirname "$0")/.."
 source=$PWD
 build=$(realpath -m "${BUILD:-build}")
-make --no-print-directory BUILD="$build" dist
+suite=${SUITE:-bookworm}
 version=$(sed -n '1s/.*(\(.*\)-.*/\1/p' debian/changelog)
-rm -rf "$build/deb"
+name=mcl-gpu-$version
+# The tag is about Debian's archive.
+check='lintian --allow-root --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs'
+
+make --no-print-directory BUILD="$build" dist
+rm -rf --one-file-system "$build/deb"
 mkdir -p "$build/deb"
-cp "$build/dist/mcl-gpu-$version.tar.gz" "$build/deb/mcl-gpu_$version.orig.tar.gz"
+cp "$build/dist/$name.tar.gz" "$build/deb/mcl-gpu_$version.orig.tar.gz"
 cd "$build/deb"
 tar xf "mcl-gpu_$version.orig.tar.gz"
-cp -r "$source/debian" "mcl-gpu-$version/"
-cd "mcl-gpu-$version"
+cp -r "$source/debian" "$name/"
+
+# new_system FOLDER PACKAGE...: a Debian system with nothing else than these
+new_system() {
+    system=$1
+    shift
+    mmdebstrap --quiet --variant=buildd --include="$(echo "$@" | tr ' ' ',')" "$suite" "$system"
+}
+# within FOLDER COMMAND: run there, with a /proc and devices that vanish with it
+within() {
+    unshare --mount --pid --fork sh -c 'mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" &&
+        mount -t tmpfs tmp "$1/tmp" && exec chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
+        DEBIAN_FRONTEND=noninteractive HOME=/root sh -euc "$2"' sh "$1" "$2"
+}
+
+if [ "${1-}" = --clean ]; then
+    new_system builder lintian
+    mkdir builder/work
+    cp -r "$name" "mcl-gpu_$version.orig.tar.gz" builder/work/
+    within builder "cd /work/$name; apt-get -qq update; apt-get -qq build-dep -y ./ >/dev/null
+        useradd builder; chown -R builder /work
+        su builder -c 'DEB_BUILD_OPTIONS=${DEB_BUILD_OPTIONS-} dpkg-buildpackage -us -uc'; cd ..; $check ./*.changes"
+    find builder/work -maxdepth 1 -type f -exec cp {} . \;
+    new_system tester autopkgtest
+    mkdir tester/work
+    cp -r ./*.deb "$name" tester/work/
+    within tester "cd /work; apt-get -qq update; autopkgtest ./*.deb $name/ -- null"
+    rm -rf --one-file-system builder tester
+    exit
+fi
+cd "$name"
 dpkg-buildpackage -us -uc
 cd ..
-lintian --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs ./*.changes # for Debian's archive only
-if [ "${1-}" = --install ]; then autopkgtest ./*.deb "mcl-gpu-$version/" -- null; fi
+$check ./*.changes
+if [ "${1-}" = --install ]; then autopkgtest ./*.deb "$name/" -- null; fi

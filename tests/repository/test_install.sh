@@ -168,6 +168,16 @@ exports() {
     [ ! -s run.out ] || { head -n 20 run.out; return 1; }
 }
 ok 'only the headers are exported' exports
+packaged() ( # each file is in a Debian package, or dpkg-buildpackage fails; libmcl-mpi.so is not built there
+    patterns=$(cat "$root"/debian/*.install)
+    set -f
+    find "$prefix" ! -type d ! -name libmcl-mpi.so | sed "s#^$prefix/#usr/#; s#^usr/lib/#usr/lib/x/#" | while read -r file; do
+        for pattern in $patterns; do case $file in $pattern | $pattern/*) continue 2 ;; esac; done
+        echo "$file"
+    done >run.out
+    [ ! -s run.out ]
+)
+ok 'all of it is in the Debian packages' packaged
 mkdir -p forgot/obj/cuda
 forgets() { # a build with nvcc is not installed as one without
     ! env -u MAKEFLAGS -u MAKELEVEL make -n -s -C "$root" BUILD="$work/forgot" CUDA=auto NVCC= install >run.out 2>&1 &&
