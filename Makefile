@@ -10,6 +10,7 @@
 #   ISAL=0            decompress gzip files by zlib, although ISA-L is there, which is more than twice as fast
 #   BLAS_LIBS=-lblas  what gnn links for CBLAS (Debian: whatever libblas.so is set to, OpenBLAS once it is installed)
 #   PETSC=NAME        what pkg-config calls PETSc, for make mpi (PETSc; with PKG_CONFIG_PATH another one, of 64 bits)
+#   SYSTEM=Darwin     build for macOS, when uname does not say so
 #   BUILD=DIR         where everything made goes
 #   PREFIX, BINDIR, LIBDIR, INCLUDEDIR, MANDIR, DESTDIR=DIR  where make install puts things
 #   V=1               show whole command lines
@@ -17,7 +18,7 @@
 
 MAKEFLAGS += --no-builtin-rules
 ifeq ($(MAKELEVEL)$(word 2,$(MAKECMDGOALS)),0) # one goal: on all processors, unless the command line says -jN
-MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 1)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 1)
 endif
 .SUFFIXES:
 .DELETE_ON_ERROR:
@@ -30,6 +31,7 @@ LIBDIR     ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR     ?= $(PREFIX)/share/man
 CUDA   ?= auto
+SYSTEM ?= $(shell uname -s)
 AR     ?= ar
 ALL_ARCHS := 70 75 80 86 89 90
 
@@ -82,18 +84,34 @@ comma := ,
 
 # ---- flags ---------------------------------------------------------------------------------------------------
 
+# macOS: Apple's clang does not know -fopenmp, and Homebrew keeps libraries in folders of their own.
+OPENMP      := -fopenmp
+ONLY_OURS   := -Wl,--exclude-libs,ALL
+shared       = -shared -Wl,-soname,$(1).$(MAJOR)
+ifeq ($(SYSTEM),Darwin)
+BREW     := $(shell brew --prefix 2>/dev/null)
+KEGS     := $(wildcard $(addprefix $(BREW)/opt/,libomp zstd isa-l openblas check))
+CPPFLAGS += $(KEGS:%=-I%/include)
+LDFLAGS  += $(KEGS:%=-L%/lib)
+OPENMP   := -Xpreprocessor -fopenmp
+OPENMP_LIBS := -lomp
+BLAS_LIBS ?= -lopenblas
+ONLY_OURS   :=
+shared       = -dynamiclib -install_name $(LIBDIR)/$(1).$(MAJOR)
+endif
+
 # Contraction is off on both sides: a fused multiply-add would round differently on the CPU and on the GPU.
 HARDENING := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong
 WARNINGS  := -Wall -Wextra -Wshadow -Wconversion
 ABLATED   := $(if $(filter 1,$(ABLATION)), -DSPARSE_ABLATION)
-C_FLAGS   := -std=c11 -D_GNU_SOURCE -O3 -g -fopenmp -fvisibility=hidden -fPIC -ffp-contract=off \
+C_FLAGS   := -std=c11 -D_GNU_SOURCE -O3 -g $(OPENMP) -fvisibility=hidden -fPIC -ffp-contract=off \
              $(HARDENING) $(WARNINGS)$(ABLATED)
 CU_FLAGS  := -std=c++17 -O3 -lineinfo -fmad=false -Xfatbin=-compress-all \
              -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra$(ABLATED)
 INCLUDES  := -Ilibsparse -Iio -Imcl -Icontraction -Ignn -Ibench/generate $(if $(NVCC),-DGNN_CUDA)
 COMPILE_C  = $(CC) $(CPPFLAGS) $(INCLUDES) $(C_FLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 LINK       = $(CC) $(C_FLAGS) $(CFLAGS) $(LDFLAGS) -o $@
-LIBS       = $(CUDA_LIBS) -lm
+LIBS       = $(CUDA_LIBS) $(OPENMP_LIBS) -lm
 ISAL      ?= $(shell printf '\043include <isa-l/igzip_lib.h>' | $(CC) $(CPPFLAGS) $(CFLAGS) -E -x c - >/dev/null 2>&1 && echo 1)
 ISAL_FLAG := $(if $(filter 1,$(ISAL)),-DIO_ISAL)
 IO_LIBS   := $(if $(ISAL_FLAG),-lisal) -lzstd -lz -lpthread
@@ -134,7 +152,7 @@ MODULES := $(if $(GNN_OBJECTS),$(OBJ)/libgnn.a) $(if $(IO_OBJECTS),$(LIB)/libspa
 PARTS   := $(if $(APP_OBJECTS),$(OBJ)/libapps.a) $(MODULES)
 
 .PHONY: all lib tools suites generators fuzzers test demo bench install uninstall setup help clean
-.PHONY: mpi test-mpi wheel test-python docs-python check-layers sweep fuzz sanitize races coverage dist notice FORCE
+.PHONY: mpi test-mpi wheel test-python docs-python check-layers sweep fuzz sanitize races coverage dist release notice FORCE
 
 all: notice lib tools
 lib: $(LIB)/libsparse.a $(LIB)/libsparse.so $(LIB)/libsparse-io.a $(LIB)/libsparse-io.so
@@ -214,13 +232,13 @@ $(LIB)/libsparse.a $(LIB)/libsparse-io.a $(patsubst %,$(OBJ)/lib%.a,gnn generate
 
 $(LIB)/libsparse.so: $(LIB_OBJECTS) $(BUILD)/obj/linked
 	$(call say,LINK,$@)
-	$(Q)$(LINK).$(VERSION) -shared -Wl,-soname,libsparse.so.$(MAJOR) -Wl,--exclude-libs,ALL $(filter %.o,$^) $(LIBS)
+	$(Q)$(LINK).$(VERSION) $(call shared,libsparse.so) $(ONLY_OURS) $(filter %.o,$^) $(LIBS)
 	@ln -sf libsparse.so.$(VERSION) $@.$(MAJOR) && ln -sf libsparse.so.$(MAJOR) $@
 
 # The readers and writers, apart because they need more libraries.
 $(LIB)/libsparse-io.so: $(IO_OBJECTS) $(LIB)/libsparse.so
 	$(call say,LINK,$@)
-	$(Q)$(LINK).$(VERSION) -shared -Wl,-soname,libsparse-io.so.$(MAJOR) $(filter %.o,$^) -L$(LIB) -lsparse $(IO_LIBS)
+	$(Q)$(LINK).$(VERSION) $(call shared,libsparse-io.so) $(filter %.o,$^) -L$(LIB) -lsparse $(IO_LIBS)
 	@ln -sf libsparse-io.so.$(VERSION) $@.$(MAJOR) && ln -sf libsparse-io.so.$(MAJOR) $@
 
 # The library of the Python package: also reads graphs, and minds Ctrl-C.
