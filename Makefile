@@ -364,6 +364,7 @@ coverage:
 # libFuzzer targets, FUZZ_SECONDS each; what they find stays in build/fuzz/NAME.found.
 FUZZ_SECONDS ?= 60
 FUZZ_CC      ?= clang
+FUZZ_ENGINE  ?= -fsanitize=fuzzer
 fuzz:
 	@command -v $(FUZZ_CC) >/dev/null || { echo "make fuzz needs clang: scripts/setup fuzz" >&2; exit 1; }
 	@+$(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz CC=$(FUZZ_CC) CUDA=0 HARDENING= \
@@ -374,7 +375,7 @@ fuzz:
 fuzzers: $(FUZZERS:%=$(BUILD)/bin/%)
 $(FUZZERS:%=$(BUILD)/bin/%): $(BUILD)/bin/%: $(OBJ)/tests/fuzz/%.c.o $(PARTS)
 	$(call say,LINK,$@)
-	$(Q)$(LINK) -fsanitize=fuzzer $^ $(IO_LIBS) $(LIBS) -ldl
+	$(Q)$(LINK) $^ $(FUZZ_ENGINE) $(IO_LIBS) $(LIBS) -ldl
 
 # Below PREFIX the pkg-config file names folders by it, so that pkg-config can move them.
 from_prefix = $(patsubst $(PREFIX)/%,$${prefix}/%,$(1))
