@@ -343,11 +343,11 @@ sanitize:
 	  all suites generators
 	@BUILD=$(BUILD)/sanitize ASAN_OPTIONS=allocator_may_return_null=1 tests/run.sh --suites
 
-# mcl-gpu under ThreadSanitizer, which knows clang's OpenMP, not gcc's.
+# The suites and mcl-gpu under ThreadSanitizer, which knows clang's OpenMP, not gcc's.
 races:
 	@command -v $(FUZZ_CC) >/dev/null || { echo "make races needs clang: scripts/setup fuzz" >&2; exit 1; }
 	@+$(MAKE) --no-print-directory BUILD=$(BUILD)/races CC=$(FUZZ_CC) CUDA=0 HARDENING= \
-	  CFLAGS='-O1 -g -fsanitize=thread -Wno-sign-conversion' $(BUILD)/races/bin/mcl-gpu $(BUILD)/races/tests/gen/gen_protein
+	  CFLAGS='-O1 -g -fsanitize=thread -Wno-sign-conversion' $(BUILD)/races/bin/mcl-gpu suites generators
 	@BUILD=$(BUILD)/races CC=$(FUZZ_CC) tests/races.sh
 
 # Lines that the suites, and the scripts about mcl-gpu and about tables and formats of the other tools, run.
