@@ -415,6 +415,11 @@ dist:
 	@mkdir -p $(BUILD)/dist
 	git archive --format=tar --prefix=$(DIST)/ HEAD | gzip -9n > $(BUILD)/dist/$(DIST).tar.gz
 
+# Static binaries for Linux; another machine's need its cross compiler and qemu.
+MACHINES ?= x86_64 aarch64
+release:
+	@BUILD=$(BUILD) packaging/release.sh $(MACHINES)
+
 clean:
 	rm -rf $(BUILD)
 
@@ -428,13 +433,14 @@ help:
 	@echo 'make install         library, header, pkg-config file, tools, man pages; PREFIX=/usr/local DESTDIR='
 	@echo 'make uninstall       takes them away again; called as make install was'
 	@echo 'make dist            the source of the last commit, under build/dist/; packaging/deb.sh makes Debian packages'
+	@echo 'make release         static binaries of the tools, MACHINES="x86_64 aarch64"'
 	@echo 'make setup           only installs what is missing (apt-get)'
 	@echo 'make wheel           the Python package and the tools, build/dist/*.whl'
 	@echo 'make test-python     the tests of the wheel in a new virtual environment'
 	@echo 'make docs-python     the site of the Python package, build/python/site/ (Sphinx from PyPI)'
 	@echo 'make check-layers    includes between modules point one way'
 	@echo 'make sanitize        the tests under the address and undefined-behaviour sanitizers'
-	@echo 'make races           mcl-gpu under the thread sanitizer (clang)'
+	@echo 'make races           the suites and mcl-gpu under the thread sanitizer (clang)'
 	@echo 'make coverage        which lines of libsparse, io, mcl, mcl-gpu the tests run; at least 95 percent of each (gcov)'
 	@echo 'make fuzz            every reader under libFuzzer, FUZZ_SECONDS=60 each (clang)'
 	@echo 'make clean           removes build/'
