@@ -10,6 +10,8 @@ compared with. fp32, without TF32, unless said.
                                    pyg-lib or torch-sparse is there
   gnn_torch.py accuracy REPORT...  test accuracy at the lowest validation loss with the data, splits, seeds and
                                    hyper-parameters of these reports of gnn train
+  gnn_torch.py links REPORT...     the same of links: AUC and average precision at the highest validation AUC, with
+                                   PyG's negative_sampling
   gnn_torch.py check FOLDER DIR    gradients that `sparse-bench gnn FOLDER --export DIR` wrote, against autograd in
                                    f64
 
@@ -33,7 +35,7 @@ import torch.nn.functional as F
 
 from tables.common import processor
 from torch_models import (
-    Data, HandModel, PygModel, TEST, TRAIN, VALIDATION, csr_tensor, draw_split, edge_index)
+    Data, HandModel, PygModel, TEST, TRAIN, VALIDATION, csr_tensor, draw_links, draw_split, edge_index)
 
 # ---- times
 
@@ -396,6 +398,78 @@ def accuracy(options, device, keep):
         keep({**describe(data), "accuracy": [found]})
 
 
+# ---- links
+
+
+def link_figures(linked, unlinked):
+    """AUC, with ties as halves, and average precision of scores: those of scikit-learn."""
+    scores = np.concatenate([linked, unlinked])
+    truth = np.concatenate([np.ones(len(linked)), np.zeros(len(unlinked))])
+    order = np.argsort(-scores, kind="stable")
+    scores, truth = scores[order], truth[order]
+    last = np.flatnonzero(np.append(np.diff(scores) != 0, True))
+    found, wrong = np.cumsum(truth)[last], np.cumsum(1 - truth)[last]
+    auc = np.trapezoid(np.append(0, found), np.append(0, wrong)) / (len(linked) * len(unlinked))
+    return auc, float(np.sum(np.diff(np.append(0, found)) * found / (found + wrong)) / len(linked))
+
+
+def train_links_once(data, o, split, seed, device):
+    """Test AUC and average precision after the epoch of the highest validation AUC."""
+    from torch_geometric.utils import negative_sampling
+    torch.manual_seed(seed)
+    rest, parts = split
+    x, edges = torch.as_tensor(data.features).to(device), edge_index(rest, device)
+    linked = edges[:, edges[0] < edges[1]]
+    outputs = o["hidden"] * (o.get("heads", 1) if o["model"] == "gat" else 1)
+    model = model_like(o, x.shape[1], outputs).to(device)
+    optimizer, schedule = optimizer_like(o, model)
+    judged = {kind: [torch.as_tensor(np.array(pairs).T).to(device) for pairs in part] for kind, part in parts.items()}
+
+    def scores(z, pairs):
+        return (z[pairs[0]] * z[pairs[1]]).sum(1)
+
+    best = 0, 0, 0
+    for _ in range(o["epochs"]):
+        model.train()
+        optimizer.zero_grad()
+        z = model(x, edges)
+        others = negative_sampling(edges, data.nodes, o["negatives"] * linked.shape[1])
+        found = torch.cat([scores(z, linked), scores(z, others)])
+        truth = torch.cat([torch.ones(linked.shape[1]), torch.zeros(others.shape[1])]).to(device)
+        F.binary_cross_entropy_with_logits(found, truth).backward()
+        optimizer.step()
+        schedule.step()
+        model.eval()
+        with torch.no_grad():
+            z = model(x, edges)
+            figures = {kind: link_figures(*(scores(z, pairs).cpu().numpy() for pairs in part))
+                       for kind, part in judged.items()}
+        if figures[VALIDATION][0] > best[0]:
+            best = figures[VALIDATION][0], *figures[TEST]
+    return best[1:]
+
+
+def links(options, device, keep):
+    for path in options.inputs:
+        folder, o = read_report(path)
+        if o["task"] != "link":
+            sys.exit(f"{path}: no report of gnn train --task link")
+        data = Data(folder)
+        if o["normalise"]:
+            data.normalise()
+        train, validation = o["split_shares"]
+        split = draw_links(data.without_loops(), validation, 1 - train - validation, o["seed"])
+        runs = [train_links_once(data, o, split, o["seed"] + i, device) for i in range(o["seeds"])]
+        found = {"model": o["model"], "hidden": o["hidden"], "seeds": o["seeds"]}
+        for name, of_runs in zip(("test_auc", "test_average_precision"), zip(*runs)):
+            found[name] = statistics.mean(of_runs)
+            found[name + "_deviation"] = statistics.stdev(of_runs) if len(runs) > 1 else 0
+        print(f"  {data.name} {o['model']}: AUC {found['test_auc']:.4f} +- {found['test_auc_deviation']:.4f}, average "
+              f"precision {found['test_average_precision']:.4f} +- {found['test_average_precision_deviation']:.4f}",
+              flush=True)
+        keep({**describe(data), "links": [found]})
+
+
 # ---- gradients
 
 
@@ -482,7 +556,7 @@ def add_arguments(parser, inputs):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["speed", "sample", "accuracy", "check"])
+    parser.add_argument("command", choices=["speed", "sample", "accuracy", "links", "check"])
     add_arguments(parser, "FOLDER|REPORT")
     parser.add_argument("--keep", action="store_true", help="also with A·X of the first layer computed once")
     parser.add_argument("--compile", action="store_true", help="also PyG's scatter compiled")
@@ -502,8 +576,9 @@ class Results:
 
     def keep(self, matrix):
         before = self.matrices.get(matrix["matrix"], {})
-        if "accuracy" in before:
-            matrix["accuracy"] = before["accuracy"] + matrix["accuracy"]
+        for kind in ("accuracy", "links"):
+            if kind in before:
+                matrix[kind] = before[kind] + matrix[kind]
         self.matrices[matrix["matrix"]] = matrix
         if self.path:
             with open(self.path + ".part", "w") as file:
@@ -518,7 +593,7 @@ def main():
     if options.threads:
         torch.set_num_threads(options.threads)
     device = torch.device(options.device)
-    commands = {"speed": speed, "sample": sample, "accuracy": accuracy, "check": check}
+    commands = {"speed": speed, "sample": sample, "accuracy": accuracy, "links": links, "check": check}
     commands[options.command](options, device, Results(options).keep)
     return 0
 

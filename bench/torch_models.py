@@ -94,6 +94,43 @@ def draw_split(labels, classes, train, validation, seed):
     return split
 
 
+def draw_unlinked(linked, nodes, seed, step, wanted):
+    """Pairs that are not among `linked`, as gnn draws them."""
+    found = set()
+    for round_number in range(16):
+        for k in range(len(found), wanted):
+            for attempt in range(64):
+                bits = random_bits(seed, step, 0x756e6c696e6b0000 + round_number, 64 * k + attempt)
+                a, b = (bits >> 32) * nodes >> 32, (bits & 0xffffffff) * nodes >> 32
+                pair = (min(a, b), max(a, b))
+                if a != b and pair not in linked:
+                    found.add(pair)
+                    break
+        if len(found) == wanted:
+            break
+    return sorted(found)
+
+
+def draw_links(graph, validation, test, seed):
+    """The graph without hidden links, and of validation and test the links and other pairs, as gnn train --task link
+    --split draws them."""
+    nodes, coordinates = graph.shape[0], graph.tocoo()
+    pairs = sorted({(int(min(i, j)), int(max(i, j))) for i, j in zip(coordinates.row, coordinates.col) if i != j})
+    linked, count = set(pairs), len(pairs)
+    sizes = int(validation * count + 0.5), int(test * count + 0.5)
+    for i in range(sum(sizes)):
+        j = i + random_bits(seed, 0, 0x6c696e6b73, i) % (count - i)
+        pairs[i], pairs[j] = pairs[j], pairs[i]
+    hidden = set(pairs[:sum(sizes)])
+    kept = [(min(i, j), max(i, j)) not in hidden for i, j in zip(coordinates.row, coordinates.col)]
+    places = coordinates.row[kept], coordinates.col[kept]
+    rest = scipy.sparse.csr_matrix((coordinates.data[kept], places), graph.shape)
+    parts = {}
+    for split, begin, size in ((VALIDATION, 0, sizes[0]), (TEST, sizes[0], sizes[1])):
+        parts[split] = pairs[begin:begin + size], draw_unlinked(linked, nodes, seed, split, size)
+    return rest, parts
+
+
 def csr_tensor(matrix, device, dtype=torch.float32, wide=False):
     """Offsets and columns of 32 bits where they fit, which cuSPARSE prefers."""
     index = torch.int32 if matrix.nnz < 2**31 and not wide else torch.int64

@@ -35,7 +35,7 @@ static sp_status check_shapes(sp_context *context, const gnn_data *data)
     if (rows != g->rows)
         return sp_fail(context, SP_ERROR_ARGUMENT, "%lld rows of features, but the graph has %lld nodes",
                        (long long)rows, (long long)g->rows);
-    if (data->classes < 1)
+    if (data->classes < 1 && data->links.linked[GNN_TRAIN] == 0)
         return sp_fail(context, SP_ERROR_ARGUMENT, "%lld classes; there is one at least", (long long)data->classes);
     return SP_OK;
 }
@@ -120,6 +120,7 @@ sp_status gnn_data_check(sp_context *context, const gnn_data *data)
     TRY(check_shapes(context, data));
     TRY(sp_csr_check(context, &data->graph));
     TRY(data->features.dense.values ? check_dense(context, data) : check_sparse(context, data));
+    if (data->links.linked[GNN_TRAIN] > 0) return SP_OK;
     TRY(check_labels(context, data));
     TRY(check_split(context, data));
 done:
@@ -136,6 +137,7 @@ void gnn_data_free(sp_context *context, gnn_data *data)
     sp_free(context, data->targets);
     sp_free(context, data->split);
     sp_free(context, data->place);
+    for (int s = 0; s < GNN_SPLITS; s++) sp_free(context, data->links.pair[s]);
     *data = (gnn_data){0};
 }
 

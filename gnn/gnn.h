@@ -1,5 +1,5 @@
-/* gnn: graph neural networks that classify nodes: layers (GCN, GraphSAGE, GIN, GAT), bulk sampling, training. Sparse
- * work is done by libsparse, dense work by BLAS (cuBLAS on CUDA). Reads no file.
+/* gnn: graph neural networks that classify nodes or predict links: layers (GCN, GraphSAGE, GIN, GAT), bulk sampling,
+ * training. Sparse work is done by libsparse, dense work by BLAS (cuBLAS on CUDA). Reads no file.
  *
  * Conventions are those of sparse.h. "The engine's space" is host memory for a CPU context and device memory for a CUDA
  * context. Runs are repeatable by their seeds: random numbers are functions of (seed, step, site, index), the same on
@@ -43,7 +43,15 @@ typedef struct gnn_split_drawn {
     uint64_t seed, labels;     /* labels: a hash of those that it was drawn by */
 } gnn_split_drawn;
 
-/* A graph whose nodes are to be classified. All arrays lie in host memory. */
+/* Links to learn from and to judge by. A link is a pair of two nodes with an edge in either direction or in both. */
+typedef struct gnn_links {
+    int64_t linked[GNN_SPLITS];   /* links: those for training are the graph's; all 0: none were drawn */
+    int64_t unlinked[GNN_SPLITS]; /* pairs without a link beside those for validation and test */
+    int32_t *pair[GNN_SPLITS];    /* two nodes for each: the links, then the other pairs; in the original order of the
+                                     nodes. NULL for training */
+} gnn_links;
+
+/* A graph whose nodes are to be classified, or whose links are to be predicted. All arrays lie in host memory. */
 typedef struct gnn_data {
     sp_csr graph;          /* nodes x nodes: row i holds the nodes whose features i gathers; values are weights or
                               NULL */
@@ -53,6 +61,7 @@ typedef struct gnn_data {
     uint8_t *targets;      /* nodes x classes, 1 for each class of a node; NULL if there are labels */
     uint8_t *split;        /* nodes: one gnn_split each */
     gnn_split_drawn drawn;       /* how the split was, for saved models */
+    gnn_links links;       /* drawn by gnn_data_draw_links; then labels, targets and split do not count */
     int32_t *place;        /* node i is in row place[i] of all of these; NULL: in row i (gnn_data_renumber) */
     const char *class_names, *feature_names; /* a NUL after each, for saved models; NULL: none. The caller's */
     const char *node_names; /* the same, for messages, in the original order */
@@ -71,6 +80,10 @@ sp_status gnn_data_draw_split(sp_context *context, gnn_data *data, int64_t train
 /* The same by shares of each class, above 0 and together at most 1: sizes are rounded to the nearest, but every class has
  * a node to train. */
 sp_status gnn_data_draw_shares(sp_context *context, gnn_data *data, double train, double validation, uint64_t seed);
+/* Draws links, shares of all that the graph has, together below 1: those for validation and for test leave the graph,
+ * and get as many pairs beside them that have no link (fewer, where the graph is so dense that they are hard to find).
+ * All other links are for training. Refuses data that are renumbered, or whose links were drawn. O(nnz log nnz). */
+sp_status gnn_data_draw_links(sp_context *context, gnn_data *data, double validation, double test, uint64_t seed);
 /* Draws the same split again. *same is false, and nothing changes, if it was not drawn, or by other labels. */
 sp_status gnn_data_draw_again(sp_context *context, gnn_data *data, const gnn_split_drawn *drawn, bool *same);
 
@@ -321,10 +334,15 @@ typedef struct gnn_trainer_options {
                                          alike. Scaled so that training nodes weigh 1 in the mean, and so do not change
                                          the size of steps. One class a node only */
     int64_t warmup;                   /* in epoch e of the first `warmup`, e / warmup of the rate; 0: none */
+    bool links;                       /* predicts links, full batch: nodes with outputs z and z', of `model.outputs`
+                                         columns, are linked with probability 1 / (1 + exp(-z·z')). The loss is the
+                                         binary cross-entropy of the training links and of */
+    int64_t negatives;                /* as many times this (0: 1) pairs without one, drawn in each epoch */
 } gnn_trainer_options;
 
-/* The figures of an epoch. Losses are means over nodes, by the weights of their classes. Accuracies are fractions of
- * nodes (micro F1 if nodes can have several classes). NaN stands for splits that were not evaluated or are empty. */
+/* The figures of an epoch. Losses are means over nodes, by the weights of their classes, or over pairs. Accuracies are
+ * fractions of nodes (micro F1 if nodes can have several classes), for links the AUC. NaN stands for splits that were
+ * not evaluated or are empty, and for the training links. */
 typedef struct gnn_epoch {
     int64_t epoch; /* from 1 */
     double loss;   /* of training, with dropout; NaN if it was not read */
@@ -334,8 +352,9 @@ typedef struct gnn_epoch {
     int64_t edges;  /* sampled edges */
 } gnn_epoch;
 
-/* A model, its optimizer and data. The trainer keeps the parameters with the lowest validation loss (without validation
- * nodes, the last ones). Full batch on CUDA, an epoch is one CUDA graph. */
+/* A model, its optimizer and data. The trainer keeps the parameters with the lowest validation loss, for links with the
+ * highest validation AUC, which also counts for patience and plateaus (without validation nodes, the last ones). Full
+ * batch on CUDA, an epoch is one CUDA graph, except for links. */
 typedef struct gnn_trainer gnn_trainer;
 /* `data` must pass gnn_data_check and outlive the trainer. Without a split (NULL) the trainer can only predict. Sampled
  * training and GNN_SAGE_MAX make sparse features dense. */
@@ -364,9 +383,32 @@ sp_status gnn_trainer_evaluate(gnn_trainer *trainer, gnn_epoch *epoch);
  * them), or with targets nodes x classes of 0 and 1; and, if `scores` is not NULL, nodes x classes probabilities. */
 sp_status gnn_trainer_predict(gnn_trainer *trainer, int32_t *classes, uint8_t *targets, float *scores);
 /* The numbers of the last hidden layer, after its activation, for every node (host, nodes x columns in the original order):
- * embeddings. gnn_trainer_width has the number of columns, 0 for models of one layer, which have none. */
+ * embeddings. For links the outputs. gnn_trainer_width has the number of columns, 0 for models of one layer, which have
+ * none. */
 int64_t gnn_trainer_width(const gnn_trainer *trainer);
 sp_status gnn_trainer_embed(gnn_trainer *trainer, float *embeddings);
+/* How well scores tell links from other pairs. */
+enum { GNN_HITS = 3 };
+extern const int gnn_hits_at[GNN_HITS]; /* 20, 50, 100 */
+typedef struct gnn_link_figures {
+    int64_t linked, unlinked; /* how many; with none of either the rest is NaN */
+    double auc;               /* the chance that a link has a higher score than another pair; equal ones count half */
+    double average_precision; /* Σ over the distinct scores of precision · gain of recall, from the highest on */
+    double hits[GNN_HITS];    /* the share of links above the k-th of the other pairs, k = gnn_hits_at[]; NaN: there are
+                                 fewer of these */
+} gnn_link_figures;
+/* Judges scores. They are sorted in place. O(n log n). */
+sp_status gnn_judge_links(sp_context *context, double *linked, int64_t links, double *unlinked, int64_t others,
+                          gnn_link_figures *figures);
+/* Those of the drawn links of a split, validation or test, with the present parameters. */
+sp_status gnn_trainer_judge_links(gnn_trainer *trainer, gnn_split split, gnn_link_figures *figures);
+/* The probability of a link for each of `count` pairs of nodes (host; two nodes each, in the original order). */
+sp_status gnn_trainer_score_links(gnn_trainer *trainer, const int32_t *pairs, int64_t count, float *probabilities);
+/* The `most` pairs with the highest probabilities among those without a link in the graph of the data, the highest
+ * first, equal ones by their nodes; the first node of a pair is the lower one. *count may be less. `pairs` and
+ * `probabilities` have room for `most`. O(nodes² · outputs). */
+sp_status gnn_trainer_best_links(gnn_trainer *trainer, int64_t most, int32_t *pairs, float *probabilities,
+                                 int64_t *count);
 /* gnn_trainer_save: everything needed to continue or to predict, as bytes with a checksum (host, released by sp_free).
  * With `best`, the best parameters replace the present ones. gnn_trainer_restore refuses bytes of a trainer with
  * another shape and says what differs. */
@@ -375,7 +417,7 @@ sp_status gnn_trainer_restore(gnn_trainer *trainer, const void *bytes, int64_t s
 
 /* The description that saved bytes contain. */
 typedef struct gnn_saved {
-    gnn_trainer_options options; /* of model and optimizer, to make a trainer from; all other options are 0 */
+    gnn_trainer_options options; /* of model and optimizer, and `links`, to make a trainer from; all others are 0 */
     uint64_t seed;
     bool several;                /* nodes can have several classes */
     const char *class_names;     /* within the bytes, names of options.model.outputs classes; NULL: none */

@@ -309,6 +309,27 @@ const char *gnn_node_of(const gnn_data *data, int64_t row, gnn_node_name text);
 /* gnn_operator of the graph in `data`, whose names of nodes messages use. */
 sp_status gnn_operator_of(sp_context *context, const gnn_data *data, gnn_layer layer, sp_value_type type, sp_csr *matrix);
 
+/* links.c: the links of a host graph in both directions, a pattern; and the number of drawn pairs, of at most `wanted`,
+ * that it does not have: a function of seed, step and graph. Distinct ones ascend; others can be equal. */
+typedef struct gnn_pair_draw {
+    uint64_t seed;
+    int64_t step, wanted;
+    bool distinct;
+} gnn_pair_draw;
+sp_status gnn_link_graph(sp_context *context, const sp_csr *graph, sp_csr *links);
+sp_status gnn_draw_unlinked(sp_context *context, const sp_csr *links, const gnn_pair_draw *how, uint64_t *pair,
+                            int64_t *count);
+/* A pair as a number, its lower node above the other. */
+static inline uint64_t gnn_pair_of(int64_t a, int64_t b)
+{
+    return a < b ? (uint64_t)a << 32 | (uint64_t)b : (uint64_t)b << 32 | (uint64_t)a;
+}
+static inline bool gnn_has_entry(const sp_csr *a, int64_t row, int32_t col)
+{
+    const int64_t at = lower_bound_i32(a->col_indices, a->row_offsets[row], a->row_offsets[row + 1], col);
+    return at < a->row_offsets[row + 1] && a->col_indices[at] == col;
+}
+
 /* The checks of gnn_model_create and gnn_optimizer_create. Defaults are filled in. */
 sp_status gnn_model_check(sp_context *context, const gnn_model_options *options);
 sp_status gnn_optimizer_check(sp_context *context, const gnn_optimizer_options *options);

@@ -8,7 +8,8 @@
 
 #include "trainer.h"
 
-enum { VERSION = 5, OLDEST = 2, MOST_PARTS = 4 }; /* 2 has no `names`, 3 nothing after them, 4 nothing after `undirected` */
+/* 2 has no `names`, 3 nothing after them, 4 nothing after `undirected`, 5 no `links` */
+enum { VERSION = 6, OLDEST = 2, MOST_PARTS = 4 };
 static const char MAGIC[8] = {'g', 'n', 'n', '-', 's', 'a', 'v', 'e'};
 
 typedef struct saved_head {
@@ -30,9 +31,10 @@ typedef struct saved_head {
     int64_t undirected;
     int64_t feature_names;   /* bytes of them, 0: they have none */
     gnn_split_drawn drawn;
+    int64_t links;           /* a flag: it predicts them */
 } saved_head;
 
-_Static_assert(sizeof(saved_head) % sizeof(uint64_t) == 0 && sizeof(saved_head) == 50 * sizeof(uint64_t),
+_Static_assert(sizeof(saved_head) % sizeof(uint64_t) == 0 && sizeof(saved_head) == 51 * sizeof(uint64_t),
                "no padding: the head is the same everywhere");
 
 /* Mixes 64 bits a step by a bijection: bytes that differ in one word never have the same sum. The last word is padded
@@ -58,10 +60,13 @@ static uint64_t whole_checksum(const void *bytes, int64_t size)
 
 static size_t head_size(uint64_t version)
 {
-    return version == VERSION ? sizeof(saved_head)
-           : version == 4     ? offsetof(saved_head, feature_names)
-           : version == 3     ? offsetof(saved_head, norm)
-                              : offsetof(saved_head, names);
+    switch (version) {
+    case 2: return offsetof(saved_head, names);
+    case 3: return offsetof(saved_head, norm);
+    case 4: return offsetof(saved_head, feature_names);
+    case 5: return offsetof(saved_head, links);
+    default: return sizeof(saved_head);
+    }
 }
 
 /* ---- saving -------------------------------------------------------------------------------------------- */
@@ -74,14 +79,16 @@ static int64_t names_size(const char *names, int64_t count, int64_t room)
     return count > 0 ? -1 : size;
 }
 
-static saved_head head_of(const gnn_model_options *m, const gnn_optimizer_options *o)
+static saved_head head_of(const gnn_trainer_options *options)
 {
+    const gnn_model_options *m = &options->model;
+    const gnn_optimizer_options *o = &options->optimizer;
     saved_head head = {
         .version = VERSION,
         .layer = m->layer, .layers = m->layers, .inputs = m->inputs, .outputs = m->outputs, .hidden = m->hidden,
         .heads = m->heads, .output_heads = m->output_heads, .maxk = m->maxk, .type = m->type,
         .keep_aggregated = m->keep_aggregated, .half = m->half, .normalised = m->normalised,
-        .undirected = m->undirected,
+        .undirected = m->undirected, .links = options->links,
         .input_dropout = m->input_dropout, .dropout = m->dropout, .attention_dropout = m->attention_dropout,
         .norm = m->norm, .residual = m->residual, .jump = m->jump,
         .method = o->method, .decay_first_layer = o->decay_first_layer,
@@ -92,7 +99,7 @@ static saved_head head_of(const gnn_model_options *m, const gnn_optimizer_option
 
 static saved_head make_head(gnn_trainer *t)
 {
-    saved_head head = head_of(&t->options.model, &t->options.optimizer);
+    saved_head head = head_of(&t->options);
     head.several = t->several;
     head.epoch = t->epoch;
     head.best_epoch = t->best_epoch;
@@ -172,7 +179,8 @@ sp_status gnn_trainer_save(gnn_trainer *t, bool best, void **bytes, int64_t *siz
         parts = 1;
     }
     const size_t one = (size_t)head.parameters * number_size((sp_dense_type)head.type);
-    measure(&head, parts, t->data->class_names, t->data->feature_names);
+    const char *class_names = t->options.links ? NULL : t->data->class_names;
+    measure(&head, parts, class_names, t->data->feature_names);
     status = sp_alloc(t->context, head.bytes, 1, (void **)&made);
     if (status != SP_OK) return status;
     TRY(sp_array_copy(t->context, 1, sizeof head.steps, &head.steps, SP_HOST, steps, there));
@@ -184,7 +192,7 @@ sp_status gnn_trainer_save(gnn_trainer *t, bool best, void **bytes, int64_t *siz
                          "learning rate below %g, or normalised features, may help", (long long)t->epoch, t->rate);
         goto done;
     }
-    seal(made, &head, t->data->class_names, t->data->feature_names);
+    seal(made, &head, class_names, t->data->feature_names);
     *bytes = made;
     *size = head.bytes;
 done:
@@ -200,7 +208,7 @@ sp_status gnn_saved_make(sp_context *context, const gnn_saved *saved, const floa
     if (status == SP_OK) status = sp_require(context, __func__, "bytes", bytes);
     if (status == SP_OK) status = sp_require(context, __func__, "size", size);
     if (status != SP_OK) return status;
-    saved_head head = head_of(&saved->options.model, &saved->options.optimizer);
+    saved_head head = head_of(&saved->options);
     head.several = saved->several;
     head.seed = saved->seed;
     head.best_loss = INFINITY;
@@ -250,7 +258,7 @@ static bool is_plausible(const saved_head *h)
            in_range(h->hidden, 0, INT32_MAX) && in_range(h->heads, 0, INT32_MAX) &&
            in_range(h->output_heads, 0, INT32_MAX) && in_range(h->norm, GNN_NORM_NONE, GNN_NORM_LAYER) &&
            in_range(h->residual, 0, 1) && in_range(h->jump, GNN_JUMP_NONE, GNN_JUMP_MAX) &&
-           in_range(h->maxk, 0, INT32_MAX) &&
+           in_range(h->links, 0, 1) && in_range(h->maxk, 0, INT32_MAX) &&
            in_range(h->type, SP_DENSE_F32, SP_DENSE_F64) && in_range(h->method, GNN_ADAM, GNN_SGD) &&
            in_range(h->epoch, 0, INT64_MAX) && in_range(h->best_epoch, 0, h->epoch) &&
            in_range(h->cuts, 0, h->epoch) && in_range(h->cut_epoch, 0, h->epoch) &&
@@ -283,7 +291,8 @@ static gnn_trainer_options options_of(const saved_head *h)
                   .normalised = h->normalised != 0, .undirected = h->undirected != 0, .norm = (gnn_norm)h->norm,
                   .residual = h->residual != 0, .jump = (gnn_jump)h->jump},
         .optimizer = {.method = (gnn_method)h->method, .rate = h->rate, .beta1 = h->beta1, .beta2 = h->beta2,
-                      .epsilon = h->epsilon, .decay = h->decay, .decay_first_layer = h->decay_first_layer != 0}};
+                      .epsilon = h->epsilon, .decay = h->decay, .decay_first_layer = h->decay_first_layer != 0},
+        .links = h->links != 0};
 }
 
 /* Checks that options go together and that numbers are finite. */
@@ -369,7 +378,8 @@ static sp_status match_shape(gnn_trainer *t, const saved_head *saved)
         const char *what;
         int64_t saved, own;
     } numbers[] = {{"layers", saved->layers, own.layers},       {"features", saved->inputs, own.inputs},
-                   {"classes", saved->outputs, own.outputs},    {"hidden columns", saved->hidden, own.hidden},
+                   {own.links ? "outputs" : "classes", saved->outputs, own.outputs},
+                   {"hidden columns", saved->hidden, own.hidden},
                    {"heads", attention ? saved->heads : 0, attention ? own.heads : 0},
                    {"heads in the last layer", attention ? saved->output_heads : 0, attention ? own.output_heads : 0},
                    {"columns kept by MaxK", saved->maxk, own.maxk},
@@ -380,6 +390,9 @@ static sp_status match_shape(gnn_trainer *t, const saved_head *saved)
     if (saved->layer != own.layer)
         return sp_fail(t->context, SP_ERROR_ARGUMENT, "the saved model is %s, not %s", layer_names[saved->layer],
                        layer_names[own.layer]);
+    if (saved->links != own.links)
+        return sp_fail(t->context, SP_ERROR_ARGUMENT, "the saved model predicts %s, not %s",
+                       saved->links ? "links" : "classes", own.links ? "links" : "classes");
     if (saved->norm != own.norm || saved->jump != own.jump)
         return sp_fail(t->context, SP_ERROR_ARGUMENT, "the saved model has %s and %s, not %s and %s",
                        norm_names[saved->norm], jump_names[saved->jump], norm_names[own.norm], jump_names[own.jump]);
@@ -387,7 +400,7 @@ static sp_status match_shape(gnn_trainer *t, const saved_head *saved)
         if (numbers[i].saved != numbers[i].own)
             return sp_fail(t->context, SP_ERROR_ARGUMENT, "the saved model has %lld %s, not %lld",
                            (long long)numbers[i].saved, numbers[i].what, (long long)numbers[i].own);
-    if (t->data->split && (saved->several != 0) != t->several)
+    if (t->data->split && !own.links && (saved->several != 0) != t->several)
         return sp_fail(t->context, SP_ERROR_ARGUMENT, "the saved model gives a node %s",
                        saved->several ? "several classes, the data one" : "one class, the data several");
     if (saved->moments && saved->method != own.method)

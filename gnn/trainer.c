@@ -16,7 +16,7 @@
 static sp_status check_options(sp_context *context, const gnn_data *data, const gnn_trainer_options *o)
 {
     const int64_t rows = data->features.dense.values ? data->features.dense.rows : data->features.sparse.rows;
-    if (data->graph.rows != data->graph.cols || rows != data->graph.rows || data->classes < 1)
+    if (data->graph.rows != data->graph.cols || rows != data->graph.rows || (data->classes < 1 && !o->links))
         return sp_fail(context, SP_ERROR_ARGUMENT, "a graph of %lld x %lld, %lld rows of features, %lld classes",
                        (long long)data->graph.rows, (long long)data->graph.cols, (long long)rows,
                        (long long)data->classes);
@@ -36,7 +36,10 @@ static sp_status check_options(sp_context *context, const gnn_data *data, const 
     if ((o->class_weights || o->balance_classes) && (data->targets || (o->class_weights && o->balance_classes)))
         return sp_fail(context, SP_ERROR_ARGUMENT, "weights of classes are given or balanced, and for nodes with one"
                        " class each");
-    if (data->split && !data->labels && !data->targets)
+    if (o->negatives < 0 || (o->links && (o->sampled || o->class_weights || o->balance_classes)))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "links are learnt full batch, without weights of classes, and beside"
+                       " other pairs");
+    if (data->split && !o->links && !data->labels && !data->targets)
         return sp_fail(context, SP_ERROR_ARGUMENT, "a split needs labels or targets");
     return SP_OK;
 }
@@ -46,7 +49,8 @@ static void fill_options(gnn_trainer *t)
     gnn_trainer_options *o = &t->options;
     const gnn_features *x = &t->data->features;
     o->model.inputs = x->dense.values ? x->dense.cols : x->sparse.cols;
-    o->model.outputs = t->data->classes;
+    if (!o->links) o->model.outputs = t->data->classes;
+    if (o->negatives == 0) o->negatives = 1;
     if (o->epochs == 0) o->epochs = 200;
     if (o->evaluate_every == 0) o->evaluate_every = 1;
     if (o->loss_every == 0) o->loss_every = 1;
@@ -78,6 +82,7 @@ static sp_status build(gnn_trainer *t)
     TRY(begin(t));
     TRY(gnn_trainer_place(t));
     TRY(gnn_trainer_place_split(t));
+    TRY(gnn_trainer_place_links(t));
     TRY(sp_array_create(t->context, MOST_SCORES * GNN_SPLITS, sizeof *t->score, t->engine->space,
                         (void **)&t->score));
     TRY(sp_array_create(t->context, gnn_model_size(t->model), number_size(t->options.model.type), t->engine->space,
@@ -101,7 +106,7 @@ sp_status gnn_trainer_create(gnn_engine *engine, const gnn_data *data, const gnn
     if (status == SP_OK) status = sp_calloc(context, 1, sizeof *t, (void **)&t);
     if (status != SP_OK) return status;
     *t = (gnn_trainer){.engine = engine, .context = context, .data = data, .options = *options,
-                       .several = data->targets != NULL};
+                       .several = data->targets && !options->links};
     fill_options(t);
     status = build(t);
     if (status == SP_OK) *trainer = t;
@@ -150,6 +155,7 @@ void gnn_trainer_free(gnn_trainer *t)
     if (!t->borrowed_sparse) sp_csr_free(t->context, &t->x.sparse);
     void *const there[] = {t->labels, t->targets, t->split, t->class_weights, t->score, t->best};
     for (size_t i = 0; i < sizeof there / sizeof *there; i++) sp_array_free(t->context, space, there[i]);
+    gnn_trainer_free_links(t);
     sp_dense_free(t->context, &t->gradient);
     sp_dense_free(t->context, &t->rows);
     sp_free(t->context, t->training_nodes);
@@ -163,8 +169,7 @@ bool gnn_trainer_symmetric(const gnn_trainer *trainer) { return trainer && train
 
 /* ---- one step ------------------------------------------------------------------------------------------ */
 
-/* A matrix of the model's type with room for `rows` rows. */
-static sp_status give_rows(gnn_trainer *t, int64_t rows, int64_t cols, sp_dense *matrix, int64_t *capacity)
+sp_status gnn_trainer_rows(gnn_trainer *t, int64_t rows, int64_t cols, sp_dense *matrix, int64_t *capacity)
 {
     if (rows > *capacity) {
         sp_dense_free(t->context, matrix);
@@ -202,7 +207,7 @@ static sp_status step(gnn_trainer *t, gnn_block *const *block, const gnn_feature
     sp_status status;
     TRY(t->engine->backend->advance(t->engine));
     TRY(gnn_model_forward_open(t->model, block, x, true, &logits, &bias));
-    TRY(give_rows(t, logits->rows, logits->cols, &t->gradient, &t->gradient_capacity));
+    TRY(gnn_trainer_rows(t, logits->rows, logits->cols, &t->gradient, &t->gradient_capacity));
     TRY(lose(t, logits, bias, nodes, count, score, &t->gradient));
     TRY(gnn_model_backward_summed(t->model, block, x, &t->gradient));
     TRY(gnn_optimizer_step(t->optimizer));
@@ -258,7 +263,7 @@ static bool reads_loss(const gnn_trainer *t)
 
 static sp_status full_epoch(gnn_trainer *t, gnn_score *total)
 {
-    const sp_status status = run(t, full_step, &t->training);
+    const sp_status status = t->options.links ? gnn_trainer_link_step(t) : run(t, full_step, &t->training);
     return status == SP_OK && reads_loss(t) ? read_scores(t, 1, total) : status;
 }
 
@@ -294,7 +299,7 @@ static sp_status minibatch_step(gnn_trainer *t, const gnn_minibatch *m, gnn_scor
     for (int l = 0; l < m->layers; l++) matrix[l] = &m->block[l];
     TRY(count_training(t, m, &count));
     TRY(gnn_trainer_blocks(t, matrix, false, block));
-    TRY(give_rows(t, m->block[0].cols, t->options.model.inputs, &t->rows, &t->rows_capacity));
+    TRY(gnn_trainer_rows(t, m->block[0].cols, t->options.model.inputs, &t->rows, &t->rows_capacity));
     TRY(t->engine->backend->gather_rows(t->engine, &t->x.dense, m->node[0], &t->rows));
     x.dense = t->rows;
     TRY(step(t, block, &x, m->batch, count, score));
@@ -343,6 +348,7 @@ static gnn_epoch empty_epoch(int64_t number)
 static sp_status evaluate(gnn_trainer *t, gnn_epoch *epoch)
 {
     gnn_score total[GNN_SPLITS] = {{0}};
+    if (t->options.links) return gnn_trainer_evaluate_links(t, epoch);
     sp_status status = run(t, full_losses, &t->evaluation);
     if (status == SP_OK) status = read_scores(t, 1, total);
     for (int s = GNN_TRAIN; status == SP_OK && s < GNN_SPLITS; s++) {
@@ -372,8 +378,9 @@ static sp_status judge(gnn_trainer *t, const gnn_epoch *epoch)
     const double loss = epoch->split_loss[GNN_VALIDATION];
     if (t->nodes[GNN_VALIDATION] == 0) return SP_OK;
     if (!isfinite(loss)) return not_finite(t, "validation", loss);
-    if (!(loss < t->best_loss)) return SP_OK;
-    t->best_loss = loss;
+    const double judged = t->options.links ? 1 - epoch->accuracy[GNN_VALIDATION] : loss;
+    if (!(judged < t->best_loss)) return SP_OK;
+    t->best_loss = judged;
     t->best_epoch = t->epoch;
     return copy_parameters(t, t->best, gnn_model_weights(t->model));
 }
@@ -438,7 +445,8 @@ sp_status gnn_trainer_epoch(gnn_trainer *t, gnn_epoch *epoch, bool *done)
     if (status == SP_OK) status = sp_require(t->context, __func__, "done", done);
     if (status != SP_OK) return status;
     const gnn_trainer_options *o = &t->options;
-    if (t->nodes[GNN_TRAIN] == 0) return sp_fail(t->context, SP_ERROR_ARGUMENT, "there are no training nodes");
+    if (t->nodes[GNN_TRAIN] == 0)
+        return sp_fail(t->context, SP_ERROR_ARGUMENT, "there are no training %s", o->links ? "links" : "nodes");
     if (t->epoch < o->epochs) {
         now.epoch = ++t->epoch;
         last = t->epoch == o->epochs;
@@ -472,7 +480,8 @@ sp_status gnn_trainer_evaluate(gnn_trainer *t, gnn_epoch *epoch)
     if (status == SP_OK) status = sp_require(t->context, __func__, "epoch", epoch);
     if (status != SP_OK) return status;
     gnn_epoch now = empty_epoch(t->epoch);
-    if (!t->split) return sp_fail(t->context, SP_ERROR_ARGUMENT, "there is no split to evaluate");
+    if (t->options.links ? t->nodes[GNN_TRAIN] == 0 : !t->split)
+        return sp_fail(t->context, SP_ERROR_ARGUMENT, "there is no split to evaluate");
     status = evaluate(t, &now);
     if (status == SP_OK) *epoch = now;
     return status;
@@ -492,15 +501,12 @@ static double number_at(const sp_dense *x, int64_t i, int64_t j)
     return x->type == SP_DENSE_F64 ? ((const double *)x->values)[place] : (double)((const float *)x->values)[place];
 }
 
-/* Where a node's row is. */
-static int64_t row_of(const gnn_trainer *t, int64_t node) { return t->data->place ? t->data->place[node] : node; }
-
 /* The class with the largest logit (the first of equals), or all classes with a logit above 0, a probability above
  * 1/2. */
 static void choose(const gnn_trainer *t, const sp_dense *logits, int32_t *classes, uint8_t *targets)
 {
     for (int64_t i = 0; i < logits->rows; i++) {
-        const int64_t row = row_of(t, i);
+        const int64_t row = gnn_trainer_row(t, i);
         int64_t best = 0;
         for (int64_t c = 0; c < logits->cols; c++) {
             if (number_at(logits, row, c) > number_at(logits, row, best)) best = c;
@@ -516,6 +522,7 @@ sp_status gnn_trainer_predict(gnn_trainer *t, int32_t *classes, uint8_t *targets
     sp_dense chances = {0}, here = {0}, chances_here = {0};
     sp_status status = gnn_require(__func__, "trainer", t);
     if (status != SP_OK) return status;
+    if (t->options.links) return sp_fail(t->context, SP_ERROR_ARGUMENT, "the model predicts links, no classes");
     TRY(gnn_model_forward(t->model, t->block, &t->x, false, &logits));
     TRY(sp_dense_copy(t->context, logits, SP_HOST, &here));
     if (scores) {
@@ -526,7 +533,7 @@ sp_status gnn_trainer_predict(gnn_trainer *t, int32_t *classes, uint8_t *targets
     choose(t, &here, classes, targets);
     for (int64_t i = 0; scores && i < here.rows; i++)
         for (int64_t c = 0; c < here.cols; c++)
-            scores[i * here.cols + c] = (float)number_at(&chances_here, row_of(t, i), c);
+            scores[i * here.cols + c] = (float)number_at(&chances_here, gnn_trainer_row(t, i), c);
 done:
     sp_dense_free(t->context, &chances);
     sp_dense_free(t->context, &chances_here);
@@ -537,6 +544,7 @@ done:
 int64_t gnn_trainer_width(const gnn_trainer *t)
 {
     const gnn_model_options *o = &t->options.model;
+    if (t->options.links) return o->outputs;
     if (o->layers < 2) return 0;
     return o->layer == GNN_GAT ? o->hidden * o->heads : o->hidden;
 }
@@ -549,11 +557,13 @@ sp_status gnn_trainer_embed(gnn_trainer *t, float *embeddings)
     if (status == SP_OK) status = sp_require(t->context, __func__, "embeddings", embeddings);
     if (status != SP_OK) return status;
     hidden = gnn_model_hidden(t->model);
-    if (!hidden) return sp_fail(t->context, SP_ERROR_ARGUMENT, "a model of one layer has no embeddings");
+    if (!hidden && !t->options.links)
+        return sp_fail(t->context, SP_ERROR_ARGUMENT, "a model of one layer has no embeddings");
     TRY(gnn_model_forward(t->model, t->block, &t->x, false, &logits));
-    TRY(sp_dense_copy(t->context, hidden, SP_HOST, &here));
+    TRY(sp_dense_copy(t->context, t->options.links ? logits : hidden, SP_HOST, &here));
     for (int64_t i = 0; i < here.rows; i++)
-        for (int64_t c = 0; c < here.cols; c++) embeddings[i * here.cols + c] = (float)number_at(&here, row_of(t, i), c);
+        for (int64_t c = 0; c < here.cols; c++)
+            embeddings[i * here.cols + c] = (float)number_at(&here, gnn_trainer_row(t, i), c);
 done:
     sp_dense_free(t->context, &here);
     return status;

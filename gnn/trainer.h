@@ -1,4 +1,4 @@
-/* A trainer, for trainer.c, trainer_data.c and save.c. */
+/* A trainer, for trainer.c, trainer_data.c, trainer_links.c and save.c. */
 #ifndef GNN_TRAINER_H
 #define GNN_TRAINER_H
 
@@ -9,6 +9,15 @@ typedef struct gnn_recorded {
     int64_t times;
     void *graph;
 } gnn_recorded;
+
+/* Links, in host memory, by rows of the graph. */
+typedef struct gnn_link_state {
+    sp_csr graph;            /* the training links, in both directions */
+    int64_t linked, pairs;   /* training links; with those that an epoch draws */
+    int32_t *first, *second; /* the nodes of these pairs */
+    void *signs;             /* of the model's type: 1 for links, -1 for others */
+    sp_csr judged[GNN_SPLITS]; /* an entry for each pair of a split */
+} gnn_link_state;
 
 struct gnn_trainer {
     gnn_engine *engine;
@@ -38,6 +47,8 @@ struct gnn_trainer {
     gnn_score *score;  /* in the engine's space, GNN_SPLITS for each loss not yet read */
     gnn_recorded training, evaluation;
 
+    gnn_link_state links; /* for training them */
+
     gnn_sampler *sampler;
     int32_t *training_nodes; /* host */
     int32_t *batch;          /* host: nodes of a minibatch */
@@ -52,6 +63,12 @@ struct gnn_trainer {
     void *best;         /* parameters of that epoch */
 };
 
+/* Where a node's row is. */
+static inline int64_t gnn_trainer_row(const gnn_trainer *trainer, int64_t node)
+{
+    return trainer->data->place ? trainer->data->place[node] : node;
+}
+
 /* Copies graph, features and labels to the engine's space, and makes the sampler; needs the model. Then the split of
  * the data, which may have changed. */
 sp_status gnn_trainer_place(gnn_trainer *trainer);
@@ -60,6 +77,17 @@ sp_status gnn_trainer_place_split(gnn_trainer *trainer);
 /* Makes the blocks of the layers; layers of equal matrix and width share one. */
 sp_status gnn_trainer_blocks(gnn_trainer *trainer, const sp_csr *const *matrix, bool symmetric, gnn_block **block);
 void gnn_trainer_free_blocks(gnn_block **block);
+
+/* A matrix of the model's type with room for `rows` rows. */
+sp_status gnn_trainer_rows(gnn_trainer *trainer, int64_t rows, int64_t cols, sp_dense *matrix, int64_t *capacity);
+
+/* trainer_links.c. The pairs of the present epoch, with their signs, in both directions; one step with them, whose loss
+ * comes into trainer->score; the judged splits' losses and AUC. */
+sp_status gnn_trainer_place_links(gnn_trainer *trainer);
+void gnn_trainer_free_links(gnn_trainer *trainer);
+sp_status gnn_trainer_draw_pairs(gnn_trainer *trainer, sp_csr *pairs);
+sp_status gnn_trainer_link_step(gnn_trainer *trainer);
+sp_status gnn_trainer_evaluate_links(gnn_trainer *trainer, gnn_epoch *epoch);
 
 /* Drops the recorded work, because parameters, seed or step were set from outside. */
 void gnn_trainer_forget(gnn_trainer *trainer);

@@ -52,7 +52,8 @@ static sp_status make_full_blocks(gnn_trainer *t)
     sp_status status = gnn_symmetric(t->context, &t->data->graph, &t->symmetric);
     for (int l = 0; l < GNN_MAX_LAYERS; l++) matrix[l] = &t->matrix;
     if (status == SP_OK) status = gnn_trainer_blocks(t, matrix, t->symmetric, t->block);
-    const int split = t->data->split && t->options.model.maxk == 0 ? t->options.model.layers : 0;
+    const bool trained = t->data->split || t->data->links.linked[GNN_TRAIN] > 0;
+    const int split = trained && t->options.model.maxk == 0 ? t->options.model.layers : 0;
     for (int l = 0; status == SP_OK && l < split; l++) status = gnn_block_split(t->block[l]);
     return status;
 }
@@ -147,7 +148,7 @@ static sp_status place_labels(gnn_trainer *t)
     const gnn_data *data = t->data;
     const int64_t nodes = data->graph.rows;
     sp_status status;
-    if (!data->split) return SP_OK;
+    if (!data->split || t->options.links) return SP_OK;
     if (data->labels) TRY(gnn_place(t->engine, nodes, sizeof *t->labels, data->labels, &t->labels));
     if (data->targets)
         TRY(gnn_place(t->engine, nodes * data->classes, sizeof *t->targets, data->targets, &t->targets));
@@ -187,7 +188,7 @@ sp_status gnn_trainer_place_split(gnn_trainer *t)
 {
     const uint8_t *split = t->data->split;
     const int64_t nodes = t->data->graph.rows;
-    if (!split) return SP_OK;
+    if (!split || t->options.links) return SP_OK;
     memset(t->nodes, 0, sizeof t->nodes);
     for (int64_t i = 0; i < nodes; i++) {
         if (split[i] == GNN_TRAIN) t->training_nodes[t->nodes[GNN_TRAIN]] = (int32_t)i;

@@ -524,6 +524,11 @@ sp_status io_read_class_table(sp_context *context, const char *path, const volat
 sp_status io_read_node_list(sp_context *context, const char *path, const volatile int *interrupt,
                             const io_graph *graph, int64_t *unknown, int32_t **nodes, int64_t *count);
 
+/* Reads pairs of nodes, a line each, two names (or numbers from 0 if the graph has no names), perhaps below a heading
+ * such as source,target: *count pairs, two nodes each. */
+sp_status io_read_node_pairs(sp_context *context, const char *path, const volatile int *interrupt,
+                             const io_graph *graph, int32_t **nodes, int64_t *count);
+
 /* io_read_classes for `nodes` nodes from GraphSAINT's class_map.json; and the roles in its role.json: 0 none, 1 training, 2
  * validation, 3 test. */
 sp_status io_read_class_map(sp_context *context, const char *path, const volatile int *interrupt, int64_t nodes,

@@ -51,8 +51,9 @@ static void hint_empty_class(gnn_job *job, const gnn_data *data)
 void gnn_hint_before(gnn_job *job, const gnn_data *data)
 {
     if (job->line.quiet) return;
-    hint_empty_class(job, data);
     hint_normalisation(job, data);
+    if (job->settings->task == TASK_LINK) return;
+    hint_empty_class(job, data);
     hint_width(job, data);
 }
 
@@ -75,7 +76,7 @@ void gnn_hint_after(gnn_job *job)
     const gnn_settings *s = job->settings;
     const gnn_run *run = &job->runs[0];
     const double loss = run->best.split_loss[GNN_TRAIN], guess = log((double)job->data.classes);
-    if (job->line.quiet || job->stopped || job->data.targets || job->data.classes < 2 ||
+    if (job->line.quiet || job->stopped || job->how.links || job->data.targets || job->data.classes < 2 ||
         run->epochs[run->count - 1].epoch < FEW_EPOCHS || !(loss > MOST_LEFT * guess))
         return;
     notice_line(&job->line, "%s: even the training nodes are not told well (loss %.2f; a guess has %.2f): try %s%smore "

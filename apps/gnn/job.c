@@ -96,7 +96,7 @@ sp_status gnn_read_data(gnn_job *job)
 {
     const gnn_settings *s = job->settings;
     const gnn_input_options options = {.undirected = s->undirected || job->how.model.undirected,
-                                       .no_labels = s->command == COMMAND_PREDICT,
+                                       .no_labels = s->command == COMMAND_PREDICT || s->task == TASK_LINK,
                                        .drop_unknown = s->unknown,
                                        .features = (gnn_made_features)s->features,
                                        .interrupt = &interrupt_signal};
@@ -300,6 +300,7 @@ void gnn_close(gnn_job *job)
         sp_free(job->host, job->targets);
         sp_free(job->host, job->scores);
         sp_free(job->host, job->embeddings);
+        sp_free(job->host, job->pairs);
     }
     sp_context_destroy(job->compute);
     sp_context_destroy(job->host);
@@ -318,6 +319,7 @@ sp_status gnn_check_files(gnn_job *job, const gnn_file *files, int count)
         const char *path = files[i].path;
         if (!path) continue;
         job->mistaken = overwrites("gnn", path, s->load) || overwrites("gnn", path, s->clusters) ||
+                        overwrites("gnn", path, s->pairs) ||
                         overwrites("gnn", path, s->class_weights) ||
                         gnn_input_overwritten("gnn", s->folder, path) || !add_output(&all, "gnn", path);
         if (job->mistaken) return SP_ERROR_ARGUMENT;

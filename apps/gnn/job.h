@@ -15,6 +15,7 @@ typedef struct gnn_run {
     int64_t best_epoch;
     gnn_epoch best; /* all splits with the best parameters */
     double macro_f1; /* of test nodes; NaN if there are none */
+    gnn_link_figures links; /* of the test, where links are predicted */
     double seconds, median; /* of the run; median of its epochs */
 } gnn_run;
 
@@ -55,7 +56,9 @@ typedef struct gnn_job {
     bool directed;          /* the graph is directed; perhaps a list has each edge once */
     int32_t *classes;       /* predicted: of each node, or */
     uint8_t *targets;       /* nodes x classes */
-    float *scores;          /* nodes x classes */
+    float *scores;          /* nodes x classes; or a number a pair: */
+    int32_t *pairs;         /* of links, two nodes each */
+    int64_t pair_count;
     int64_t saved_run;      /* that of the model to save: */
     void *made;             /* the model, */
     float *weights;         /* or its best weights for other programs: all of them, and what they are */
@@ -94,6 +97,14 @@ void gnn_end_line(gnn_job *job, const char *read, const gnn_file *files, int cou
 sp_status gnn_train(gnn_job *job);
 sp_status gnn_predict(gnn_job *job);
 
+/* links.c: hides links of the graph, as --split says; the figures of trained links, for people and for reports; the
+ * pairs to predict, and their probabilities. */
+sp_status gnn_draw_links(gnn_job *job);
+void gnn_answer_links(const gnn_job *job);
+double gnn_test_precision(const gnn_run *run);
+void gnn_put_link_figures(const gnn_link_figures *figures, const char *key, json *j);
+sp_status gnn_read_pairs(gnn_job *job);
+sp_status gnn_predict_links(gnn_job *job, gnn_trainer *trainer);
 /* clusters.c: the clusters of minibatches, as --clusters says. */
 sp_status gnn_make_clusters(gnn_job *job);
 /* class_weights.c: those of the loss, as --class-weights says. */
@@ -110,6 +121,7 @@ sp_status gnn_put_weights(gnn_job *job, io_output *out);
 sp_status gnn_from_weights(gnn_job *job, const char *path);
 /* report.c and plot.c */
 typedef char gnn_text[16];
+const char *gnn_measure(const gnn_job *job); /* what accuracies are */
 const char *gnn_show(double accuracy, gnn_text text); /* "none" if nothing was judged */
 double gnn_mean(const gnn_job *job, double (*of)(const gnn_run *run), double *deviation);
 double gnn_test_accuracy(const gnn_run *run);

@@ -8,21 +8,26 @@
 #include "gnn.h"
 
 typedef enum gnn_command { COMMAND_TRAIN, COMMAND_PREDICT } gnn_command;
+typedef enum gnn_task { TASK_NODE, TASK_LINK } gnn_task;
 
 /* The values of the command line. */
 typedef struct gnn_settings {
     gnn_command command;
+    int task; /* a gnn_task */
     const char *folder, *save, *resume, *load, *out, *embeddings, *report, *plot, *checkpoint;
     int model, norm, jump, optimizer, schedule, order; /* enums of gnn.h */
     int precision; /* 0: f32, 1: bf16 */
     int sampler; /* 0: full, else gnn_sampler_kind + 1 */
+    const char *pairs;   /* predict: a file of them; NULL: */
+    int64_t best_links;  /* as many new links; 0: none */
+    int64_t negatives;
     int64_t layers, hidden, heads, maxk, epochs, patience, evaluate_every, rate_step, warmup;
     int64_t checkpoint_every; /* 0: there is no checkpoint */
     int64_t batch, bulk;      /* batch 0: by the sampler */
     option_counts fanout;
     const char *clusters; /* a file, matching or mcl */
     const char *class_weights;             /* a file or balanced; NULL: alike */
-    bool split;                            /* a split is drawn, by nodes of a class, or by shares if these are 0 */
+    bool split; /* a split is drawn, by nodes of a class, or by shares if these are 0; of links by shares */
     int64_t split_train, split_validation;
     double train_share, validation_share;
     int64_t seed, seeds, threads, memory;
@@ -44,6 +49,7 @@ gnn_trainer_options gnn_trainer_settings(const gnn_settings *settings);
 bool is_weights(const char *path);
 
 /* Words of the command line, for reports. */
+const char *task_word(int task);
 const char *model_word(int model);
 const char *sampler_word(int sampler);
 const char *optimizer_word(int optimizer);

@@ -1,6 +1,8 @@
 // The page of gnn train and gnn predict: curves, figures of each class, confusion, confidence, doubtful nodes. apps/common/page.html has the rest.
 let chosen = 0; // the run whose curves are shown
-const several = report.data.several_classes_a_node, measure = several ? "micro F1" : "accuracy";
+const several = report.data.several_classes_a_node, links = report.options.task === "link";
+const measure = links ? "AUC" : several ? "micro F1" : "accuracy", things = links ? "link" : "node";
+const test_value = links ? report.test_auc : report.test_accuracy, validation_value = links ? report.validation_auc : report.validation_accuracy;
 const models = {gcn: "graph convolutional network", sage: "GraphSAGE with means", "sage-max": "GraphSAGE with maxima",
   gin: "graph isomorphism network", gat: "graph attention network"};
 const predicting = report.command === "predict", judged = predicting ? report.judged : report.test;
@@ -58,6 +60,14 @@ function confidence(bins) {
 function inWords() {
   const o = report.options, d = report.data, test = report.test;
   const layers = plural(o.layers, "layer");
+  if (links) {
+    const f = report.runs[0].test_links;
+    let said = `A ${models[o.model]} of ${layers} learnt from ${plural(d.training, "link")} which nodes are linked. `;
+    if (!d.test) return `${said}No links are hidden from it, so nothing is known of its accuracy.`;
+    said += `Of a hidden link and a pair of nodes without one it holds the link for the likelier in ${percent(test_value)} of the cases (AUC), of ${plural(f.linked, "link")} and ${plural(f.unlinked, "other pair")}.`;
+    if (report.runs.length > 1) said += ` This is the mean of ${report.runs.length} runs, with a deviation of ${share(report.test_auc_deviation)}.`;
+    return report.stopped ? `${said} The training was stopped before its end.` : said;
+  }
   let words = `A ${models[o.model]} of ${layers} learnt from ${plural(d.training, "node")} what ${several ? "classes nodes have" : "class a node is in"}, of ${plural(d.classes, "class", "classes")}. `;
   if (!test) return `${words}There are no test nodes, so nothing is known of its accuracy.`;
   words += several ? `Micro F1 is ${share(report.test_accuracy)} on ${plural(d.test, "node")} that it has not seen.` :
@@ -74,11 +84,17 @@ function learning() {
     box.append(element("p", {class: "screen"}, "Curves of ", choice));
   }
   if (run.epochs.length) box.append(
-    element("figure", {}, curves(run, "Loss", ["loss", "validation_loss", "test_loss"]), element("figcaption", {}, "Loss (training: with dropout). The dashed line is the epoch whose parameters are kept, that of the lowest validation loss.")),
-    element("figure", {}, curves(run, measure, ["training_accuracy", "validation_accuracy", "test_accuracy"], 1), element("figcaption", {}, `Share of right nodes (${measure}).`)));
-  if (report.runs.length > 1) box.append(table(["seed", "best epoch", `validation ${measure}`, `test ${measure}`, "test macro F1", "time"],
-    report.runs.map(r => [String(r.seed), count(r.best_epoch), share(r.validation_accuracy), share(r.test_accuracy), share(r.test_macro_f1), seconds(r.seconds)])));
+    element("figure", {}, curves(run, "Loss", ["loss", "validation_loss", "test_loss"]), element("figcaption", {}, `Loss (training: with dropout). The dashed line is the epoch whose parameters are kept, that of the ${links ? "highest validation AUC" : "lowest validation loss"}.`)),
+    element("figure", {}, curves(run, measure, ["training", "validation", "test"].map(part => `${part}_${links ? "auc" : "accuracy"}`), 1), element("figcaption", {}, links ? "How often a link is held for likelier than a pair without one (AUC)." : `Share of right nodes (${measure}).`)));
+  if (report.runs.length > 1) box.append(table(["seed", "best epoch", `validation ${measure}`, `test ${measure}`, links ? "test average precision" : "test macro F1", "time"],
+    report.runs.map(r => [String(r.seed), count(r.best_epoch), ...(links ? [r.validation_auc, r.test_auc, r.test_links.average_precision] : [r.validation_accuracy, r.test_accuracy, r.test_macro_f1]).map(share), seconds(r.seconds)])));
   return box;
+}
+function ranking() {
+  const f = report.runs[0].test_links, rows = [["AUC", share(f.auc)], ["average precision", share(f.average_precision)]];
+  for (const k of [20, 50, 100]) if (f[`hits_at_${k}`] !== null) rows.push([`hits@${k}`, share(f[`hits_at_${k}`])]);
+  return element("section", {}, element("h2", {}, "How it ranks hidden links"), table(["", "test"], rows),
+    element("p", {class: "soft"}, "AUC: how often a link is held for likelier than a pair without one. Average precision: the mean share of links among the pairs that are at least as likely. Hits@k: the share of links that are likelier than the k-th of the other pairs."));
 }
 function classes() {
   return element("section", {}, element("h2", {}, "Each class"),
@@ -147,7 +163,7 @@ function predicted() {
 function done() {
   const o = report.options, d = report.data, used = ["model", "layers", "hidden", "heads", "maxk", "dropout", "input_dropout", "normalise", "optimizer", "rate", "decay", "epochs", "patience", "sampler", "features", "seed"];
   const rows = [["folder", `${d.folder}: ${plural(d.nodes, "node")}, ${plural(d.edges, "edge")}, ${plural(d.features, "feature")}`],
-    ["split", `${count(d.training)} training, ${count(d.validation)} validation, ${count(d.test)} test nodes`],
+    ["split", `${count(d.training)} training, ${count(d.validation)} validation, ${count(d.test)} test ${things}s`],
     ["command", ["gnn", ...report.arguments].join(" ")],
     ["options", used.filter(k => o[k] !== undefined && o[k] !== 0 && o[k] !== null).map(k => `${k.replace("_", " ")} ${o[k]}`).join(", ")],
     ["computed on", `${report.device}, ${plural(report.threads, "thread")}`],
@@ -157,15 +173,15 @@ function done() {
 }
 function show() {
   const name = report.data.folder.replace(/\/+$/, "").replace(/.*\//, "") || report.data.folder, d = report.data;
-  document.title = `Classes of ${name}`;
+  document.title = `${links ? "Links" : "Classes"} of ${name}`;
   if (predicting) return page.replaceChildren(...[element("h1", {}, `Classes of the nodes of ${name}`), element("p", {class: "lead"}, foretold()),
     element("div", {class: "tiles"}, ...(judged ? [tile(share(judged.accuracy), measure), tile(share(judged.macro_f1), "macro F1")] : []),
       tile(count(d.nodes), "nodes"), tile(count(d.edges), "edges"), tile(count(d.features), "features"), tile(count(d.classes), "classes")),
     found(), ...(judged ? [classes(), confusion(), sure()] : []), doubtful(), predicted()].filter(part => part));
-  page.replaceChildren(...[element("h1", {}, `Classes of the nodes of ${name}`), element("p", {class: "lead"}, inWords()),
-    element("div", {class: "tiles"}, tile(share(report.test_accuracy), `test ${measure}`), tile(share(report.test_macro_f1), "test macro F1"),
-      tile(share(report.validation_accuracy), `validation ${measure}`), tile(count(d.nodes), "nodes"), tile(count(d.edges), "edges"),
-      tile(count(d.features), "features"), tile(count(d.classes), "classes"), tile(count(report.parameters), "parameters")),
-    learning(), ...(report.test ? [classes(), confusion(), sure()] : []), done()].filter(part => part));
+  page.replaceChildren(...[element("h1", {}, links ? `Links of ${name}` : `Classes of the nodes of ${name}`), element("p", {class: "lead"}, inWords()),
+    element("div", {class: "tiles"}, tile(share(test_value), `test ${measure}`), links ? tile(share(report.test_average_precision), "test average precision") : tile(share(report.test_macro_f1), "test macro F1"),
+      tile(share(validation_value), `validation ${measure}`), tile(count(d.nodes), "nodes"), tile(count(d.edges), "edges"),
+      tile(count(d.features), "features"), ...(links ? [] : [tile(count(d.classes), "classes")]), tile(count(report.parameters), "parameters")),
+    learning(), links && d.test ? ranking() : null, ...(report.test ? [classes(), confusion(), sure()] : []), done()].filter(part => part));
 }
 show();

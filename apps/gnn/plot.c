@@ -139,7 +139,7 @@ static void put_chart(io_output *out, const gnn_run *run, double top, const char
 sp_status gnn_put_plot(gnn_job *job, io_output *out)
 {
     const gnn_run *run = &job->runs[0];
-    const char *measure = job->data.targets ? "micro F1" : "accuracy";
+    const char *measure = gnn_measure(job);
     gnn_text text;
     io_output_format(out,
                      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "

@@ -1,4 +1,4 @@
-/* gnn predict: the class of every node, by a model that gnn train saved. */
+/* gnn predict: the class of every node, or the probabilities of links, by a model that gnn train saved. */
 #include <string.h>
 
 #include "job.h"
@@ -29,6 +29,23 @@ static sp_status match_data(gnn_job *job, const gnn_saved *saved)
     return status;
 }
 
+/* What the options ask for is what the model predicts. */
+static sp_status match_task(gnn_job *job)
+{
+    const gnn_settings *s = job->settings;
+    const bool asks = s->pairs || s->best_links > 0;
+    if (job->how.links && (s->scores || s->report))
+        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: a model of links, which has no classes; leave %s out",
+                       s->load, s->scores ? "--scores" : "--report");
+    if (job->how.links && s->out && !asks)
+        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: a model of links; say which with --pairs FILE or --links N",
+                       s->load);
+    if (!job->how.links && asks)
+        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: a model of classes; %s goes with one of links (gnn train "
+                       "--task link)", s->load, s->pairs ? "--pairs" : "--links");
+    return SP_OK;
+}
+
 static sp_status load(gnn_job *job)
 {
     gnn_saved saved = {0};
@@ -37,11 +54,17 @@ static sp_status load(gnn_job *job)
     status = gnn_saved_read(job->host, job->saved, job->saved_size, &saved);
     if (status != SP_OK) return fail_model(job, job->host, status);
     job->how = saved.options;
+    TRY(match_task(job));
     TRY(gnn_read_data(job));
     TRY(gnn_match_features(job, job->settings->load, &saved));
     if (job->how.model.normalised) {
         TRY(gnn_data_normalise(job->host, &job->input.data));
         job->data = job->input.data;
+    }
+    if (job->how.links) {
+        job->data.split = NULL; /* nothing is trained */
+        job->judged = -1;
+        return gnn_read_pairs(job);
     }
     TRY(gnn_match_classes(job, job->settings->load, &saved));
     TRY(match_data(job, &saved));
@@ -87,7 +110,8 @@ static sp_status predict(gnn_job *job)
     status = gnn_trainer_restore(trainer, job->saved, job->saved_size);
     if (status != SP_OK) TRY(fail_model(job, job->compute, status));
     TRY(gnn_trainer_finish(trainer));
-    TRY(gnn_trainer_predict(trainer, job->classes, job->targets, job->scores));
+    if (job->how.links) TRY(gnn_predict_links(job, trainer));
+    else TRY(gnn_trainer_predict(trainer, job->classes, job->targets, job->scores));
     if (job->settings->embeddings) TRY(embed(job, trainer));
 done:
     gnn_trainer_free(trainer);
@@ -184,10 +208,34 @@ static sp_status put_classes(gnn_job *job, io_output *out)
     return SP_OK;
 }
 
-/* The same for NumPy: the scores if asked for, else the numbers of classes, or 0 and 1 for each class. */
+/* A line a pair: its nodes, and the probability of a link. */
+static sp_status put_pairs(gnn_job *job, io_output *out)
+{
+    text_table t = open_table(job->settings->out, out);
+    if (job->input.nodes.count > 0 || t.csv)
+        io_output_string(out, t.csv ? "source,target,probability\n" : "source\ttarget\tprobability\n");
+    for (int64_t k = 0; k < job->pair_count; k++) {
+        for (int i = 0; i < 2; i++) {
+            next_field(&t);
+            put_name(&t, &job->input.nodes, job->pairs[2 * k + i]);
+        }
+        next_field(&t);
+        io_output_format(out, "%.6g", (double)job->scores[k]);
+        end_row(&t);
+    }
+    return SP_OK;
+}
+
+/* Predictions for NumPy: the scores if asked for, else the numbers of classes, or 0 and 1 for each class; of links the
+ * probabilities. */
 static sp_status put_array(gnn_job *job, io_output *out)
 {
     const int64_t nodes = job->data.graph.rows, classes = job->data.classes;
+    if (job->how.links) {
+        io_put_npy(out, &(io_array){.type = IO_F32, .dimensions = 1, .shape = {job->pair_count},
+                                    .count = job->pair_count, .item_size = sizeof *job->scores, .values = job->scores});
+        return SP_OK;
+    }
     io_array array = {.type = IO_I32, .dimensions = 1, .shape = {nodes, classes}, .count = nodes,
                       .item_size = sizeof *job->classes, .values = job->classes};
     const bool scores = job->settings->scores;
@@ -237,8 +285,10 @@ static void describe_figures(const gnn_job *job, char *text, size_t size)
 {
     const char *measure = job->targets ? "micro F1" : "accuracy";
     const gnn_figures *f = &job->figures;
-    char count[COUNT_TEXT];
+    char count[COUNT_TEXT], pairs[COUNTED_TEXT];
     *text = '\0';
+    if (job->how.links && job->settings->out)
+        snprintf(text, size, " (%s)", counted(job->pair_count, "pair", pairs));
     if (job->judged == GNN_TEST && f->nodes == 0) snprintf(text, size, " (test %s none)", measure);
     else if (job->judged == GNN_TEST)
         snprintf(text, size, " (test %s %.4f, macro F1 %.4f%s)", measure, f->accuracy, f->macro_f1,
@@ -252,7 +302,8 @@ sp_status gnn_predict(gnn_job *job)
 {
     static const io_names none = {0};
     const gnn_settings *s = job->settings;
-    const gnn_file files[] = {{s->out, s->out && is_kind(s->out, ".npy") ? put_array : put_classes},
+    const bool array = s->out && is_kind(s->out, ".npy"), pairs = s->pairs || s->best_links > 0;
+    const gnn_file files[] = {{s->out, array ? put_array : pairs ? put_pairs : put_classes},
                               {s->embeddings, put_embeddings},
                               {s->report, gnn_put_prediction}};
     const int count = sizeof files / sizeof *files;

@@ -14,6 +14,11 @@ const char *gnn_show(double accuracy, gnn_text text)
     return text;
 }
 
+const char *gnn_measure(const gnn_job *job)
+{
+    return job->how.links ? "AUC" : job->data.targets ? "micro F1" : "accuracy";
+}
+
 /* ---- means over the runs -------------------------------------------------------------------------------- */
 
 double gnn_test_accuracy(const gnn_run *run) { return run->best.accuracy[GNN_TEST]; }
@@ -109,10 +114,13 @@ static void put_options(const gnn_job *job, json *j)
 {
     const gnn_settings *s = job->settings;
     json_begin(j, "options", '{');
+    json_text(j, "task", task_word(s->task));
     gnn_put_model(job, j);
     put_training(job, j);
+    if (job->how.links) json_count(j, "negatives", s->negatives > 0 ? s->negatives : 1);
     if (s->split_train > 0) json_counts(j, "split", (int64_t[]){s->split_train, s->split_validation}, 2);
-    else if (s->split) json_numbers(j, "split_shares", (double[]){s->train_share, s->validation_share}, 2);
+    else if (s->split || job->how.links)
+        json_numbers(j, "split_shares", (double[]){s->train_share, s->validation_share}, 2);
     json_text(j, "features", gnn_feature_words[s->features]);
     json_text(j, "order", order_word(s->order));
     json_count(j, "seed", s->seed);
@@ -125,25 +133,26 @@ static void put_options(const gnn_job *job, json *j)
 
 /* ---- runs ------------------------------------------------------------------------------------------------- */
 
-static void put_splits(json *j, const gnn_epoch *epoch)
+static void put_splits(const gnn_job *job, json *j, const gnn_epoch *epoch)
 {
     static const char *const splits[GNN_SPLITS] = {"unused", "training", "validation", "test"};
     char key[32];
     for (int s = GNN_TRAIN; s < GNN_SPLITS; s++) {
         snprintf(key, sizeof key, "%s_loss", splits[s]);
         json_number(j, key, epoch->split_loss[s]);
-        snprintf(key, sizeof key, "%s_accuracy", splits[s]);
+        snprintf(key, sizeof key, "%s_%s", splits[s], job->how.links ? "auc" : "accuracy");
         json_number(j, key, epoch->accuracy[s]);
     }
 }
 
-static void put_run(const gnn_run *run, json *j)
+static void put_run(const gnn_job *job, const gnn_run *run, json *j)
 {
     json_begin(j, NULL, '{');
     json_count(j, "seed", run->seed);
     json_count(j, "best_epoch", run->best_epoch);
-    put_splits(j, &run->best);
-    json_number(j, "test_macro_f1", run->macro_f1);
+    put_splits(job, j, &run->best);
+    if (job->how.links) gnn_put_link_figures(&run->links, "test_links", j);
+    else json_number(j, "test_macro_f1", run->macro_f1);
     json_seconds(j, "median_epoch_seconds", run->median);
     json_seconds(j, "seconds", run->seconds);
     json_begin(j, "epochs", '[');
@@ -153,7 +162,7 @@ static void put_run(const gnn_run *run, json *j)
         json_count(j, "epoch", e->epoch);
         json_number(j, "loss", e->loss);
         json_number(j, "rate", e->rate);
-        put_splits(j, e);
+        put_splits(job, j, e);
         if (e->edges > 0) json_count(j, "sampled_edges", e->edges);
         json_seconds(j, "seconds", e->seconds);
         json_end(j, '}');
@@ -164,20 +173,21 @@ static void put_run(const gnn_run *run, json *j)
 
 static void put_result(const gnn_job *job, json *j)
 {
-    double deviation, macro_deviation;
+    const bool links = job->how.links;
+    double deviation, other_deviation;
     const double test = gnn_mean(job, gnn_test_accuracy, &deviation);
-    const double macro = gnn_mean(job, gnn_test_macro_f1, &macro_deviation);
+    const double other = gnn_mean(job, links ? gnn_test_precision : gnn_test_macro_f1, &other_deviation);
     json_text(j, "device", job->device_name);
     json_count(j, "threads", sp_context_threads(job->host));
     json_count(j, "parameters", job->parameters);
     json_count(j, "peak_host_bytes", system_peak_bytes());
     json_flag(j, "renumbered", job->data.place != NULL);
     json_flag(j, "stopped", job->stopped);
-    json_number(j, "test_accuracy", test);
-    json_number(j, "test_accuracy_deviation", deviation);
-    json_number(j, "test_macro_f1", macro);
-    json_number(j, "test_macro_f1_deviation", macro_deviation);
-    json_number(j, "validation_accuracy", gnn_mean(job, validation_accuracy, NULL));
+    json_number(j, links ? "test_auc" : "test_accuracy", test);
+    json_number(j, links ? "test_auc_deviation" : "test_accuracy_deviation", deviation);
+    json_number(j, links ? "test_average_precision" : "test_macro_f1", other);
+    json_number(j, links ? "test_average_precision_deviation" : "test_macro_f1_deviation", other_deviation);
+    json_number(j, links ? "validation_auc" : "validation_accuracy", gnn_mean(job, validation_accuracy, NULL));
     json_seconds(j, "median_epoch_seconds", gnn_mean(job, gnn_epoch_seconds, NULL));
     json_count(j, "best_epoch", job->runs[0].best_epoch);
     json_begin(j, "seconds", '{');
@@ -208,7 +218,7 @@ static sp_status put_report(const gnn_job *job, io_output *out)
     put_result(job, j);
     gnn_put_figures(&job->figures, &job->input.classes, "test", j);
     json_begin(j, "runs", '[');
-    for (int64_t i = 0; i < job->run_count; i++) put_run(&job->runs[i], j);
+    for (int64_t i = 0; i < job->run_count; i++) put_run(job, &job->runs[i], j);
     json_end(j, ']');
     json_end(j, '}');
     return SP_OK;

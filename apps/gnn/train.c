@@ -47,6 +47,7 @@ static sp_status count_small(gnn_job *job, int64_t *small)
 static sp_status remark(gnn_job *job)
 {
     const gnn_settings *s = job->settings;
+    const char *what = s->task == TASK_LINK ? "links" : "nodes", *measure = s->task == TASK_LINK ? "AUC" : "accuracy";
     int64_t small;
     if (job->line.quiet) return SP_OK;
     sp_status status = count_small(job, &small);
@@ -57,7 +58,7 @@ static sp_status remark(gnn_job *job)
                     (long long)job->data.classes,
                     (long long)(s->split_train + s->split_validation));
     if (job->nodes[GNN_TEST] == 0)
-        notice_line(&job->line, "%s: there are no test nodes, so that there is no test accuracy", s->folder);
+        notice_line(&job->line, "%s: there are no test %s, so that there is no test %s", s->folder, what, measure);
     if (job->data.graph.values && s->model != GNN_GCN)
         notice_line(&job->line, "%s: the weights of the edges do not count with %s; they do with gcn", s->folder,
                     model_word(s->model));
@@ -76,13 +77,15 @@ static sp_status prepare_data(gnn_job *job)
 {
     const gnn_settings *s = job->settings;
     gnn_data *data = &job->input.data;
+    const bool links = s->task == TASK_LINK;
     char why[256];
     sp_status status;
-    if (!job->input.has_split && !s->split)
+    if (!job->input.has_split && !s->split && !links)
         return sp_fail(job->host, SP_ERROR_ARGUMENT,
                        "%s: there is no split; add train.txt, val.txt and test.txt, or draw one with --split 20,30 (nodes "
                        "of a class) or --split 60%%,20%%", s->folder);
-    if (s->split) TRY(draw_split(job->host, s, data, s->seed));
+    if (links) TRY(gnn_draw_links(job));
+    else if (s->split) TRY(draw_split(job->host, s, data, s->seed));
     status = gnn_data_check(job->host, data);
     if (status != SP_OK) {
         snprintf(why, sizeof why, "%s", sp_last_error(job->host));
@@ -91,14 +94,16 @@ static sp_status prepare_data(gnn_job *job)
     gnn_hint_before(job, data);
     if (!s->no_normalise) TRY(gnn_data_normalise(job->host, data));
     job->data = *data;
-    for (int64_t i = 0; i < data->graph.rows; i++) job->nodes[data->split[i]]++;
-    if (s->split && job->nodes[GNN_TEST] == 0)
+    if (links) memcpy(job->nodes, data->links.linked, sizeof job->nodes);
+    for (int64_t i = 0; !links && i < data->graph.rows; i++) job->nodes[data->split[i]]++;
+    if (s->split && !links && job->nodes[GNN_TEST] == 0)
         TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: --split takes all nodes of known class, so none are left to test "
                     "with; take fewer, or shares such as --split 60%%,20%%", s->folder));
     const bool plateau = s->schedule == GNN_SCHEDULE_PLATEAU;
     if ((s->patience > 0 || plateau) && job->nodes[GNN_VALIDATION] == 0)
-        TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: there are no validation nodes, whose loss %s waits for; "
-                    "leave it out", s->folder, plateau ? "--schedule plateau" : "--patience"));
+        TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: there are no validation %s, whose loss %s waits for; "
+                    "leave it out", s->folder, links ? "links" : "nodes",
+                    plateau ? "--schedule plateau" : "--patience"));
     status = remark(job);
 done:
     return status;
@@ -155,8 +160,11 @@ static void show_epoch(gnn_job *job, const gnn_run *run, double began, double *s
     if (job->run_count > 1)
         snprintf(which, sizeof which, "run %lld of %lld  ", (long long)(run - job->runs + 1),
                  (long long)job->run_count);
-    while (judged > run->epochs && isnan(judged->accuracy[GNN_TRAIN])) judged--;
-    if (!isnan(judged->accuracy[GNN_TRAIN]))
+    while (judged > run->epochs && isnan(judged->accuracy[GNN_TRAIN]) && isnan(judged->accuracy[GNN_TEST])) judged--;
+    if (job->how.links)
+        snprintf(accuracies, sizeof accuracies, "  validation AUC %s  test %s",
+                 gnn_show(judged->accuracy[GNN_VALIDATION], text[0]), gnn_show(judged->accuracy[GNN_TEST], text[1]));
+    else if (!isnan(judged->accuracy[GNN_TRAIN]))
         snprintf(accuracies, sizeof accuracies, "  accuracy %s  validation %s  test %s",
                  gnn_show(judged->accuracy[GNN_TRAIN], text[0]), gnn_show(judged->accuracy[GNN_VALIDATION], text[1]),
                  gnn_show(judged->accuracy[GNN_TEST], text[2]));
@@ -249,8 +257,9 @@ static sp_status judge(gnn_job *job, gnn_trainer *trainer, gnn_run *run)
     uint8_t *targets = NULL;
     float *scores = NULL;
     sp_status status = SP_OK;
-    run->macro_f1 = NAN;
+    run->macro_f1 = run->links.auc = run->links.average_precision = NAN;
     if (job->nodes[GNN_TEST] == 0) return SP_OK;
+    if (job->how.links) return gnn_trainer_judge_links(trainer, GNN_TEST, &run->links);
     if (job->data.targets) TRY(sp_alloc(job->host, all, sizeof *targets, (void **)&targets));
     else TRY(sp_alloc(job->host, nodes, sizeof *classes, (void **)&classes));
     if (scored) TRY(sp_alloc(job->host, all, sizeof *scores, (void **)&scores));
@@ -270,10 +279,13 @@ done:
     return status;
 }
 
-/* Of two runs the better one, by its validation loss; without validation nodes by its training loss. */
+/* Of two runs the better one, by its validation loss, or AUC; without validation nodes by its last training loss. */
 static bool is_better(const gnn_job *job, const gnn_run *run, const gnn_run *other)
 {
-    const gnn_split by = job->nodes[GNN_VALIDATION] > 0 ? GNN_VALIDATION : GNN_TRAIN;
+    const bool judged = job->nodes[GNN_VALIDATION] > 0;
+    if (job->how.links && judged) return run->best.accuracy[GNN_VALIDATION] > other->best.accuracy[GNN_VALIDATION];
+    if (job->how.links) return run->epochs[run->count - 1].loss < other->epochs[other->count - 1].loss;
+    const gnn_split by = judged ? GNN_VALIDATION : GNN_TRAIN;
     return run->best.split_loss[by] < other->best.split_loss[by];
 }
 
@@ -302,7 +314,7 @@ static sp_status train_once(gnn_job *job, gnn_engine *engine, gnn_trainer **made
     void *bytes = NULL;
     int64_t size = 0;
     sp_status status;
-    if (s->split) TRY(draw_split(job->compute, s, &job->data, run->seed));
+    if (s->split && !job->how.links) TRY(draw_split(job->compute, s, &job->data, run->seed));
     if (*made) TRY(gnn_trainer_restart(*made, (uint64_t)run->seed));
     else TRY(gnn_trainer_create(engine, &job->data, &job->how, made));
     gnn_trainer *trainer = *made;
@@ -355,8 +367,6 @@ static sp_status put_model(gnn_job *job, io_output *out)
     return SP_OK;
 }
 
-static const char *measure(const gnn_job *job) { return job->data.targets ? "micro F1" : "accuracy"; }
-
 /* The answer, on standard output. */
 static void answer(const gnn_job *job)
 {
@@ -368,14 +378,15 @@ static void answer(const gnn_job *job)
     answer_line("%s, %lld layers, %lld parameters, on %s; %.3g ms an epoch", model_word(job->settings->model),
                 (long long)job->settings->layers, (long long)job->parameters, job->device_name,
                 1e3 * gnn_mean(job, gnn_epoch_seconds, NULL));
-    if (job->run_count > 1)
-        answer_line("test %s %s, deviation %s, macro F1 %s, deviation %s, over %lld seeds", measure(job),
+    if (job->how.links) gnn_answer_links(job);
+    else if (job->run_count > 1)
+        answer_line("test %s %s, deviation %s, macro F1 %s, deviation %s, over %lld seeds", gnn_measure(job),
                     gnn_show(test, text[0]), gnn_show(deviation, text[1]), gnn_show(macro, text[2]),
                     gnn_show(macro_deviation, text[3]), (long long)job->run_count);
     else {
         answer_line("epoch %lld of %lld: validation %s %s, test %s %s, macro F1 %s", (long long)run->best_epoch,
-                    (long long)run->epochs[run->count - 1].epoch, measure(job),
-                    gnn_show(run->best.accuracy[GNN_VALIDATION], text[0]), measure(job), gnn_show(test, text[1]),
+                    (long long)run->epochs[run->count - 1].epoch, gnn_measure(job),
+                    gnn_show(run->best.accuracy[GNN_VALIDATION], text[0]), gnn_measure(job), gnn_show(test, text[1]),
                     gnn_show(macro, text[2]));
         gnn_show_figures(&job->figures, &job->input.classes);
     }
@@ -389,12 +400,13 @@ static void end_line(gnn_job *job, const gnn_file *files, int count)
     gnn_text text;
     bool any = false;
     for (int i = 0; i < count; i++) any = any || files[i].path;
-    snprintf(split, sizeof split, ", %s training, %s validation, %s test nodes",
+    snprintf(split, sizeof split, ", %s training, %s validation, %s test %s",
              show_count(job->nodes[GNN_TRAIN], number[0]), show_count(job->nodes[GNN_VALIDATION], number[1]),
-             show_count(job->nodes[GNN_TEST], number[2]));
+             show_count(job->nodes[GNN_TEST], number[2]),
+             job->how.links ? "links" : "nodes");
     if (!any) snprintf(result, sizeof result, " (--save FILE keeps the model)");
     if (gnn_takes_stdout(files, count))
-        snprintf(result, sizeof result, " (test %s %s)", measure(job),
+        snprintf(result, sizeof result, " (test %s %s)", gnn_measure(job),
                  gnn_show(gnn_mean(job, gnn_test_accuracy, NULL), text));
     gnn_end_line(job, split, files, count, result);
 }

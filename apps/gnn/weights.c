@@ -62,12 +62,13 @@ static void put_lines(FILE *to, const char *key, const char *names, int64_t coun
 static void put_texts(const gnn_job *job, FILE *to)
 {
     const gnn_model_options *m = &job->how.model;
-    fprintf(to, "{\"__metadata__\":{\"format\":\"gnn\",\"version\":\"%s\",\"model\":\"%s\"", SP_VERSION,
-            model_word((int)m->layer));
+    const int64_t outputs = job->how.links ? job->how.model.outputs : job->data.classes;
+    fprintf(to, "{\"__metadata__\":{\"format\":\"gnn\",\"version\":\"%s\",\"task\":\"%s\",\"model\":\"%s\"",
+            SP_VERSION, task_word(job->settings->task), model_word((int)m->layer));
     put_number(to, "layers", m->layers);
     put_number(to, "inputs", job->weight_list[0].rows);
     put_number(to, "hidden", m->hidden);
-    put_number(to, "outputs", job->data.classes);
+    put_number(to, "outputs", outputs);
     if (m->layer == GNN_GAT) put_number(to, "heads", m->heads);
     if (m->maxk > 0) put_number(to, "maxk", m->maxk);
     fprintf(to, ",\"norm\":\"%s\",\"residual\":\"%s\",\"jump\":\"%s\"", norm_word((int)m->norm),
@@ -77,7 +78,7 @@ static void put_texts(const gnn_job *job, FILE *to)
     fprintf(to, ",\"undirected\":\"%s\",\"dropout\":\"%.17g\"", m->undirected ? "yes" : "no", m->dropout);
     fprintf(to, ",\"input_dropout\":\"%.17g\",\"attention_dropout\":\"%.17g\"", m->input_dropout,
             m->attention_dropout);
-    put_lines(to, "classes", job->input.data.class_names, job->data.classes);
+    if (!job->how.links) put_lines(to, "classes", job->input.data.class_names, job->data.classes);
     put_lines(to, "features", job->input.data.feature_names, job->weight_list[0].rows);
     fputc('}', to);
 }
@@ -125,7 +126,8 @@ typedef struct tensor {
 
 /* The texts that are read; those of a missing key are "". `classes` and `features` end their names with line feeds. */
 typedef struct weight_texts {
-    char model[16], layers[16], inputs[16], hidden[16], outputs[16], heads[16], maxk[16], norm[16], residual[8], jump[16],
+    char task[16], model[16], layers[16], inputs[16], hidden[16], outputs[16], heads[16], maxk[16], norm[16],
+        residual[8], jump[16],
         normalised[8], several[8], undirected[8], dropout[32], input_dropout[32], attention_dropout[32];
     char *classes, *features; /* within `strings` */
 } weight_texts;
@@ -181,7 +183,8 @@ static sp_status take_texts(weight_reader *r)
         const char *key;
         char *to;
         size_t size;
-    } short_texts[] = {{"model", t->model, sizeof t->model}, {"layers", t->layers, sizeof t->layers},
+    } short_texts[] = {{"task", t->task, sizeof t->task}, {"model", t->model, sizeof t->model},
+                       {"layers", t->layers, sizeof t->layers},
                        {"inputs", t->inputs, sizeof t->inputs}, {"hidden", t->hidden, sizeof t->hidden},
                        {"outputs", t->outputs, sizeof t->outputs}, {"heads", t->heads, sizeof t->heads},
                        {"maxk", t->maxk, sizeof t->maxk}, {"norm", t->norm, sizeof t->norm},
@@ -272,6 +275,7 @@ static sp_status make_options(weight_reader *r, gnn_saved *saved)
 {
     const weight_texts *t = &r->texts;
     const int64_t layer = *t->model ? word_of(t->model, model_word, GNN_GAT + 1) : -1;
+    const int64_t task = word_of(t->task, task_word, TASK_LINK + 1);
     const int64_t layers = whole_of(t->layers, GNN_MAX_LAYERS, -1);
     const int64_t norm = word_of(t->norm, norm_word, GNN_NORM_LAYER + 1);
     const int64_t jump = word_of(t->jump, jump_word, GNN_JUMP_MAX + 1);
@@ -283,11 +287,12 @@ static sp_status make_options(weight_reader *r, gnn_saved *saved)
                            .normalised = strcmp(t->normalised, "yes") == 0, .undirected = strcmp(t->undirected, "yes") == 0,
                            .dropout = rate_of(t->dropout), .input_dropout = rate_of(t->input_dropout),
                            .attention_dropout = rate_of(t->attention_dropout)};
-    if (layer < 0 || layers < 1 || m.inputs < 1 || m.outputs < 1 || m.hidden < 0 || m.heads < 1 || m.maxk < 0 || norm < 0 ||
-        jump < 0)
+    if (task < 0 || layer < 0 || layers < 1 || m.inputs < 1 || m.outputs < 1 || m.hidden < 0 || m.heads < 1 ||
+        m.maxk < 0 || norm < 0 || jump < 0)
         return refuse(r, "its __metadata__ does not describe a model");
     const bool gat = layer == GNN_GAT;
     saved->options.model = m;
+    saved->options.links = task == TASK_LINK;
     saved->options.optimizer = (gnn_optimizer_options){.rate = gat ? 0.005 : 0.01, .decay = 5e-4, .decay_first_layer = !gat};
     saved->several = strcmp(t->several, "yes") == 0;
     saved->seed = 1;

@@ -426,8 +426,8 @@ PYTHON
     ok 'a model that says what it is' eval 'lie liar "<q" 88 0 && cmp liar m1'
     ok 'a model whose options exclude each other' lies 'its options do not go together: MaxK keeps 32 of 16' '<q' 88 32
     ok 'a dropout of 1' lies 'its options do not go together: a dropout of 1;' '<d' 136 1
-    ok 'a weight that is no number' lies 'it has a weight that is no finite number; train it again$' '<f' 400 nan
-    ok 'an infinite one' lies 'it has a weight that is no finite number; train it again$' '<f' 400 inf
+    ok 'a weight that is no number' lies 'it has a weight that is no finite number; train it again$' '<f' 408 nan
+    ok 'an infinite one' lies 'it has a weight that is no finite number; train it again$' '<f' 408 inf
     ok 'an optimizer that is not finite' lies 'the state of its optimizer has a number that is not finite' '<f' \
         $(($(wc -c <m1) - 4)) nan
 else skip 'no python3: models that lie'; fi

@@ -312,5 +312,68 @@ again() { # predictions are labels to train with
 }
 ok 'predictions are read as labels' again
 
+# ---- links ------------------------------------------------------------------------------------------------
+
+# Two rings of 30 nodes, each node linked with the three that follow it; names by number.
+rings() { # rings FOLDER
+    rm -rf "$1" && mkdir -p "$1"
+    awk 'BEGIN { print "source,target"; for (c = 0; c < 2; c++) for (i = 0; i < 30; i++) for (k = 1; k <= 3; k++)
+        print "n" c * 30 + i ",n" c * 30 + (i + k) % 30 }' >"$1/graph.csv"
+    awk 'BEGIN { print "id,x,y"; for (i = 0; i < 60; i++) print "n" i "," (i < 30) "," (i >= 30) }' >"$1/features.csv"
+}
+link="--task link --undirected --features identity --dropout 0 --epochs 100"
+train_links() { # without labels; the JSON report says what is printed
+    rings r && status 0 train r $link --save ml --report l.json --plot l.svg && cp run.out links.out &&
+        grep -qE '^epoch [0-9]+ of 100: validation AUC (0\.[0-9]{4}|1\.0000), test AUC (0\.[89]|1\.)' run.out &&
+        grep -q ', 153 training, 9 validation, 18 test links; wrote l.svg, l.json, ml$' run.err &&
+        grep -q '"task": "link"' l.json && grep -q '"test_auc": ' l.json && grep -q '"hits_at_20": null' l.json &&
+        grep -q 'AUC</text>' l.svg
+}
+ok 'links are learnt' train_links
+same_links() { status 0 train r $link --threads 3 --save other && cmp ml other; }
+ok 'the same on any number of threads' same_links
+resumed() { # a signal or an end later, to the bit
+    status 0 train r $link --epochs 40 --save part && status 0 train r --resume part --features identity --epochs 100 --save whole && cmp whole ml
+}
+ok 'resumed to the last bit' resumed
+best_links() {
+    status 0 predict r --load ml --features identity --links 5 -o b.csv && [ "$(wc -l <b.csv)" -eq 6 ] &&
+        head -n 1 b.csv | grep -qx 'source,target,probability' && grep -q 'wrote b.csv (5 pairs)$' run.err &&
+        ! sed 1d b.csv | cut -d, -f 1,2 | grep -qxFf - r/graph.csv && sed 1d b.csv | cut -d, -f 3 | sort -gr | cmp - <(sed 1d b.csv | cut -d, -f 3) &&
+        cut -d, -f 1,2 b.csv >pairs.csv && status 0 predict r --load ml --features identity --pairs pairs.csv -o c.csv && cmp b.csv c.csv
+}
+ok 'the best new links, and their pairs' best_links
+pairs() { # tabs and blanks, both orders of a pair, an array
+    printf 'n0 n1\nn1\tn0\nn7,n7\n' >p.txt && status 0 predict r --load ml --features identity --pairs p.txt -o q.tsv &&
+        [ "$(sed -n 2p q.tsv | cut -f 3)" = "$(sed -n 3p q.tsv | cut -f 3)" ] && [ "$(wc -l <q.tsv)" -eq 4 ] &&
+        status 0 predict r --load ml --features identity --pairs p.txt -o q.npy && [ "$(wc -c <q.npy)" -eq 140 ]
+}
+ok 'pairs of a file' pairs
+bad_pairs() { printf "$1" >p.txt && fails "$2" predict r --load ml --features identity --pairs p.txt -o Q; }
+ok 'a pair of an unknown node' bad_pairs 'source,target\nn0,n60\n' 'p.txt:2: this is not a node of the graph .*; write names of nodes$'
+ok 'a pair of one' bad_pairs 'n0\n' 'p.txt:1: one node '
+ok 'a pair of three' bad_pairs 'n0,n1,n2\n' 'p.txt:1: more than two nodes'
+weights() { # safetensors know the task
+    status 0 train r $link --save w.safetensors && status 0 predict r --load w.safetensors --features identity --pairs pairs.csv -o d.csv &&
+        cmp c.csv d.csv
+}
+ok 'weights of a model of links' weights
+ok 'links ask for pairs' fails 'ml: a model of links; say which with --pairs FILE or --links N$' predict r --load ml --features identity -o Q
+ok 'classes have no pairs' eval 'folder d && fails "m: a model of classes; --links goes with one of links" predict d --load m --links 3 -o Q'
+ok 'no scores of links' fails 'ml: a model of links, which has no classes; leave --scores out$' predict r --load ml --features identity --links 3 -o Q --scores
+wrong() { status 2 "${@:2}" && grep -q -- "$1" run.err; }
+ok 'links by nodes of a class' wrong '--split takes shares of the links' train r --task link --split 20,30
+ok 'links by a sampler' wrong 'leave --sampler out' train r --task link --sampler node
+ok 'negatives of classes' wrong '--negatives goes with --task link' train d --negatives 2
+ok 'pairs and links' wrong 'one of them at a time' predict r --load ml --pairs p.txt --links 3 -o Q
+ok 'links as an array' wrong '--links writes pairs' predict r --load ml --links 3 -o Q.npy
+embedded() { # dot products of embeddings are the logits of links
+    status 0 predict r --load ml --features identity --embeddings e.tsv --pairs p.txt -o q.tsv && awk -F '\t' '
+        FNR == NR { for (i = 2; i <= NF; i++) e[$1, i] = $i; n = NF; next }
+        FNR > 1 { s = 0; for (i = 2; i <= n; i++) s += e[$1, i] * e[$2, i]; p = 1 / (1 + exp(-s)); if (p - $3 > 1e-4 || $3 - p > 1e-4) exit 1 }' e.tsv q.tsv
+}
+printf 'n0 n1\nn0 n40\n' >p.txt
+ok 'embeddings of a model of links' embedded
+
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

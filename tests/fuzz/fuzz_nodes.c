@@ -58,6 +58,10 @@ static void read_named(sp_context *context, bool drop, const char *path)
         for (int64_t i = 0; i < count; i++) fuzz_require(nodes[i] >= 0 && nodes[i] < graph.nodes);
         sp_free(context, nodes);
     }
+    if (io_read_node_pairs(context, path, NULL, &graph, &nodes, &count) == SP_OK) {
+        for (int64_t i = 0; i < 2 * count; i++) fuzz_require(nodes[i] >= 0 && nodes[i] < graph.nodes);
+        sp_free(context, nodes);
+    }
     if (io_read_adjacency(context, path, &options, &matrix) == SP_OK) {
         fuzz_require(sp_csr_check(context, &matrix) == SP_OK);
         sp_csr_free(context, &matrix);

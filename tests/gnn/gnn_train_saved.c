@@ -96,13 +96,14 @@ static void set_checksum(char *bytes, int64_t size)
     memcpy(bytes + 16, &sum, sizeof sum);
 }
 
-enum { HEAD = 400 };
+enum { HEAD = 408 };
 
-/* A head of version 2 ended before the size of the names of classes, one of version 3 after it, one of version 4 before
- * that of the names of features. */
+/* A head of version 5 ended before the flag of links, one of version 2 before the size of the names of classes, one of
+ * version 3 after it, one of version 4 before that of the names of features. */
 static void make_older(char *bytes, int64_t *size, int64_t version)
 {
-    const int64_t end = version == 2 ? 288 : version == 3 ? 296 : 344;
+    static const int64_t ends[] = {[2] = 288, [3] = 296, [4] = 344, [5] = 400};
+    const int64_t end = ends[version];
     memmove(bytes + end, bytes + HEAD, (size_t)(*size - HEAD));
     *size -= HEAD - end;
     memcpy(bytes + 8, &version, sizeof version);
@@ -135,6 +136,11 @@ TEST(saved_bytes_hold_the_names_of_the_features)
     bytes[size - 2 * CLASSES - 2] = '\0'; /* a feature too many */
     set_checksum(bytes, size);
     ck_assert_int_eq(gnn_saved_read(s.context, bytes, size, &saved), SP_ERROR_ARGUMENT);
+    make_older(unnamed, &shorter, 5);
+    ck_ok(s.context, gnn_trainer_restore(s.trainer, unnamed, shorter));
+    sp_free(s.context, unnamed);
+    data.feature_names = data.class_names = NULL;
+    ck_ok(s.context, gnn_trainer_save(s.trainer, false, (void **)&unnamed, &shorter));
     make_older(unnamed, &shorter, 4);
     ck_ok(s.context, gnn_saved_read(s.context, unnamed, shorter, &saved));
     ck_assert_ptr_null(saved.feature_names);

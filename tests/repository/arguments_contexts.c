@@ -207,6 +207,7 @@ TEST(calls_of_gnn_without_a_handle_are_refused)
     gnn_trainer *trainer;
     gnn_minibatch minibatch;
     gnn_epoch epoch;
+    gnn_link_figures figures;
     gnn_saved saved;
     const gnn_model_options model_options = {.layer = GNN_GCN, .inputs = 3, .outputs = 2, .hidden = 4};
     const gnn_sampler_options sampler_options = {.layers = 1, .fanout = {2}, .batch = 2};
@@ -249,6 +250,11 @@ TEST(calls_of_gnn_without_a_handle_are_refused)
     REFUSED(t, gnn_data_check(t, NULL), "data is NULL");
     REFUSED(t, gnn_data_normalise(t, NULL), "data is NULL");
     REFUSED(t, gnn_data_draw_split(t, NULL, 1, 1, 1), "data is NULL");
+    REFUSED(t, gnn_data_draw_links(t, NULL, 0.1, 0.1, 1), "data is NULL");
+    REFUSED(t, gnn_judge_links(t, NULL, 0, NULL, 0, &figures), "linked is NULL");
+    REFUSED(NULL, gnn_trainer_judge_links(NULL, GNN_TEST, &figures), "trainer is NULL");
+    REFUSED(NULL, gnn_trainer_score_links(NULL, NULL, 0, NULL), "trainer is NULL");
+    REFUSED(NULL, gnn_trainer_best_links(NULL, 1, NULL, NULL, &size), "trainer is NULL");
     REFUSED(t, gnn_data_renumber(t, NULL, GNN_ORDER_KEEP), "data is NULL");
     gnn_model_free(model);
     gnn_engine_free(engine);

@@ -14,6 +14,7 @@ from ._layers import GATConv, GCNConv, GINConv, SAGEConv
 MODELS = ("gcn", "sage", "sage-max", "gin", "gat")
 NORMS = ("none", "batch", "layer")
 JUMPS = ("none", "last", "cat", "max")
+TASKS = ("node", "link")
 
 
 class Classifier(torch.nn.Module):
@@ -42,6 +43,9 @@ class Classifier(torch.nn.Module):
         directions.
     classes, features : sequence of str
         Their names, or nothing.
+    task : {"node", "link"}
+        What the outputs are: logits of the classes of nodes, or numbers of nodes, whose dot products are the logits of
+        links.
 
     Notes
     -----
@@ -53,9 +57,9 @@ class Classifier(torch.nn.Module):
                  norm: str = "none", residual: bool = False, jump: str = "none", dropout: float = 0.5,
                  input_dropout: float = 0.0, attention_dropout: float = 0.0, normalised_features: bool = True,
                  several_classes_a_node: bool = False, undirected: bool = False, classes: Sequence[str] = (),
-                 features: Sequence[str] = ()) -> None:
+                 features: Sequence[str] = (), task: str = "node") -> None:
         super().__init__()
-        for value, known in ((model, MODELS), (norm, NORMS), (jump, JUMPS)):
+        for value, known in ((model, MODELS), (norm, NORMS), (jump, JUMPS), (task, TASKS)):
             if value not in known:
                 raise ValueError(f"{value!r} is none of {', '.join(known)}")
         if (classes and len(classes) != outputs) or (features and len(features) != inputs):
@@ -65,6 +69,7 @@ class Classifier(torch.nn.Module):
         self.dropout, self.input_dropout, self.attention_dropout = dropout, input_dropout, attention_dropout
         self.normalised_features, self.several_classes_a_node = normalised_features, several_classes_a_node
         self.undirected, self.classes, self.features = undirected, tuple(classes), tuple(features)
+        self.task = task
         self.width = hidden * heads if model == "gat" else hidden
         hidden_layers = layers if jump != "none" else layers - 1
         self.convs = torch.nn.ModuleList(
@@ -193,7 +198,8 @@ def load_model(path: Union[str, os.PathLike[str]]) -> Classifier:
             jump=texts.get("jump", "none"), residual=_flag(texts, "residual"),
             normalised_features=_flag(texts, "normalised_features"), undirected=_flag(texts, "undirected"),
             several_classes_a_node=_flag(texts, "several_classes_a_node"),
-            classes=texts.get("classes", "").split("\n")[:-1], features=texts.get("features", "").split("\n")[:-1])
+            task=texts.get("task", "node"), classes=texts.get("classes", "").split("\n")[:-1],
+            features=texts.get("features", "").split("\n")[:-1])
         wanted = model._tensors()
         if set(wanted) != set(header):
             raise ValueError(f"its tensors are not those of its model: {', '.join(sorted(set(wanted) ^ set(header)))}")
@@ -215,7 +221,7 @@ def save_model(model: Classifier, path: Union[str, os.PathLike[str]]) -> None:
     """Write the model for `gnn predict --load` and `gnn train --resume`; the name of the file ends in .safetensors."""
     if not os.fspath(path).endswith(".safetensors"):
         raise ValueError(f"{path}: gnn takes weights from files whose names end in .safetensors")
-    texts = {"format": "gnn", "model": model.model, "norm": model.norm, "jump": model.jump}
+    texts = {"format": "gnn", "task": model.task, "model": model.model, "norm": model.norm, "jump": model.jump}
     texts |= {key: str(getattr(model, key)) for key in ("layers", "inputs", "hidden", "outputs", "dropout",
                                                         "input_dropout", "attention_dropout")}
     texts |= {key: "yes" if getattr(model, key) else "no" for key in ("residual", "normalised_features", "undirected",
