@@ -13,6 +13,7 @@ usage: bench/bench_gnn.sh [options]        writes bench/results/gnn-NAME*.json a
   --model LIST        [gcn,sage]
   --hidden LIST       [16,256]
   --maxk LIST         [16,32,64], "": train without MaxK; maxk-accuracy: beside ReLU with the widest of --hidden
+  --precision LIST    of PyTorch: fp32, tf32, bf16 (AMP) [fp32,tf32,bf16; on the CPU fp32,bf16]
   --order LIST        of the nodes in training: auto, keep, community [auto]
   --repeat N          samples, of which the median counts [10]
   --limit SECONDS     for each candidate; then fewer samples do [20]
@@ -30,13 +31,13 @@ END_OF_USAGE
 build=${BUILD:-build} python=${PYTHON:-python3}
 device='' graphs='' parts='train aggregate sample torch torch-sample check' model=gcn,sage hidden=16,256
 maxk=16,32,64 order=auto repeat=10 limit=20 threads='' folder='' data=data/cora seeds=10 split=20,30 jobs=1
-name='' small=''
-options="device graphs parts model hidden maxk order repeat limit threads folder data seeds split jobs name"
+name='' small='' precision=''
+options="device precision graphs parts model hidden maxk order repeat limit threads folder data seeds split jobs name"
 . bench/options.sh
 if [ "$device" = cpu ]; then
-    graphs=${graphs:-flickr}
+    graphs=${graphs:-flickr} precision=${precision:-fp32,bf16}
 else
-    graphs=${graphs:-flickr reddit}
+    graphs=${graphs:-flickr reddit} precision=${precision:-fp32,tf32,bf16}
 fi
 if [ -n "$small" ]; then graphs=rmat:11,8 name=$name-small hidden=16,64 maxk=8; fi
 if [ -n "$folder" ]; then
@@ -130,7 +131,7 @@ for part in $parts; do
     train) ours train --model "$model" --hidden "$hidden" ${maxk:+--maxk "$maxk"} --order "$order" --keep --half ;;
     aggregate) ours aggregate --model none --hidden "${hidden##*,}" --maxk "$maxk" --aggregate ;;
     sample) ours sample --model none --sample ;;
-    torch) theirs torch speed "${folders[@]}" --model "$model" --hidden "$hidden" --keep --compile ;;
+    torch) theirs torch speed "${folders[@]}" --model "$model" --hidden "$hidden" --keep --compile --precision "$precision" ;;
     torch-sample) theirs torch-sample sample "${folders[@]}" ;;
     accuracy)
         accuracy train_models

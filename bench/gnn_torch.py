@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """PyTorch and PyTorch Geometric on folders that `gnn convert` writes: what sparse-bench gnn and gnn train are
-compared with. fp32, without TF32, unless said.
+compared with. fp32, without TF32, unless said (--precision).
 
   gnn_torch.py speed FOLDER...     forward and epoch of two layers on the whole graph: with PyG's scatter, with
                                    torch.sparse CSR (cuSPARSE) inside PyG, and with CSR by hand, where the transpose
                                    is given and A·(X·W) is taken in the cheaper order; each also as a CUDA graph,
-                                   scatter with --compile also compiled
+                                   scatter with --compile also compiled. --precision has a case for each of fp32,
+                                   tf32, and bf16: AMP, with features and the matrix in bf16 from the start
   gnn_torch.py sample FOLDER...    neighbour sampling on the GPU by vectorised PyTorch, and NeighborLoader where
                                    pyg-lib or torch-sparse is there
   gnn_torch.py accuracy REPORT...  test accuracy at the lowest validation loss with the data, splits, seeds and
@@ -18,6 +19,7 @@ compared with. fp32, without TF32, unless said.
 Results are written as JSON (--json FILE) in the shape of sparse-bench's, anew after each case.
 """
 import argparse
+import contextlib
 import datetime
 import glob
 import itertools
@@ -110,7 +112,13 @@ def attempt(action):
 # ---- speed
 
 
-def steps_of(model, x, graph, train_nodes, train_labels, capturable, compiled):
+def autocast(precision, device):
+    """AMP for bf16."""
+    return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=False) if precision == "bf16" else \
+        contextlib.nullcontext()
+
+
+def steps_of(model, x, graph, train_nodes, train_labels, capturable, compiled, precision):
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, fused=x.is_cuda, capturable=capturable)
     if compiled:
         torch.compiler.reset()  # it compiles a function for eight shapes, then it leaves it as it is
@@ -119,12 +127,14 @@ def steps_of(model, x, graph, train_nodes, train_labels, capturable, compiled):
     def epoch():
         model.train()
         optimizer.zero_grad(set_to_none=True)
-        F.cross_entropy(call(x, graph)[train_nodes], train_labels).backward()
+        with autocast(precision, x.device):
+            logits = call(x, graph)
+        F.cross_entropy(logits[train_nodes].float(), train_labels).backward()
         optimizer.step()
 
     def forward():
         model.eval()
-        with torch.no_grad():
+        with torch.no_grad(), autocast(precision, x.device):
             call(x, graph)
 
     return forward, epoch
@@ -140,38 +150,40 @@ def measure_variant(make, graphed, compiled, options, device):
     return {"forward": attempt(lambda: one(0)), "epoch": attempt(lambda: one(1))}
 
 
-def variants_of(data, kind, hidden, kept, device, cache):
+def variants_of(data, kind, hidden, kept, precision, device, cache):
     """(name, by hand, make) for each way to run a model."""
-    def once(name, make):
-        if name not in cache:
-            cache[name] = make()
-        return cache[name]
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
 
-    x = once("x", lambda: torch.as_tensor(data.features).to(device))
+    def once(name, make):
+        if (name, dtype) not in cache:
+            cache[name, dtype] = make()
+        return cache[name, dtype]
+
+    x = once("x", lambda: torch.as_tensor(data.features).to(device, dtype))
     chosen = np.flatnonzero(data.split == TRAIN)
     nodes, labels = torch.as_tensor(chosen).to(device), torch.as_tensor(data.labels[chosen]).to(device)
     inputs, classes, sage = x.shape[1], data.classes, kind == "sage"
     matrix = once(kind, data.mean if sage else data.normalised)
 
     def hand(capturable, compiled):
-        a = once(kind + " csr", lambda: csr_tensor(matrix, device))
-        transpose = once(kind + " transpose", lambda: csr_tensor(matrix.T.tocsr(), device)) if sage else a
+        a = once(kind + " csr", lambda: csr_tensor(matrix, device, dtype))
+        transpose = once(kind + " transpose", lambda: csr_tensor(matrix.T.tocsr(), device, dtype)) if sage else a
         aggregated = once(kind + " kept", lambda: a @ x) if kept else None
         model = HandModel(inputs, hidden, classes, sage, kept).to(device)
-        return steps_of(model, x, (a, transpose, aggregated), nodes, labels, capturable, compiled)
+        return steps_of(model, x, (a, transpose, aggregated), nodes, labels, capturable, compiled, precision)
 
     def pyg_csr(capturable, compiled):
         plain = matrix
         if sage:
             plain = scipy.sparse.csr_matrix((np.ones_like(matrix.data), matrix.indices, matrix.indptr), matrix.shape)
-        a = once(kind + " pyg", lambda: csr_tensor(plain, device, wide="wide" in cache))
+        a = once(kind + " pyg", lambda: csr_tensor(plain, device, dtype, wide="wide" in cache))
         model = PygModel(kind, inputs, hidden, classes, normalize=False).to(device)
-        return steps_of(model, x, a, nodes, labels, capturable, compiled)
+        return steps_of(model, x, a, nodes, labels, capturable, compiled, precision)
 
     def pyg_scatter(capturable, compiled):
         edges = once("edges", lambda: edge_index(data.without_loops(), device))
         model = PygModel(kind, inputs, hidden, classes, cached=kind == "gcn").to(device)
-        return steps_of(model, x, edges, nodes, labels, capturable, compiled)
+        return steps_of(model, x, edges, nodes, labels, capturable, compiled, precision)
 
     if kept:
         return [("CSR by hand", True, hand)]
@@ -186,26 +198,29 @@ def best_of(variants, key, by_hand):
     return {"name": best["name"], "median_seconds": best[key]["median_seconds"]}
 
 
-def speed_case(data, kind, hidden, kept, options, device, cache):
+def speed_case(data, kind, hidden, kept, precision, options, device, cache):
     variants = []
-    for name, by_hand, make in variants_of(data, kind, hidden, kept, device, cache):
+    torch.backends.cuda.matmul.allow_tf32 = precision != "fp32"
+    for name, by_hand, make in variants_of(data, kind, hidden, kept, precision, device, cache):
         graphs = (False, True) if device.type == "cuda" else (False,)
         compilers = (False, True) if options.compile and name == "PyG scatter" else (False,)
         for compiled, graphed in itertools.product(compilers, graphs):
             times = measure_variant(make, graphed, compiled, options, device)
             if name == "PyG CSR" and times["epoch"].get("failed") == "failed" and "wide" not in cache:
                 cache["wide"] = True  # autograd may want 64-bit indices
-                cache.pop(kind + " pyg", None)
+                for key in [key for key in cache if key[0] == kind + " pyg"]:
+                    del cache[key]
                 times = measure_variant(make, graphed, compiled, options, device)
             title = name + (", compiled" if compiled else "") + (", CUDA graph" if graphed else "")
             variants.append({"name": title, "by_hand": by_hand, **times})
             said = [f"{1e3 * times[k]['median_seconds']:.3f}" if "median_seconds" in times[k] else times[k]["failed"]
                     for k in ("forward", "epoch")]
-            print(f"  {kind} {hidden}{' kept' if kept else ''}  {title}: forward {said[0]}, epoch {said[1]} ms",
+            print(f"  {kind} {hidden}{' kept' if kept else ''} {precision}  {title}: forward {said[0]}, epoch {said[1]} ms",
                   flush=True)
             if device.type == "cuda":
                 torch.cuda.empty_cache()
-    return {"model": kind, "hidden": hidden, "maxk": 0, "kept": kept,
+    torch.backends.cuda.matmul.allow_tf32 = False
+    return {"model": kind, "hidden": hidden, "maxk": 0, "kept": kept, "precision": precision,
             "forward": best_of(variants, "forward", True), "epoch": best_of(variants, "epoch", True),
             "forward_pyg": best_of(variants, "forward", False), "epoch_pyg": best_of(variants, "epoch", False),
             "variants": variants}
@@ -216,8 +231,8 @@ def speed(options, device, keep):
         data, cache, training = Data(folder), {}, []
         print(f"{data.name}: {data.nodes} nodes, {data.graph.nnz} edges", flush=True)
         for kind, hidden in itertools.product(options.model, options.hidden):
-            for kept in (False, True) if options.keep else (False,):
-                training.append(speed_case(data, kind, hidden, kept, options, device, cache))
+            for kept, precision in itertools.product((False, True) if options.keep else (False,), options.precision):
+                training.append(speed_case(data, kind, hidden, kept, precision, options, device, cache))
                 keep({**describe(data), "training": training})
 
 
@@ -560,6 +575,7 @@ def parse():
     add_arguments(parser, "FOLDER|REPORT")
     parser.add_argument("--keep", action="store_true", help="also with A·X of the first layer computed once")
     parser.add_argument("--compile", action="store_true", help="also PyG's scatter compiled")
+    parser.add_argument("--precision", type=words, default=["fp32"], help="of fp32, tf32, bf16 (AMP)")
     parser.add_argument("--batch", type=int, default=1024)
     return parser.parse_args()
 

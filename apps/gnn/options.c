@@ -157,7 +157,7 @@ static const option_row predict_rows[] = {
     {"-o", "FILE", "where to write", OPTION_TEXT, AT(out), .once = true},
     {"--scores", NULL, "with the probability of each class", OPTION_FLAG, AT(scores)},
     {"--pairs", "FILE", "of a model of links: pairs of nodes, to write the probability of a link for", OPTION_TEXT,
-     AT(pairs), .once = true},
+     AT(pairs)},
     {"--links", "N", "of a model of links: the N most probable ones that the graph does not have", OPTION_COUNT,
      AT(best_links), OPTION_RANGE(1, MOST)},
     {"--embeddings", "FILE", "the numbers of the last hidden layer", OPTION_TEXT, AT(embeddings), .once = true},

@@ -67,13 +67,15 @@ def relu_beside(trainings, t):
 
 
 def gnn_train_rows(run):
-    """Forward and epoch, ours beside each way of PyTorch, each at its fastest; MaxK beside ReLU."""
+    """Forward and epoch, ours beside each way of PyTorch, each at its fastest, also with TF32, and beside ours in bf16
+    with AMP; MaxK beside ReLU."""
     titles = ["graph", "model", "hidden", "A·X", "MaxK"] + [way + ", ms" for way in TORCH_WAYS] + \
         ["ours, ms", "epoch faster than PyG's best by", "than the best by", "than our ReLU by"]
     lines, theirs = [], cases(run, "torch", "training")
     for graph, trainings in cases(run, "train", "training").items():
         for t in trainings:
-            same = [o for o in theirs.get(graph, ()) if all(o[k] == t[k] for k in ("model", "hidden", "kept"))]
+            same = [o for o in theirs.get(graph, ()) if all(o[k] == t[k] for k in ("model", "hidden", "kept")) and
+                    (t.get("half") or o.get("precision") != "bf16")]
             variants = [v for o in same for v in o["variants"]]
             relu = relu_beside(trainings, t)
             cells = [graph + (", renumbered" if t.get("order") == "community" else ""), t["model"], str(t["hidden"]),
