@@ -139,6 +139,7 @@ class Classifier(torch.nn.Module):
     def _tensors(self) -> dict[str, tuple[Tensor, bool]]:
         """The tensors of the file, and whether torch has them transposed. The others are rows in the file."""
         tensors: dict[str, tuple[Tensor, bool]] = {}
+        c: Any  # layers of all kinds, whose parts torch's types do not tell
         for i, c in enumerate(self.convs):
             at = f"layer{i + 1}."
             if self.model == "gcn":
@@ -153,7 +154,7 @@ class Classifier(torch.nn.Module):
                 tensors |= {at + "weight_self": (c.lin_r.weight, True),
                             at + "weight_neighbours": (c.lin_l.weight, True), at + "bias": (c.lin_l.bias, False)}
             if self.norms is not None and i < len(self.norms):
-                norm = self.norms[i]
+                norm: Any = self.norms[i]
                 tensors |= {at + "norm_scale": (norm.weight, False), at + "norm_shift": (norm.bias, False)}
                 if self.norm == "batch":
                     tensors |= {at + "norm_mean": (norm.running_mean, False),
