@@ -2,23 +2,26 @@
 # Quotient graphs C = S·G·Sᵀ beside two products of SuiteSparse:GraphBLAS (CPU), or of cuSPARSE and relabelling with
 # CUB's sort (GPU): R-MAT, uniform and community graphs, 1, 10 and 50 % of the nodes as groups, drawn at random and as
 # runs. On the GPU also two products with and without the stage that gathers ranges (Li et al., Figure 7); on the CPU
-# beside scipy. And the tool from text to text, on two cores.
+# beside scipy. And the tool from text to text, on two cores; partitions by its coarse graphs beside those of METIS and
+# KaHIP; its matching and coarsening beside networkit's.
 cd "$(dirname "$0")/.." || exit 1
 
 usage() {
     cat <<'END_OF_USAGE'
 usage: bench/bench_contract.sh [options]      writes bench/results/contract-NAME.json, contract-NAME-aia.json,
-                                              contract-NAME-scipy.json, text-NAME.json and prints tables
+                                              contract-NAME-scipy.json, text-NAME.json, partitions-NAME.json,
+                                              coarsen-NAME.json and prints tables
   --small             three small graphs
   --device NAME       cpu, cuda, cuda:N [cuda where there is a GPU]
   --graphs "..."      presets or KIND:ARGS [rmat20 uniform20 rmat22, communities; on the CPU rmat:18,16]
-  --files DIR         also the graphs in DIR (.mtx, .txt; .gz)
-  --parts "..."       of speed aia scipy text [speed aia; on the CPU speed]
+  --files DIR         also the graphs in DIR (.mtx, .txt; .gz); partitions and coarsen: METIS graphs (.graph; .gz)
+  --parts "..."       of speed aia scipy text partitions coarsen [speed aia; on the CPU speed]
   --repeat N          samples, of which the median counts [10]
   --limit SECONDS     for each candidate and case; then fewer samples do [2; on the CPU 20]
   --threads N         [all cores]
   --name NAME         of the results [cpu-Ncores, or that of the GPU]
-BUILD=DIR the build, BENCH_COMMIT the commit that is named in the results, PYTHON an interpreter that has scipy.
+BUILD=DIR the build, BENCH_COMMIT the commit that is named in the results, PYTHON an interpreter that has scipy, pymetis,
+kahip and networkit.
 END_OF_USAGE
 }
 
@@ -108,6 +111,12 @@ END_OF_SUMMARY
     rm -rf "$folder"
 }
 
+on_metis_graphs() { # on_metis_graphs SCRIPT OPTIONS...: with the METIS graphs of --files
+    local metis=()
+    [ -z "$files" ] || mapfile -t metis < <(find "$files" -maxdepth 1 \( -name '*.graph' -o -name '*.graph.gz' \) | sort)
+    CONTRACT=$build/bin/contract "$python" -B "bench/$1.py" "${@:2}" "${metis[@]}" || status=1
+}
+
 mkdir -p bench/results
 for part in $parts; do
     case $part in
@@ -118,6 +127,8 @@ for part in $parts; do
         beside_scipy "$graphs"
         ;;
     text) text_to_text ;;
+    partitions) on_metis_graphs partition --how 'matching two-hop' --kahip eco --json "bench/results/partitions-$name.json" ;;
+    coarsen) on_metis_graphs peers/coarsen --json "bench/results/coarsen-$name.json" ;;
     *) usage >&2 && exit 2 ;;
     esac
 done
