@@ -3,7 +3,7 @@ import glob
 import os
 import re
 
-from . import compact, contract, gnn, markov, ranks, reading, spgemm, spmm, survey
+from . import compact, contract, gnn, markov, partitions, ranks, reading, spgemm, spmm, survey
 from .cases import all_cases
 from .common import load, tables
 
@@ -40,6 +40,7 @@ def all_tables(folder):
     made.update({"ranks": ranks.ranks_table(results("ranks-*.json")), "cards": ranks.cards_table(networks, volumes),
                  "volume-check": ranks.check_table(volumes), "volume": ranks.volume_table(volumes),
                  "volume-hosts": ranks.extrapolation_table(volumes)})
+    made["partitions"] = partitions.partitions_table(results("partitions-*.json"))
     made["reading"] = reading.reading_table(results("text-*.json"))
     cases = all_cases(results, runs)
     made["summary"] = compact.summary_table(cases)
