@@ -1,7 +1,7 @@
 /* --memory on the CPU: an allocator that holds the memory of a run to the budget, and knows how much would do. */
-#include <malloc.h>
 #include <stdlib.h>
 
+#include "base/system.h"
 #include "common/device.h"
 #include "job.h"
 
@@ -25,24 +25,24 @@ static void *allocate(void *user, size_t bytes)
 {
     if (bytes > INT64_MAX / 2 || !take(user, (int64_t)bytes)) return NULL;
     void *block = malloc(bytes);
-    add(user, (block ? (int64_t)malloc_usable_size(block) : 0) - (int64_t)bytes);
+    add(user, (block ? (int64_t)system_block_bytes(block) : 0) - (int64_t)bytes);
     return block;
 }
 
 static void release(void *user, void *block)
 {
-    if (block) add(user, -(int64_t)malloc_usable_size(block));
+    if (block) add(user, -(int64_t)system_block_bytes(block));
     free(block);
 }
 
 static void *resize(void *user, void *block, size_t bytes)
 {
-    const int64_t before = (int64_t)malloc_usable_size(block);
+    const int64_t before = (int64_t)system_block_bytes(block);
     if (bytes > INT64_MAX / 2) return NULL;
     const int64_t more = (int64_t)bytes > before ? (int64_t)bytes - before : 0;
     if (more > 0 && !take(user, more)) return NULL;
     void *grown = realloc(block, bytes);
-    add(user, (grown ? (int64_t)malloc_usable_size(grown) - before : 0) - more);
+    add(user, (grown ? (int64_t)system_block_bytes(grown) - before : 0) - more);
     return grown;
 }
 
