@@ -127,7 +127,7 @@ LIB := $(BUILD)/lib
 # The largest files take longest and begin first.
 CUDA_SOURCES := $(if $(NVCC),$(shell ls -S libsparse/device/*.cu libsparse/*/cuda/*.cu contraction/cuda/*.cu))
 LIB_SOURCES  := $(wildcard libsparse/*/*.c libsparse/*/cpu/*.c mcl/*.c contraction/*.c)
-HEADERS      := libsparse/sparse.h libsparse/sparse.hpp mcl/mcl.h contraction/contraction.h
+HEADERS      := libsparse/sparse.h libsparse/sp_ranks.h libsparse/sparse.hpp mcl/mcl.h contraction/contraction.h
 LIB_SOURCES  := $(if $(CUDA_SOURCES),$(filter-out libsparse/core/no_cuda.c,$(LIB_SOURCES)),$(LIB_SOURCES))
 TOOLS        := $(patsubst apps/%/main.c,%,$(wildcard apps/*/main.c))
 APP_SOURCES  := $(filter-out %/main.c,$(wildcard apps/*/*.c apps/*/*/*.c)) $(if $(NVCC),$(wildcard apps/*/*/*.cu))
@@ -282,15 +282,15 @@ $(BUILD)/bench/volume: $(OBJ)/bench/ranks/volume.c.o $(OBJ)/libio.a $(LIB)/libsp
 PETSC ?= PETSc
 MPI_FLAGS = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(PETSC) mpi-c)) -Ilibsparse -Imcl -Impi
 MPI_LIBS  = $(shell pkg-config --libs $(PETSC) mpi-c)
-$(LIB)/libmcl-mpi.so: mpi/mpi_ranks.c mpi/mpi_ranks.h mcl/mcl.h libsparse/sparse.h $(OBJ)/flags
+$(LIB)/libsparse-mpi.so: mpi/mpi_ranks.c mpi/mpi_ranks.h libsparse/sp_ranks.h libsparse/sparse.h $(OBJ)/flags
 	@pkg-config --exists $(PETSC) mpi-c || { \
 	  echo "make: pkg-config does not find $(PETSC) and mpi-c: run scripts/setup mpi, which installs them" >&2; exit 1; }
 	$(call say,LINK,$@)
-	$(Q)$(LINK) $(CPPFLAGS) $(MPI_FLAGS) -shared -Wl,-soname,libmcl-mpi.so $< $(MPI_LIBS)
+	$(Q)$(LINK) $(CPPFLAGS) $(MPI_FLAGS) -shared -Wl,-soname,libsparse-mpi.so $< $(MPI_LIBS)
 
-$(BUILD)/tests/mpi/%: tests/mpi/%.c $(LIB)/libmcl-mpi.so
+$(BUILD)/tests/mpi/%: tests/mpi/%.c $(LIB)/libsparse-mpi.so
 	$(call say,LINK,$@)
-	$(Q)$(LINK) $(CPPFLAGS) $(MPI_FLAGS) $< -Wl,-rpath,'$$ORIGIN/../../lib' $(LIB)/libmcl-mpi.so $(MPI_LIBS)
+	$(Q)$(LINK) $(CPPFLAGS) $(MPI_FLAGS) $< -Wl,-rpath,'$$ORIGIN/../../lib' $(LIB)/libsparse-mpi.so $(MPI_LIBS)
 
 -include $(shell find $(OBJ) -name '*.d' 2>/dev/null)
 .SECONDARY:
@@ -307,7 +307,7 @@ test: ; @scripts/setup test
 	@+$(MAKE) --no-print-directory all suites generators
 	@BUILD=$(BUILD) tests/run.sh
 
-mpi: notice $(LIB)/libmcl-mpi.so $(BIN)/mcl-gpu
+mpi: notice $(LIB)/libsparse-mpi.so $(BIN)/mcl-gpu
 
 test-mpi: ; @scripts/setup mpi
 	@+$(MAKE) --no-print-directory mpi generators $(BUILD)/bench/volume $(BUILD)/tests/mpi/fetch_rows
@@ -393,7 +393,7 @@ install: all
 	install -m 644 io/io.h $(DESTDIR)$(INCLUDEDIR)/sparse_io.h
 	install -m 644 $(LIB)/libsparse.a $(LIB)/libsparse-io.a $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(LIB)/libsparse.so.$(VERSION) $(LIB)/libsparse-io.so.$(VERSION) $(DESTDIR)$(LIBDIR)/
-	$(if $(wildcard $(LIB)/libmcl-mpi.so),install -m 755 $(LIB)/libmcl-mpi.so $(DESTDIR)$(LIBDIR)/)
+	$(if $(wildcard $(LIB)/libsparse-mpi.so),install -m 755 $(LIB)/libsparse-mpi.so $(DESTDIR)$(LIBDIR)/)
 	for name in libsparse.so libsparse-io.so; do ln -sf $$name.$(VERSION) $(DESTDIR)$(LIBDIR)/$$name.$(MAJOR) && \
 	  ln -sf $$name.$(MAJOR) $(DESTDIR)$(LIBDIR)/$$name; done
 	$(foreach file,$(FILLED_IN),$(filled_in) $(file).in > $(DESTDIR)$(call filled_folder,$(file))/$(notdir $(file)) &&) true
@@ -404,7 +404,7 @@ install: all
 
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(addprefix $(INCLUDEDIR)/,$(notdir $(HEADERS)) sparse_io.h) \
-	  $(addprefix $(LIBDIR)/,libsparse.a libsparse-io.a libmcl-mpi.so $(SHARED)) $(TOOLS:%=$(BINDIR)/%) \
+	  $(addprefix $(LIBDIR)/,libsparse.a libsparse-io.a libsparse-mpi.so $(SHARED)) $(TOOLS:%=$(BINDIR)/%) \
 	  $(foreach file,$(FILLED_IN),$(call filled_folder,$(file))/$(notdir $(file))) \
 	  $(patsubst docs/man/%,$(MANDIR)/man1/%,$(wildcard docs/man/*.1)))
 	scripts/man3 $(BUILD)/man3 && cd $(BUILD)/man3 && for page in *.3; do rm -f "$(DESTDIR)$(MANDIR)/man3/$$page"; done
@@ -428,7 +428,7 @@ help:
 	@echo 'make demo            as scripts/demo: installs what is missing, builds, clusters two yeast networks'
 	@echo 'make test            as scripts/test: installs what is missing, builds, runs every test that it can'
 	@echo 'make sweep           random cases against mcl, scipy and numpy, SWEEP_CASES=2000 of each tool'
-	@echo 'make mpi             libmcl-mpi.so, with which mpirun starts mcl-gpu on many hosts; make test-mpi tests it'
+	@echo 'make mpi             libsparse-mpi.so, with which mpirun starts mcl-gpu on many hosts; make test-mpi tests it'
 	@echo 'make bench           small benchmarks beside mcl; bench/bench_mcl.sh --help for the large ones'
 	@echo 'make install         library, header, pkg-config file, tools, man pages; PREFIX=/usr/local DESTDIR='
 	@echo 'make uninstall       takes them away again; called as make install was'

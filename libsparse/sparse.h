@@ -55,7 +55,7 @@ extern "C" {
 /* SP_VERSION of the library at run time. A shared library may be another version than this header. */
 const char *sp_version(void);
 
-/* Counts the changes of structs, enums and prototypes in sparse.h, mcl.h, contraction.h and io.h that a compiled caller
+/* Counts the changes of structs, enums and prototypes in the public headers and io.h that a compiled caller
  * would notice. sp_abi returns that of the library: a caller that was compiled, or generated, from headers with another
  * SP_ABI must not call it. */
 #define SP_ABI 5

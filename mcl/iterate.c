@@ -79,7 +79,7 @@ typedef struct process {
     int64_t nnz_input;
     double inflation;       /* the main one from here on */
     mcl_run done;
-    const mcl_ranks *ranks; /* the processes that share this one, each with its rows of the iterand; NULL: it is alone */
+    const sp_ranks *ranks; /* the processes that share this one, each with its rows of the iterand; NULL: it is alone */
     int64_t *cut;           /* the rows of each of them */
 } process;
 
@@ -166,7 +166,7 @@ static sp_status step(process *p, mcl_iteration *iteration, sp_csr *next)
     if (status == SP_OK && (!p->ranks || p->ranks->rank == 0))
         status = summarise(p->context, p->rows, next->cols, iteration);
     if (status == SP_OK && p->ranks) {
-        status = mcl_ranks_agree(p->context, p->ranks, iteration, sizeof *iteration);
+        status = sp_ranks_broadcast(p->context, p->ranks, iteration, sizeof *iteration);
         iteration->order = p->order;
     }
     if (status != SP_OK) sp_csr_free(p->context, next);
@@ -217,7 +217,7 @@ static sp_status advance(process *p)
     if (iteration.bumped) p->inflation *= BUMP;
     iteration.next_inflation = p->inflation;
     if (p->monitor && !p->monitor(p->user, &iteration, p->current)) done->stopped = true;
-    if (p->ranks) status = mcl_ranks_agree(p->context, p->ranks, &done->stopped, sizeof done->stopped);
+    if (p->ranks) status = sp_ranks_broadcast(p->context, p->ranks, &done->stopped, sizeof done->stopped);
     return status;
 }
 
@@ -232,7 +232,7 @@ static sp_status finish(process *p, sp_csr *limit, mcl_run *run)
     if (p->ranks) {
         sp_csr part = p->owned;
         p->owned = (sp_csr){0};
-        status = mcl_gather(p->context, p->ranks, &part, &p->owned);
+        status = sp_ranks_gather_rows(p->context, p->ranks, &part, &p->owned);
         sp_csr_free(p->context, &part);
         if (status != SP_OK) return status;
         p->current = &p->owned;
@@ -313,7 +313,7 @@ static sp_status iterate(process *p, const sp_csr *start, const int64_t *given, 
                                       .marks = {100, 100, 100}, .next_inflation = p->inflation};
         p->done.stopped = !p->monitor(p->user, &before, p->current);
     }
-    if (p->ranks) TRY(mcl_ranks_agree(context, p->ranks, &p->done.stopped, sizeof p->done.stopped));
+    if (p->ranks) TRY(sp_ranks_broadcast(context, p->ranks, &p->done.stopped, sizeof p->done.stopped));
     status = finish(p, limit, run);
 done:
     sp_free(context, order);
@@ -338,7 +338,7 @@ sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_option
     return iterate(&p, start, NULL, limit, run);
 }
 
-sp_status mcl_iterate_together(sp_context *context, const mcl_ranks *ranks, const sp_csr *start, const int64_t *given,
+sp_status mcl_iterate_together(sp_context *context, const sp_ranks *ranks, const sp_csr *start, const int64_t *given,
                                const mcl_options *options, mcl_monitor monitor, void *user, sp_csr *limit,
                                mcl_run *run)
 {
@@ -351,7 +351,7 @@ sp_status mcl_iterate_together(sp_context *context, const mcl_ranks *ranks, cons
 }
 
 /* Goes on alone if `ranks` is NULL. */
-static sp_status resume(sp_context *context, const mcl_ranks *ranks, const mcl_state *state, const mcl_options *options,
+static sp_status resume(sp_context *context, const sp_ranks *ranks, const mcl_state *state, const mcl_options *options,
                         mcl_monitor monitor, void *user, sp_csr *limit, mcl_run *run)
 {
     process p = begin(context, state->iterand, options, monitor, user);
@@ -378,7 +378,7 @@ sp_status mcl_continue(sp_context *context, const mcl_state *state, const mcl_op
     return status == SP_OK ? resume(context, NULL, state, options, monitor, user, limit, run) : status;
 }
 
-sp_status mcl_continue_together(sp_context *context, const mcl_ranks *ranks, const mcl_state *state,
+sp_status mcl_continue_together(sp_context *context, const sp_ranks *ranks, const mcl_state *state,
                                 const mcl_options *options, mcl_monitor monitor, void *user, sp_csr *limit,
                                 mcl_run *run)
 {

@@ -8,7 +8,7 @@
 #ifndef MCL_H
 #define MCL_H
 
-#include "sparse.h"
+#include "sp_ranks.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -128,59 +128,25 @@ typedef struct mcl_run {
 sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_options *options, mcl_monitor monitor,
                       void *user, sp_csr *limit, mcl_run *run);
 
-/* Several processes that run the clustering together, such as MPI ranks. Each keeps a range of the rows of the iterand:
- * process r the rows cut[r] to cut[r + 1] - 1. All call the same functions in the same order. A function returns NULL,
- * or a sentence that says why it failed. A process that fails must end the others, which wait for it. */
-typedef struct mcl_ranks {
-    int rank, size;
-    int64_t memory; /* bytes that the fetched rows of an expansion may take at once in this process; 0 in all: any */
-    void *user;     /* the first argument of all functions */
-    /* The bytes of process 0 become those of all. */
-    const char *(*broadcast)(void *user, void *bytes, int64_t count);
-    /* Process 0 gets in `all` the bytes of process 0, 1, ..., counts[r] of process r, which is `count` in that process.
-     * Elsewhere only bytes[count] counts. Process 0's own bytes may already be in their place. */
-    const char *(*gather)(void *user, const void *bytes, int64_t count, const int64_t *counts, void *all);
-    /* counts[r] bytes go to process r, those for process 0 first; process r's got_counts[r] bytes come into `got` in the
-     * same order. What comes is known beforehand. */
-    const char *(*exchange)(void *user, const void *bytes, const int64_t *counts, void *got,
-                            const int64_t *got_counts);
-    /* Gets rows of the iterand from the processes that keep them; `part` has those of this process. First the lengths of
-     * the `count` rows whose numbers are listed (ascending), then, if at all, the entries of the same rows, one after another. */
-    const char *(*fetch_lengths)(void *user, const int64_t *cut, const sp_csr *part, int64_t count,
-                                 const int32_t *numbers, int64_t *lengths);
-    const char *(*fetch_entries)(void *user, const sp_csr *part, int32_t *columns, float *values);
-} mcl_ranks;
-
 /* mcl_iterate in several processes. With `given` NULL each gives the same start matrix, else process r its rows given[r]
  * to given[r + 1] - 1, in a matrix of the whole shape whose other rows are empty. All get the same iterations and *run as
  * a single process on one device of that kind, and process 0 the same limit; elsewhere *limit has no rows. The monitor
- * is called with this process's rows of the iterand; what it returns counts at process 0. An interrupt of one process is
+ * is called with this process's rows of the iterand (sp_ranks_gather_rows); what it returns counts at process 0. An interrupt of one process is
  * one of all, which have the same iteration then.
  * options->fast has no effect. */
-sp_status mcl_iterate_together(sp_context *context, const mcl_ranks *ranks, const sp_csr *start, const int64_t *given,
+sp_status mcl_iterate_together(sp_context *context, const sp_ranks *ranks, const sp_csr *start, const int64_t *given,
                                const mcl_options *options, mcl_monitor monitor, void *user, sp_csr *limit,
                                mcl_run *run);
 
-/* The graph of arcs that several processes have read, `count` of them in this one (host; weights NULL: all 1): the
- * heaviest of those that are repeated, both directions of each if `mirror`. Process r gets the rows given[r] to
- * given[r + 1] - 1 of a matrix with `nodes` rows whose others are empty; given has size + 1 elements. O(arcs) time and
- * messages, O(arcs / processes + nodes) memory. */
-sp_status mcl_share_graph(sp_context *context, const mcl_ranks *ranks, int64_t nodes, int64_t count,
-                          const int32_t *tails, const int32_t *heads, const float *weights, bool mirror,
+/* The graph of f32 arcs that several processes have read, some of them in this one: the heaviest of those that are
+ * repeated, both directions of each if `mirror`. Process r gets the rows given[r] to given[r + 1] - 1 of a matrix with
+ * `nodes` rows whose others are empty; given has size + 1 elements. O(arcs) time and messages,
+ * O(arcs / processes + nodes) memory. */
+sp_status mcl_share_graph(sp_context *context, const sp_ranks *ranks, int64_t nodes, const sp_arcs *arcs, bool mirror,
                           int64_t *given, sp_csr *graph);
 
 /* Empties the rows but first to end - 1 of a host matrix, in place. */
 void mcl_keep_rows(sp_csr *matrix, int64_t first, int64_t end);
-
-/* For such monitors, all of which must call it: the whole iterand at process 0, in host memory, from the rows that each
- * was given; elsewhere a matrix without rows. */
-sp_status mcl_gather(sp_context *context, const mcl_ranks *ranks, const sp_csr *part, sp_csr *whole);
-
-/* got_counts[r]: what process r has in counts[] for this process. */
-sp_status mcl_exchange_counts(sp_context *context, const mcl_ranks *ranks, const int64_t *counts, int64_t *got_counts);
-/* counts[r] elements of `size` bytes go to process r, got_counts[r] come from it, as for mcl_ranks.exchange. */
-sp_status mcl_exchange(sp_context *context, const mcl_ranks *ranks, const int64_t *counts, const int64_t *got_counts,
-                       int64_t size, const void *elements, void *got);
 
 /* Where a process goes on: what a monitor was given after an iteration that was not the last. */
 typedef struct mcl_state {
@@ -198,7 +164,7 @@ sp_status mcl_continue(sp_context *context, const mcl_state *state, const mcl_op
                        void *user, sp_csr *limit, mcl_run *run);
 
 /* The same in several processes, each of which has the whole state; it may come from another number of processes. */
-sp_status mcl_continue_together(sp_context *context, const mcl_ranks *ranks, const mcl_state *state,
+sp_status mcl_continue_together(sp_context *context, const sp_ranks *ranks, const mcl_state *state,
                                 const mcl_options *options, mcl_monitor monitor, void *user, sp_csr *limit,
                                 mcl_run *run);
 

@@ -12,70 +12,13 @@
 #include "base/try.h"
 #include "ranks.h"
 
-sp_status mcl_ranks_check(sp_context *context, const char *failure)
-{
-    return failure ? sp_fail(context, SP_ERROR_DEVICE, "processes cannot reach each other: %s", failure) : SP_OK;
-}
-
-sp_status mcl_ranks_agree(sp_context *context, const mcl_ranks *ranks, void *bytes, int64_t count)
-{
-    return mcl_ranks_check(context, ranks->broadcast(ranks->user, bytes, count));
-}
-
-/* Gathers counts[r] elements of `size` bytes from each process r, in the order of the processes. */
-static sp_status gather(sp_context *context, const mcl_ranks *ranks, const void *own, const int64_t *counts,
-                        int64_t size, void *all)
-{
-    int64_t *bytes = NULL;
-    sp_status status = sp_alloc(context, ranks->size, sizeof *bytes, (void **)&bytes);
-    for (int r = 0; r < ranks->size && status == SP_OK; r++) bytes[r] = counts[r] * size;
-    if (status == SP_OK) status = mcl_ranks_check(context, ranks->gather(ranks->user, own, bytes[ranks->rank], bytes, all));
-    sp_free(context, bytes);
-    return status;
-}
-
-sp_status mcl_exchange(sp_context *context, const mcl_ranks *ranks, const int64_t *counts, const int64_t *got_counts,
-                       int64_t size, const void *elements, void *got)
-{
-    int64_t *bytes = NULL; /* that go, then those that come */
-    sp_status status = sp_alloc(context, 2 * (int64_t)ranks->size, sizeof *bytes, (void **)&bytes);
-    if (status != SP_OK) return status;
-    for (int r = 0; r < ranks->size; r++) {
-        bytes[r] = counts[r] * size;
-        bytes[ranks->size + r] = got_counts[r] * size;
-    }
-    status = mcl_ranks_check(context, ranks->exchange(ranks->user, elements, bytes, got, bytes + ranks->size));
-    sp_free(context, bytes);
-    return status;
-}
-
-sp_status mcl_exchange_counts(sp_context *context, const mcl_ranks *ranks, const int64_t *counts, int64_t *got_counts)
-{
-    int64_t *ones = NULL;
-    sp_status status = sp_alloc(context, ranks->size, sizeof *ones, (void **)&ones);
-    if (status != SP_OK) return status;
-    for (int r = 0; r < ranks->size; r++) ones[r] = 1;
-    status = mcl_exchange(context, ranks, ones, ones, sizeof *counts, counts, got_counts);
-    sp_free(context, ones);
-    return status;
-}
-
-/* (*counts)[r]: the number that process r gave; the same in all processes. */
-static sp_status share_number(sp_context *context, const mcl_ranks *ranks, int64_t own, int64_t *counts)
-{
-    for (int r = 0; r < ranks->size; r++) counts[r] = 1;
-    sp_status status = gather(context, ranks, &own, counts, sizeof own, counts);
-    if (status == SP_OK) status = mcl_ranks_agree(context, ranks, counts, ranks->size * (int64_t)sizeof *counts);
-    return status;
-}
-
-sp_status mcl_ranks_go_on(sp_context *context, const mcl_ranks *ranks, sp_status status)
+sp_status mcl_ranks_go_on(sp_context *context, const sp_ranks *ranks, sp_status status)
 {
     const int64_t own = status == SP_ERROR_INTERRUPTED || sp_context_interrupted(context);
     int64_t *asked = NULL;
     if (status != SP_OK && status != SP_ERROR_INTERRUPTED) return status;
     TRY(sp_alloc(context, ranks->size, sizeof *asked, (void **)&asked));
-    TRY(share_number(context, ranks, own, asked));
+    TRY(sp_ranks_numbers(context, ranks, own, asked));
     for (int r = 0; r < ranks->size && status == SP_OK; r++)
         if (asked[r]) status = sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted");
 done:
@@ -117,12 +60,12 @@ static sp_status copy_rows(sp_context *context, const sp_csr *m, int64_t first, 
     return SP_OK;
 }
 
-sp_status mcl_ranks_cut(sp_context *context, const mcl_ranks *ranks, const sp_csr *whole, int64_t **cut, sp_csr *part)
+sp_status mcl_ranks_cut(sp_context *context, const sp_ranks *ranks, const sp_csr *whole, int64_t **cut, sp_csr *part)
 {
     sp_status status = sp_alloc(context, ranks->size + 1, sizeof **cut, (void **)cut);
     if (status != SP_OK) return status;
     if (ranks->rank == 0) cut_rows(whole, ranks->size, *cut);
-    TRY(mcl_ranks_agree(context, ranks, *cut, (ranks->size + 1) * (int64_t)sizeof **cut));
+    TRY(sp_ranks_broadcast(context, ranks, *cut, (ranks->size + 1) * (int64_t)sizeof **cut));
     TRY(copy_rows(context, whole, (*cut)[ranks->rank], (*cut)[ranks->rank + 1], part));
 done:
     if (status != SP_OK) {
@@ -157,7 +100,7 @@ typedef struct batch {
 } batch;
 
 /* The rows that a batch names, in a square matrix whose other rows are empty. */
-static sp_status fetch_rows(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, const sp_csr *part,
+static sp_status fetch_rows(sp_context *context, const sp_ranks *ranks, const int64_t *cut, const sp_csr *part,
                             const batch *b, sp_csr *rows)
 {
     int32_t *named = NULL;
@@ -166,7 +109,7 @@ static sp_status fetch_rows(sp_context *context, const mcl_ranks *ranks, const i
     sp_status status;
     TRY(list_named(context, &b->rows, &named, &count));
     TRY(sp_alloc(context, count, sizeof *lengths, (void **)&lengths));
-    TRY(mcl_ranks_check(context, ranks->fetch_lengths(ranks->user, cut, part, count, named, lengths)));
+    TRY(sp_ranks_check(context, ranks->fetch_lengths(ranks->user, cut, part, count, named, lengths)));
     for (int64_t k = 0; k < count; k++) nnz += lengths[k];
     TRY(sp_csr_create(context, part->cols, part->cols, nnz, SP_F32, SP_HOST, &made));
     made.row_offsets[0] = 0;
@@ -175,7 +118,7 @@ static sp_status fetch_rows(sp_context *context, const mcl_ranks *ranks, const i
         made.row_offsets[j + 1] = made.row_offsets[j] + (is_named ? lengths[k] : 0);
         k += is_named;
     }
-    TRY(mcl_ranks_check(context, ranks->fetch_entries(ranks->user, part, made.col_indices, made.values)));
+    TRY(sp_ranks_check(context, ranks->fetch_entries(ranks->user, part, made.col_indices, made.values)));
     *rows = made;
 done:
     if (status != SP_OK) sp_csr_free(context, &made);
@@ -185,7 +128,7 @@ done:
 }
 
 /* The rows of a batch of the next iterand, in host memory. */
-static sp_status expand_batch(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, const sp_csr *part,
+static sp_status expand_batch(sp_context *context, const sp_ranks *ranks, const int64_t *cut, const sp_csr *part,
                               const batch *b, const sp_markov_epilogue *epilogue, sp_csr *next, sp_markov_row *rows,
                               sp_spgemm_info *info)
 {
@@ -213,7 +156,7 @@ done:
 enum { ENTRY_BYTES = sizeof(int32_t) + sizeof(float) };
 
 /* lengths[j] of all rows that `part` names. */
-static sp_status named_lengths(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, const sp_csr *part,
+static sp_status named_lengths(sp_context *context, const sp_ranks *ranks, const int64_t *cut, const sp_csr *part,
                                int64_t *lengths)
 {
     int32_t *named = NULL;
@@ -221,7 +164,7 @@ static sp_status named_lengths(sp_context *context, const mcl_ranks *ranks, cons
     sp_status status;
     TRY(list_named(context, part, &named, &count));
     TRY(sp_alloc(context, count, sizeof *found, (void **)&found));
-    TRY(mcl_ranks_check(context, ranks->fetch_lengths(ranks->user, cut, part, count, named, found)));
+    TRY(sp_ranks_check(context, ranks->fetch_lengths(ranks->user, cut, part, count, named, found)));
     for (int64_t k = 0; k < count; k++) lengths[named[k]] = found[k];
 done:
     sp_free(context, named);
@@ -257,7 +200,7 @@ static int64_t cut_batches(const sp_csr *part, int64_t memory, const int64_t *le
 }
 
 /* *ends: where the batches of this process end; *count: the largest number that a process has. */
-static sp_status plan_batches(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, const sp_csr *part,
+static sp_status plan_batches(sp_context *context, const sp_ranks *ranks, const int64_t *cut, const sp_csr *part,
                               int64_t **ends, int64_t *own, int64_t *most)
 {
     int64_t *lengths = NULL, *last = NULL, *counts = NULL;
@@ -278,7 +221,7 @@ static sp_status plan_batches(sp_context *context, const mcl_ranks *ranks, const
         TRY(sp_fail(context, SP_ERROR_HOST_MEMORY, "one column needs %lld bytes of other columns, and the memory for "
                     "them is limited to %lld in a process", (long long)bytes, (long long)ranks->memory));
     }
-    TRY(share_number(context, ranks, *own, counts));
+    TRY(sp_ranks_numbers(context, ranks, *own, counts));
     for (int r = 0; r < ranks->size; r++)
         if (counts[r] > *most) *most = counts[r];
 done:
@@ -309,7 +252,7 @@ static sp_status join_batches(sp_context *context, const sp_csr *made, int64_t c
     return SP_OK;
 }
 
-sp_status mcl_ranks_expand(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, const sp_csr *part,
+sp_status mcl_ranks_expand(sp_context *context, const sp_ranks *ranks, const int64_t *cut, const sp_csr *part,
                            const sp_markov_epilogue *epilogue, sp_csr *next, sp_markov_row *rows, sp_spgemm_info *info)
 {
     int64_t *ends = NULL, *offsets = NULL, own = 0, most = 0;
@@ -361,7 +304,7 @@ static void add_counts(mcl_iteration *sum, const mcl_iteration *part)
     if (part->seconds > sum->seconds) sum->seconds = part->seconds;
 }
 
-sp_status mcl_ranks_gather(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, sp_markov_row *rows,
+sp_status mcl_ranks_gather(sp_context *context, const sp_ranks *ranks, const int64_t *cut, sp_markov_row *rows,
                            mcl_iteration *iteration)
 {
     int64_t *counts = NULL;
@@ -370,44 +313,12 @@ sp_status mcl_ranks_gather(sp_context *context, const mcl_ranks *ranks, const in
     TRY(sp_alloc(context, ranks->size, sizeof *all, (void **)&all));
     TRY(sp_alloc(context, ranks->size, sizeof *counts, (void **)&counts));
     for (int r = 0; r < ranks->size; r++) counts[r] = 1;
-    TRY(gather(context, ranks, iteration, counts, sizeof *iteration, all));
+    TRY(sp_ranks_gather(context, ranks, iteration, counts, sizeof *iteration, all));
     for (int r = 1; r < ranks->size && ranks->rank == 0; r++) add_counts(iteration, &all[r]);
     for (int r = 0; r < ranks->size; r++) counts[r] = cut[r + 1] - cut[r];
-    TRY(gather(context, ranks, rows, counts, sizeof *rows, rows));
+    TRY(sp_ranks_gather(context, ranks, rows, counts, sizeof *rows, rows));
 done:
     sp_free(context, all);
     sp_free(context, counts);
-    return status;
-}
-
-sp_status mcl_gather(sp_context *context, const mcl_ranks *ranks, const sp_csr *part, sp_csr *whole)
-{
-    int64_t *rows = NULL, *entries = NULL, row_sum = 0, nnz = 0;
-    sp_csr made = {0};
-    sp_status status;
-    TRY(sp_require(context, __func__, "ranks", ranks));
-    TRY(sp_require_csr(context, __func__, "part", part));
-    TRY(sp_require_output(context, __func__, "whole", whole, "part", part));
-    TRY(sp_alloc(context, ranks->size, sizeof *rows, (void **)&rows));
-    TRY(sp_alloc(context, ranks->size, sizeof *entries, (void **)&entries));
-    TRY(share_number(context, ranks, part->rows, rows));
-    TRY(share_number(context, ranks, part->nnz, entries));
-    for (int r = 0; r < ranks->size && ranks->rank == 0; r++) {
-        row_sum += rows[r];
-        nnz += entries[r];
-    }
-    TRY(sp_csr_create(context, row_sum, ranks->rank == 0 ? part->cols : 0, nnz, SP_F32, SP_HOST, &made));
-    made.row_offsets[0] = 0;
-    TRY(gather(context, ranks, part->col_indices, entries, sizeof *part->col_indices, made.col_indices));
-    TRY(gather(context, ranks, part->values, entries, sizeof(float), made.values));
-    TRY(gather(context, ranks, part->row_offsets + 1, rows, sizeof *part->row_offsets, made.row_offsets + 1));
-    /* the ends of rows count from the first entry of their part */
-    for (int64_t r = 0, row = 0, base = 0; r < ranks->size && ranks->rank == 0; base += entries[r++])
-        for (const int64_t end = row + rows[r]; row < end; row++) made.row_offsets[row + 1] += base;
-    *whole = made;
-done:
-    if (status != SP_OK) sp_csr_free(context, &made);
-    sp_free(context, rows);
-    sp_free(context, entries);
     return status;
 }

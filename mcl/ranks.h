@@ -1,4 +1,4 @@
-/* The steps of the process that several processes take together (mcl_ranks in mcl.h): each keeps the rows cut[rank] to
+/* The steps of the process that several processes take together (sp_ranks in mcl.h): each keeps the rows cut[rank] to
  * cut[rank + 1] - 1 of the iterand. */
 #ifndef MCL_RANKS_H
 #define MCL_RANKS_H
@@ -10,31 +10,25 @@ enum { RENUMBER_NNZ = 200000 };
 
 /* Cuts the rows so that all processes get about equally many products and rows; *cut has size + 1 elements. *part is
  * this process's rows. */
-sp_status mcl_ranks_cut(sp_context *context, const mcl_ranks *ranks, const sp_csr *whole, int64_t **cut, sp_csr *part);
+sp_status mcl_ranks_cut(sp_context *context, const sp_ranks *ranks, const sp_csr *whole, int64_t **cut, sp_csr *part);
 
 /* The same for a start matrix of which each process gives the rows given[rank] to given[rank + 1] - 1 (share.c). *order:
  * the new numbering of the nodes, NULL: as they were. *nnz: entries of the whole. */
-sp_status mcl_ranks_share(sp_context *context, const mcl_ranks *ranks, const sp_csr *start, const int64_t *given,
+sp_status mcl_ranks_share(sp_context *context, const sp_ranks *ranks, const sp_csr *start, const int64_t *given,
                           int64_t **cut, int32_t **order, sp_csr *part, int64_t *nnz);
 
 /* As sp_spgemm_markov of the whole matrix with itself, for this process's rows; *next is in host memory. */
-sp_status mcl_ranks_expand(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, const sp_csr *part,
+sp_status mcl_ranks_expand(sp_context *context, const sp_ranks *ranks, const int64_t *cut, const sp_csr *part,
                            const sp_markov_epilogue *epilogue, sp_csr *next, sp_markov_row *rows,
                            sp_spgemm_info *info);
 
 /* At process 0: `rows`, which begins with its own, gets those of all; counts of the iteration become sums, times the
  * longest. */
-sp_status mcl_ranks_gather(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, sp_markov_row *rows,
+sp_status mcl_ranks_gather(sp_context *context, const sp_ranks *ranks, const int64_t *cut, sp_markov_row *rows,
                            mcl_iteration *iteration);
 
 /* A step that each process takes by itself has ended with this status. An interrupt of one is one of all; with another
  * failure the process returns at once, and the others wait. */
-sp_status mcl_ranks_go_on(sp_context *context, const mcl_ranks *ranks, sp_status status);
-
-/* The failure of a function of `ranks`, which returned the sentence. */
-sp_status mcl_ranks_check(sp_context *context, const char *failure);
-
-/* `bytes` of process 0 become those of all. */
-sp_status mcl_ranks_agree(sp_context *context, const mcl_ranks *ranks, void *bytes, int64_t count);
+sp_status mcl_ranks_go_on(sp_context *context, const sp_ranks *ranks, sp_status status);
 
 #endif

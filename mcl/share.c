@@ -40,123 +40,31 @@ void mcl_keep_rows(sp_csr *matrix, int64_t first, int64_t end)
     matrix->nnz = count;
 }
 
-/* ---- messages ---------------------------------------------------------------------------------------------- */
-
-/* How many elements go to and come from each process. */
-typedef struct traffic {
-    int64_t *out, *in; /* one block */
-    int64_t sent, got;
-} traffic;
-
-static sp_status open_traffic(sp_context *context, const mcl_ranks *ranks, traffic *t)
-{
-    *t = (traffic){0};
-    const sp_status status = sp_calloc(context, 2 * (int64_t)ranks->size, sizeof *t->out, (void **)&t->out);
-    t->in = t->out + ranks->size;
-    return status;
-}
-
-/* What others send, once `out` says what this process does. */
-static sp_status learn_traffic(sp_context *context, const mcl_ranks *ranks, traffic *t)
-{
-    const sp_status status = mcl_exchange_counts(context, ranks, t->out, t->in);
-    for (int r = 0; r < ranks->size && status == SP_OK; r++) {
-        t->sent += t->out[r];
-        t->got += t->in[r];
-    }
-    return status;
-}
-
-/* Where the elements for each process begin. */
-static void begin_places(const mcl_ranks *ranks, const traffic *t, int64_t *place)
-{
-    int64_t at = 0;
-    for (int r = 0; r < ranks->size; at += t->out[r++]) place[r] = at;
-}
-
-/* `all` has an element of `size` bytes for each row, and every process knows those of its own; now all know all. */
-static sp_status share_rows(sp_context *context, const mcl_ranks *ranks, const int64_t *cut, int64_t size, void *all)
-{
-    const int64_t first = cut[ranks->rank], count = cut[ranks->rank + 1] - first;
-    int64_t *counts = NULL;
-    sp_status status;
-    TRY(sp_alloc(context, ranks->size, sizeof *counts, (void **)&counts));
-    for (int r = 0; r < ranks->size; r++) counts[r] = (cut[r + 1] - cut[r]) * size;
-    TRY(mcl_ranks_check(context, ranks->gather(ranks->user, (char *)all + first * size, count * size, counts, all)));
-    TRY(mcl_ranks_agree(context, ranks, all, cut[ranks->size] * size));
-done:
-    sp_free(context, counts);
-    return status;
-}
-
 /* ---- the graph ---------------------------------------------------------------------------------------------- */
 
-/* Arcs on their way: an array for each part of them. */
-typedef struct arc_list {
-    int32_t *rows, *columns;
-    float *weights;
-} arc_list;
+typedef struct row_cut {
+    const int64_t *cut;
+    int size;
+} row_cut;
 
-static sp_status open_arcs(sp_context *context, int64_t count, arc_list *arcs)
+static int owner_in(const void *user, int32_t row)
 {
-    sp_status status = sp_alloc(context, count, sizeof *arcs->rows, (void **)&arcs->rows);
-    if (status == SP_OK) status = sp_alloc(context, count, sizeof *arcs->columns, (void **)&arcs->columns);
-    if (status == SP_OK) status = sp_alloc(context, count, sizeof *arcs->weights, (void **)&arcs->weights);
-    return status;
+    const row_cut *rows = user;
+    return owner_of(rows->cut, rows->size, row);
 }
 
-static void close_arcs(sp_context *context, arc_list *arcs)
-{
-    sp_free(context, arcs->rows);
-    sp_free(context, arcs->columns);
-    sp_free(context, arcs->weights);
-    *arcs = (arc_list){0};
-}
-
-static void pack_arc(arc_list *arcs, int64_t at, int32_t row, int32_t column, float weight)
-{
-    arcs->rows[at] = row;
-    arcs->columns[at] = column;
-    arcs->weights[at] = weight;
-}
-
-sp_status mcl_share_graph(sp_context *context, const mcl_ranks *ranks, int64_t nodes, int64_t count,
-                          const int32_t *tails, const int32_t *heads, const float *weights, bool mirror,
+sp_status mcl_share_graph(sp_context *context, const sp_ranks *ranks, int64_t nodes, const sp_arcs *arcs, bool mirror,
                           int64_t *given, sp_csr *graph)
 {
-    const int size = ranks->size;
-    arc_list out = {0}, in = {0};
-    traffic t = {0};
-    int64_t *place = NULL;
+    const row_cut rows = {given, ranks->size};
+    sp_arcs got = {0};
     sp_status status;
-    cut_equally(nodes, size, given);
-    TRY(open_traffic(context, ranks, &t));
-    TRY(sp_alloc(context, size, sizeof *place, (void **)&place));
-    for (int64_t k = 0; k < count; k++) {
-        t.out[owner_of(given, size, tails[k])]++;
-        if (mirror && tails[k] != heads[k]) t.out[owner_of(given, size, heads[k])]++;
-    }
-    TRY(learn_traffic(context, ranks, &t));
-    TRY(open_arcs(context, t.sent, &out));
-    TRY(open_arcs(context, t.got, &in));
-    begin_places(ranks, &t, place);
-    for (int64_t k = 0; k < count; k++) {
-        const float weight = weights ? weights[k] : 1;
-        pack_arc(&out, place[owner_of(given, size, tails[k])]++, tails[k], heads[k], weight);
-        if (mirror && tails[k] != heads[k])
-            pack_arc(&out, place[owner_of(given, size, heads[k])]++, heads[k], tails[k], weight);
-    }
-    TRY(mcl_exchange(context, ranks, t.out, t.in, sizeof *in.rows, out.rows, in.rows));
-    TRY(mcl_exchange(context, ranks, t.out, t.in, sizeof *in.columns, out.columns, in.columns));
-    TRY(mcl_exchange(context, ranks, t.out, t.in, sizeof *in.weights, out.weights, in.weights));
-    close_arcs(context, &out);
-    TRY(sp_csr_from_coo(context, nodes, nodes, t.got, in.rows, in.columns, in.weights, SP_F32, SP_COMBINE_MAX, false,
-                        graph));
+    cut_equally(nodes, ranks->size, given);
+    TRY(sp_ranks_send_arcs(context, ranks, arcs, mirror, owner_in, &rows, &got));
+    TRY(sp_csr_from_coo(context, nodes, nodes, got.count, got.rows, got.columns, got.weights, got.type, SP_COMBINE_MAX,
+                        false, graph));
 done:
-    close_arcs(context, &out);
-    close_arcs(context, &in);
-    sp_free(context, t.out);
-    sp_free(context, place);
+    sp_arcs_free(context, &got);
     return status;
 }
 
@@ -197,7 +105,7 @@ static int32_t best_label(const sp_csr *m, int64_t row, const int32_t *labels, c
 }
 
 /* Labels of all nodes, the same in all processes: rounds of label propagation. */
-static sp_status find_labels(sp_context *context, const mcl_ranks *ranks, const sp_csr *start, const int64_t *given,
+static sp_status find_labels(sp_context *context, const sp_ranks *ranks, const sp_csr *start, const int64_t *given,
                              int32_t *labels)
 {
     const int64_t n = start->rows;
@@ -217,7 +125,7 @@ static sp_status find_labels(sp_context *context, const mcl_ranks *ranks, const 
             members[to]++;
             labels[i] = to;
         }
-        TRY(share_rows(context, ranks, given, sizeof *labels, labels));
+        TRY(sp_ranks_share(context, ranks, given, sizeof *labels, labels));
     }
 done:
     sp_free(context, s.weight);
@@ -246,7 +154,7 @@ static sp_status order_by_labels(sp_context *context, int64_t nodes, const int32
 /* ---- rows to their places ------------------------------------------------------------------------------------ */
 
 /* Cuts the rows, in their new order, so that all processes get about equally many products and rows. */
-static sp_status cut_by_products(sp_context *context, const mcl_ranks *ranks, const sp_csr *start, const int64_t *given,
+static sp_status cut_by_products(sp_context *context, const sp_ranks *ranks, const sp_csr *start, const int64_t *given,
                                  const int32_t *order, const int32_t *lengths, int64_t *cut)
 {
     const int64_t n = start->rows;
@@ -259,7 +167,7 @@ static sp_status cut_by_products(sp_context *context, const mcl_ranks *ranks, co
         for (int64_t e = start->row_offsets[i]; e < start->row_offsets[i + 1]; e++)
             work[i] += lengths[start->col_indices[e]];
     }
-    TRY(share_rows(context, ranks, given, sizeof *work, work));
+    TRY(sp_ranks_share(context, ranks, given, sizeof *work, work));
     for (int64_t i = 0; i < n; i++) total += work[i];
     for (int p = 0; p < ranks->size; p++) {
         cut[p] = row;
@@ -285,22 +193,22 @@ static int by_column(const void *a, const void *b)
 
 /* Moves the rows in their new numbers to the processes of the cut. `number[i]`: of node i; `lengths`: of its row. Rows
  * travel whole, in the order of their new numbers, so a process knows from these what comes from where. */
-static sp_status move_rows(sp_context *context, const mcl_ranks *ranks, const sp_csr *start, const int64_t *given,
+static sp_status move_rows(sp_context *context, const sp_ranks *ranks, const sp_csr *start, const int64_t *given,
                            const int32_t *order, const int32_t *number, const int32_t *lengths, const int64_t *cut,
                            sp_csr *part)
 {
     const int64_t first = cut[ranks->rank], rows = cut[ranks->rank + 1] - first, n = start->rows;
     const float *values = start->values;
-    traffic t = {0};
+    sp_traffic t = {0};
     entry *out = NULL, *in = NULL;
     int64_t *from = NULL, nnz = 0;
     sp_csr made = {0};
     sp_status status;
-    TRY(open_traffic(context, ranks, &t));
+    TRY(sp_traffic_create(context, ranks, &t));
     TRY(sp_alloc(context, ranks->size + 1, sizeof *from, (void **)&from));
     for (int64_t i = given[ranks->rank]; i < given[ranks->rank + 1]; i++)
         t.out[owner_of(cut, ranks->size, number ? number[i] : i)] += lengths[i];
-    TRY(learn_traffic(context, ranks, &t));
+    TRY(sp_traffic_learn(context, ranks, &t));
     TRY(sp_alloc(context, t.sent, sizeof *out, (void **)&out));
     TRY(sp_alloc(context, t.got, sizeof *in, (void **)&in));
     for (int64_t k = 0, at = 0; k < n; k++) { /* by process, as new numbers ascend */
@@ -311,7 +219,7 @@ static sp_status move_rows(sp_context *context, const mcl_ranks *ranks, const sp
             out[at++] = (entry){number ? number[start->col_indices[e]] : start->col_indices[e], values[e]};
         if (number) qsort(out + begin, (size_t)(at - begin), sizeof *out, by_column);
     }
-    TRY(mcl_exchange(context, ranks, t.out, t.in, sizeof *in, out, in));
+    TRY(sp_traffic_exchange(context, ranks, &t, sizeof *in, out, in));
     for (int64_t k = 0; k < rows; k++) nnz += lengths[order ? order[first + k] : first + k];
     TRY(sp_csr_create(context, rows, n, nnz, SP_F32, SP_HOST, &made));
     for (int64_t r = 0, at = 0; r < ranks->size; at += t.in[r++]) from[r] = at;
@@ -329,14 +237,14 @@ static sp_status move_rows(sp_context *context, const mcl_ranks *ranks, const sp
     made = (sp_csr){0};
 done:
     sp_csr_free(context, &made);
-    sp_free(context, t.out);
+    sp_traffic_free(context, &t);
     sp_free(context, out);
     sp_free(context, in);
     sp_free(context, from);
     return status;
 }
 
-sp_status mcl_ranks_share(sp_context *context, const mcl_ranks *ranks, const sp_csr *start, const int64_t *given,
+sp_status mcl_ranks_share(sp_context *context, const sp_ranks *ranks, const sp_csr *start, const int64_t *given,
                           int64_t **cut, int32_t **order, sp_csr *part, int64_t *nnz)
 {
     const int64_t n = start->rows;
@@ -348,7 +256,7 @@ sp_status mcl_ranks_share(sp_context *context, const mcl_ranks *ranks, const sp_
     TRY(sp_calloc(context, n, sizeof *lengths, (void **)&lengths));
     for (int64_t i = given[ranks->rank]; i < given[ranks->rank + 1]; i++)
         lengths[i] = (int32_t)(start->row_offsets[i + 1] - start->row_offsets[i]);
-    TRY(share_rows(context, ranks, given, sizeof *lengths, lengths));
+    TRY(sp_ranks_share(context, ranks, given, sizeof *lengths, lengths));
     for (int64_t i = 0; i < n; i++) *nnz += lengths[i];
     if (*nnz >= RENUMBER_NNZ) {
         TRY(sp_alloc(context, n, sizeof *labels, (void **)&labels));

@@ -1,4 +1,4 @@
-/* mcl_ranks over MPI. PETSc's star forest (PetscSF) finds who needs which rows and brings their lengths; their entries
+/* sp_ranks over MPI. PETSc's star forest (PetscSF) finds who needs which rows and brings their lengths; their entries
  * go from process to process in messages.
  *
  * A process that fetches rows gets those of one owner side by side, because both count in the order of the rows: all
@@ -58,7 +58,7 @@ static const char *broadcast(void *user, void *bytes, int64_t count)
 
 static const char *gather(void *user, const void *bytes, int64_t count, const int64_t *counts, void *all)
 {
-    const mcl_ranks *ranks = &self.made.ranks;
+    const sp_ranks *ranks = &self.made.ranks;
     char *to = all;
     (void)user;
     begin_waiting();
@@ -89,7 +89,7 @@ static void post(bool to, int rank, char *bytes, int64_t count, MPI_Request *req
 
 static const char *exchange(void *user, const void *bytes, const int64_t *counts, void *got, const int64_t *got_counts)
 {
-    const mcl_ranks *ranks = &self.made.ranks;
+    const sp_ranks *ranks = &self.made.ranks;
     const char *from = bytes;
     char *to = got;
     int64_t messages = 0;
@@ -283,7 +283,7 @@ static void send_all(sender *s, const sp_csr *part, int64_t own_place, int32_t *
 
 static const char *fetch_entries(void *user, const sp_csr *part, int32_t *columns, float *values)
 {
-    const mcl_ranks *ranks = &self.made.ranks;
+    const sp_ranks *ranks = &self.made.ranks;
     int64_t messages = 0, place = 0, own_place = 0;
     int posted = 0;
     sender s;
@@ -353,7 +353,7 @@ __attribute__((visibility("default"))) const char *mpi_ranks_open(int abi, mpi_r
     MPI_Comm_dup(MPI_COMM_WORLD, &self.comm);
     self.message = bytes && atoll(bytes) >= ELEMENT && atoll(bytes) < INT_MAX ? atoll(bytes) / ELEMENT * ELEMENT
                                                                               : MESSAGE_BYTES;
-    self.made.ranks = (mcl_ranks){.user = &self, .broadcast = broadcast, .gather = gather,
+    self.made.ranks = (sp_ranks){.user = &self, .broadcast = broadcast, .gather = gather,
                                   .exchange = exchange, .fetch_lengths = fetch_lengths, .fetch_entries = fetch_entries};
     MPI_Comm_rank(self.comm, &self.made.ranks.rank);
     MPI_Comm_size(self.comm, &self.made.ranks.size);

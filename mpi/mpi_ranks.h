@@ -1,13 +1,13 @@
-/* MPI ranks as the processes of mcl_iterate_together. The implementation is a shared object of its own, libmcl-mpi.so,
+/* MPI ranks as sp_ranks. The implementation is a shared object of its own, libsparse-mpi.so,
  * so that programs which open it at run time need neither MPI nor PETSc to be built or to run alone.
  */
 #ifndef MPI_RANKS_H
 #define MPI_RANKS_H
 
-#include "mcl.h"
+#include "sp_ranks.h"
 
 typedef struct mpi_ranks {
-    mcl_ranks ranks;
+    sp_ranks ranks;
     int host_rank, host_size;       /* this process among those of its host */
     int64_t received, messages;     /* bytes and messages of rows that other processes sent to this one */
     double waited;                  /* seconds in which it exchanged data with others or waited for them */
@@ -21,6 +21,6 @@ typedef struct mpi_ranks {
 typedef const char *mpi_ranks_open_function(int abi, mpi_ranks **ranks);
 mpi_ranks_open_function mpi_ranks_open;
 #define MPI_RANKS_OPEN "mpi_ranks_open"
-#define MPI_RANKS_FILE "libmcl-mpi.so"
+#define MPI_RANKS_FILE "libsparse-mpi.so"
 
 #endif

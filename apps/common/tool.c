@@ -399,3 +399,38 @@ bool read_bytes(const char *text, int64_t *bytes)
     *bytes = (int64_t)(amount * scale);
     return true;
 }
+
+uint64_t mix_bytes(uint64_t hash, const void *bytes, size_t count)
+{
+    const unsigned char *at = bytes;
+    for (; count >= 8; count -= 8, at += 8) {
+        uint64_t word;
+        memcpy(&word, at, 8);
+        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 29;
+    }
+    uint64_t rest = count;
+    memcpy((char *)&rest + 1, at, count < 7 ? count : 7);
+    hash = (hash ^ rest) * UINT64_C(0xd6e8feb86659fd93);
+    return hash ^ hash >> 32;
+}
+
+bool lies_in_folder(const char *path, const char *folder)
+{
+    struct stat input;
+    io_place place;
+    if (stat(folder, &input) != 0 || !S_ISDIR(input.st_mode)) return false;
+    io_output_place(path, &place);
+    return place.placed && place.folder_device == input.st_dev && place.folder == input.st_ino;
+}
+
+sp_status read_file_or_folder(sp_context *context, const char *path, const io_read_options *options, io_graph *graph)
+{
+    io_files files;
+    if (!io_is_folder(path)) return io_read_graph(context, path, options, graph);
+    sp_status status = io_list_folder(context, path, &files);
+    if (status != SP_OK) return status;
+    status = io_read_files(context, files.list, files.count, options, graph);
+    io_files_free(context, &files);
+    return status;
+}

@@ -95,6 +95,10 @@ bool is_uncompressed(const char *command, const char *option, const char *path);
 int64_t file_bytes(const char *path);
 /* Whether the output is the input, under any name. If so, reports a mistake on the command line. Either may be NULL. */
 bool overwrites(const char *command, const char *output, const char *input);
+/* Whether a file lies in the folder, or would. */
+bool lies_in_folder(const char *path, const char *folder);
+/* Reads an input that may be a folder of label pairs. */
+sp_status read_file_or_folder(sp_context *context, const char *path, const io_read_options *options, io_graph *graph);
 /* The outputs of a command line, which must be different files. */
 enum { MOST_PLACES = 256 };
 typedef struct output_list {
@@ -118,5 +122,8 @@ bool read_bytes(const char *text, int64_t *bytes);
 
 /* The multiplications of a square of a matrix on the host: for each entry (j, k) the length of row k. */
 double square_products(const sp_csr *matrix, int threads);
+
+/* Mixes bytes into a hash. */
+uint64_t mix_bytes(uint64_t hash, const void *bytes, size_t count);
 
 #endif

@@ -49,7 +49,7 @@ static void *resize(void *user, void *block, size_t bytes)
 const sp_allocator *budget_open(job *j)
 {
     const settings *s = j->settings;
-    if (s->memory == 0 || j->ranks || device_is_cuda(s->device) || device_is_several(s->device)) return NULL;
+    if (s->memory == 0 || j->team.ranks || device_is_cuda(s->device) || device_is_several(s->device)) return NULL;
     if (!device_is_cpu(s->device) && sp_cuda_count() > 0) return NULL;
     j->budget.limit = s->memory;
     j->budget.allocator = (sp_allocator){allocate, release, &j->budget, resize};

@@ -36,21 +36,6 @@ static void fill_settings(const mcl_options *o, bool cuda, double values[SETTING
 
 /* ---- hashes ---------------------------------------------------------------------------------------------- */
 
-uint64_t job_mix(uint64_t hash, const void *bytes, size_t count)
-{
-    const unsigned char *at = bytes;
-    for (; count >= 8; count -= 8, at += 8) {
-        uint64_t word;
-        memcpy(&word, at, 8);
-        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-        hash ^= hash >> 29;
-    }
-    uint64_t rest = count;
-    memcpy((char *)&rest + 1, at, count < 7 ? count : 7);
-    hash = (hash ^ rest) * UINT64_C(0xd6e8feb86659fd93);
-    return hash ^ hash >> 32;
-}
-
 /* The sum over the rows of a matrix that are not empty; its first is row `first` of the whole. */
 static uint64_t hash_rows(const sp_csr *m, int64_t first)
 {
@@ -59,9 +44,9 @@ static uint64_t hash_rows(const sp_csr *m, int64_t first)
     for (int64_t i = 0; i < m->rows; i++) {
         const int64_t begin = m->row_offsets[i], count = m->row_offsets[i + 1] - begin;
         if (count == 0) continue;
-        const uint64_t hash = job_mix((uint64_t)(first + i) + 1, m->col_indices + begin,
+        const uint64_t hash = mix_bytes((uint64_t)(first + i) + 1, m->col_indices + begin,
                                       (size_t)count * sizeof *m->col_indices);
-        sum += job_mix(hash, (const float *)m->values + begin, (size_t)count * sizeof(float));
+        sum += mix_bytes(hash, (const float *)m->values + begin, (size_t)count * sizeof(float));
     }
     return sum;
 }
@@ -73,7 +58,7 @@ static sp_status hash_start(job *j)
 {
     const uint64_t rows = (uint64_t)j->start.rows;
     int64_t sum = (int64_t)(job_hash(&j->start) - rows);
-    const sp_status status = j->given ? ranks_add_up(j, &sum) : SP_OK;
+    const sp_status status = j->given ? team_add_up(&j->team, &sum) : SP_OK;
     j->checkpoint.start = (uint64_t)sum + rows;
     return status;
 }
@@ -82,7 +67,7 @@ static sp_status hash_start(job *j)
 
 static void put(io_output *out, uint64_t *hash, const void *bytes, size_t count)
 {
-    *hash = job_mix(*hash, bytes, count);
+    *hash = mix_bytes(*hash, bytes, count);
     io_output_bytes(out, bytes, count);
 }
 
@@ -105,20 +90,20 @@ static sp_status find_share(job *j, const sp_csr *m, share *s)
     const int64_t own[2] = {m->rows, m->nnz};
     int64_t *all = NULL;
     *s = (share){.rows = m->rows, .nnz = m->nnz, .last = true};
-    if (!j->ranks) return SP_OK;
+    if (!j->team.ranks) return SP_OK;
     sp_status status;
-    TRY(sp_alloc(j->host, 2 * (int64_t)j->ranks->size, sizeof *all, (void **)&all));
-    TRY(ranks_share(j, own, sizeof own, all));
+    TRY(sp_alloc(j->host, 2 * (int64_t)j->team.ranks->size, sizeof *all, (void **)&all));
+    TRY(team_share(&j->team, own, sizeof own, all));
     s->rows = s->nnz = 0;
-    for (int r = 0; r < j->ranks->size; r++) {
-        if (r < j->ranks->rank) {
+    for (int r = 0; r < j->team.ranks->size; r++) {
+        if (r < j->team.ranks->rank) {
             s->row += all[2 * r];
             s->entry += all[2 * r + 1];
         }
         s->rows += all[2 * r];
         s->nnz += all[2 * r + 1];
     }
-    s->last = j->ranks->rank == j->ranks->size - 1;
+    s->last = j->team.ranks->rank == j->team.ranks->size - 1;
 done:
     sp_free(j->host, all);
     return status;
@@ -142,7 +127,7 @@ static sp_status put_head(job *j, const report_run *run, const mcl_iteration *i,
     put(*out, hash, &h, sizeof h);
     put(*out, hash, run->iterations, (size_t)run->iteration_count * sizeof *run->iterations);
     if (i->order) put(*out, hash, i->order, (size_t)s->rows * sizeof *i->order);
-    if (!j->ranks || io_output_is_file(*out)) return SP_OK;
+    if (!j->team.ranks || io_output_is_file(*out)) return SP_OK;
     return sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: not a file, and several processes write into it; give a file",
                    j->settings->checkpoint);
 }
@@ -151,17 +136,17 @@ static sp_status put_head(job *j, const report_run *run, const mcl_iteration *i,
 static sp_status join_output(job *j, io_output **out)
 {
     char temporary[MAX_PATH + 32] = "";
-    if (!j->ranks) return SP_OK;
-    if (!j->follows) snprintf(temporary, sizeof temporary, "%s", io_output_temporary(*out));
-    sp_status status = ranks_agree(j, temporary, sizeof temporary);
-    if (status == SP_OK && j->follows) status = io_output_join(j->host, j->settings->checkpoint, temporary, out);
-    return ranks_agree_on(j, status);
+    if (!j->team.ranks) return SP_OK;
+    if (!j->team.follows) snprintf(temporary, sizeof temporary, "%s", io_output_temporary(*out));
+    sp_status status = team_agree(&j->team, temporary, sizeof temporary);
+    if (status == SP_OK && j->team.follows) status = io_output_join(j->host, j->settings->checkpoint, temporary, out);
+    return team_agree_on(&j->team, status);
 }
 
 /* One process writes everything in turn. */
 static void put_at(const job *j, io_output *out, int64_t place, const void *bytes, int64_t count)
 {
-    if (j->ranks) io_output_at(out, place, bytes, (size_t)count);
+    if (j->team.ranks) io_output_at(out, place, bytes, (size_t)count);
     else io_output_bytes(out, bytes, (size_t)count);
 }
 
@@ -198,21 +183,21 @@ static sp_status write_checkpoint(job *j, sp_context *context, const report_run 
     TRY(find_share(j, m, &s));
     int64_t place = (int64_t)sizeof(header) + run->iteration_count * (int64_t)sizeof *run->iterations +
                     (i->order ? s.rows * (int64_t)sizeof *i->order : 0);
-    TRY(ranks_agree_on(j, j->follows ? SP_OK : put_head(j, run, i, context != j->host, &s, &hash, &out)));
+    TRY(team_agree_on(&j->team, j->team.follows ? SP_OK : put_head(j, run, i, context != j->host, &s, &hash, &out)));
     TRY(join_output(j, &out));
     int64_t sum = (int64_t)hash_rows(m, s.row);
-    if (j->ranks) TRY(ranks_add_up(j, &sum));
+    if (j->team.ranks) TRY(team_add_up(&j->team, &sum));
     status = put_rows(j, out, m, &s, &place);
-    hash = job_mix(hash, &sum, sizeof sum);
-    if (!j->follows) put_at(j, out, place, &hash, sizeof hash);
-    if (j->follows && status == SP_OK) {
+    hash = mix_bytes(hash, &sum, sizeof sum);
+    if (!j->team.follows) put_at(j, out, place, &hash, sizeof hash);
+    if (j->team.follows && status == SP_OK) {
         status = io_output_commit(out);
         out = NULL;
     } else if (status == SP_OK) {
         status = io_output_settle(out);
     }
-    TRY(ranks_agree_on(j, status));
-    if (!j->follows) {
+    TRY(team_agree_on(&j->team, status));
+    if (!j->team.follows) {
         status = io_output_commit(out);
         out = NULL;
     }
@@ -260,7 +245,7 @@ static sp_status refuse(job *j, const char *why)
 static sp_status get(job *j, FILE *file, uint64_t *hash, void *bytes, size_t count)
 {
     if (fread(bytes, 1, count, file) != count) return refuse(j, "the checkpoint is cut off");
-    if (hash) *hash = job_mix(*hash, bytes, count);
+    if (hash) *hash = mix_bytes(*hash, bytes, count);
     return SP_OK;
 }
 
@@ -331,7 +316,7 @@ static sp_status read_rest(job *j, FILE *file, const header *h, uint64_t hash, r
     TRY(get(j, file, NULL, &written, sizeof written));
     if (sp_csr_check(j->host, &m) != SP_OK) TRY(refuse(j, "the checkpoint is damaged"));
     const uint64_t sum = hash_rows(&m, 0);
-    if (written != job_mix(hash, &sum, sizeof sum)) TRY(refuse(j, "the checkpoint is damaged"));
+    if (written != mix_bytes(hash, &sum, sizeof sum)) TRY(refuse(j, "the checkpoint is damaged"));
     if (to->order) TRY(check_order(j, to->order, h->rows));
     to->iterand = m;
     m = (sp_csr){0};
@@ -358,7 +343,7 @@ sp_status job_resume(job *j, const mcl_options *options, report_run *run, bool c
     }
     if (!S_ISREG(about.st_mode)) TRY(refuse(j, "not a checkpoint of mcl-gpu"));
     if (fread(&h, 1, sizeof h, file) != sizeof h) TRY(refuse(j, "not a checkpoint of mcl-gpu"));
-    hash = job_mix(1, &h, sizeof h);
+    hash = mix_bytes(1, &h, sizeof h);
     TRY(check_header(j, &h, options, cuda, about.st_size));
     TRY(read_rest(j, file, &h, hash, run, to));
     log_line(&j->log, "mcl-gpu: going on after iteration %lld of %s", (long long)h.iterations, path);

@@ -22,7 +22,7 @@ sp_status job_write_matrix(job *j, matrix_kind kind, const char *path, const sp_
 {
     const bool binary = j->settings->binary;
     io_output *output = NULL;
-    if (j->follows) return SP_OK;
+    if (j->team.follows) return SP_OK;
     may_block = 1;
     sp_status status = io_output_open(j->host, path, &output);
     if (status == SP_OK)
@@ -66,7 +66,7 @@ static sp_status dump_name(const job *j, const report_run *run, const char *kind
     int folder = slash ? (int)(slash - stem) + 1 : 0;
     int length = snprintf(name, MAX_PATH, "%.*s%s-%lld.%s", folder, stem, kind, (long long)number, stem + folder);
     if (length >= MAX_PATH) return sp_fail(j->host, SP_ERROR_ARGUMENT, "the name of a dump is too long");
-    if (!io_output_is_input(name, s->input) && !job_lies_in_input(j, name)) return SP_OK;
+    if (!io_output_is_input(name, s->input) && !lies_in_folder(name, s->input)) return SP_OK;
     return sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: this dump would replace the input, or lie in its folder; give "
                    "another -dump-stem", name);
 }
@@ -157,7 +157,7 @@ static expansion foresee(const monitor_state *m, const sp_csr *iterand)
     const int threads = sp_context_threads(m->context);
     const int64_t *offsets = iterand->row_offsets;
     double products = 0, entries = 0;
-    if (j->ranks || sp_context_is_cuda(m->context) || (j->log.quiet && !j->log.plain)) return (expansion){.threads = threads};
+    if (j->team.ranks || sp_context_is_cuda(m->context) || (j->log.quiet && !j->log.plain)) return (expansion){.threads = threads};
 #pragma omp parallel for schedule(dynamic, 1024) reduction(+ : products, entries) num_threads(threads)
     for (int64_t row = 0; row < iterand->rows; row++) {
         int64_t row_products = 0;
@@ -176,11 +176,11 @@ static sp_status dump_whole(monitor_state *m, const mcl_iteration *iteration, co
     const bool due = dumps_iterand(j->settings, iteration->number) || dumps_next(j->settings, iteration->number);
     sp_csr gathered = {0};
     sp_status status = SP_OK;
-    if (j->ranks && due) {
-        status = mcl_gather(m->context, j->ranks, iterand, &gathered);
-        if (status != SP_OK) ranks_give_up(j, m->context, status); /* the others are waiting in the middle of it */
+    if (j->team.ranks && due) {
+        status = sp_ranks_gather_rows(m->context, j->team.ranks, iterand, &gathered);
+        if (status != SP_OK) team_give_up(&j->team, m->context, status); /* the others are waiting in the middle of it */
     }
-    if (!j->follows) status = dump(m, iteration, j->ranks && due ? &gathered : iterand);
+    if (!j->team.follows) status = dump(m, iteration, j->team.ranks && due ? &gathered : iterand);
     sp_csr_free(m->context, &gathered);
     return status;
 }
@@ -191,8 +191,8 @@ static sp_status save(monitor_state *m, const mcl_iteration *iteration, const sp
     job *j = m->job;
     bool due = job_checkpoint_due(j, iteration);
     sp_status status = iteration->interrupted ? SP_OK : dump_whole(m, iteration, iterand);
-    TRY(ranks_agree_on(j, status));
-    TRY(ranks_agree(j, &due, sizeof due));
+    TRY(team_agree_on(&j->team, status));
+    TRY(team_agree(&j->team, &due, sizeof due));
     if (due) TRY(job_checkpoint(j, m->context, m->run, iteration, iterand));
 done:
     return status;
@@ -204,11 +204,11 @@ static void save_interrupted(monitor_state *m, const mcl_iteration *iteration, c
     job *j = m->job;
     tool_line line = {.tool = "mcl-gpu", .progress = j->log.progress};
     m->status = save(m, iteration, iterand);
-    if (m->status != SP_OK && !j->silent) {
-        ranks_name_failure(j, m->status);
+    if (m->status != SP_OK && !j->team.silent) {
+        team_name_failure(&j->team, m->status);
         error_line(&line, "%s", sp_last_error(j->host));
     }
-    if (ranks_agree_on_signal(j) != SP_OK) ranks_give_up(j, j->host, SP_ERROR_DEVICE);
+    if (team_agree_on_signal(&j->team) != SP_OK) team_give_up(&j->team, j->host, SP_ERROR_DEVICE);
 }
 
 static bool on_iteration(void *user, const mcl_iteration *iteration, const sp_csr *iterand)
@@ -250,16 +250,16 @@ static sp_status iterate_on(job *j, sp_context *context, bool resume, const mcl_
     saved_state saved = {0};
     sp_status status = SP_OK;
     run->iteration_count = 0;
-    if (resume) status = ranks_agree_on(j, job_resume(j, options, run, context != j->host, &saved));
+    if (resume) status = team_agree_on(&j->team, job_resume(j, options, run, context != j->host, &saved));
     if (status != SP_OK) return status;
     snprintf(run->device, sizeof run->device, "%s", sp_context_device(context));
     log_header(&j->log, j->start.rows);
-    if (resume && j->ranks)
-        status = mcl_continue_together(context, j->ranks, &saved.state, options, on_iteration, &monitor, limit,
+    if (resume && j->team.ranks)
+        status = mcl_continue_together(context, j->team.ranks, &saved.state, options, on_iteration, &monitor, limit,
                                        &run->run);
     else if (resume) status = mcl_continue(context, &saved.state, options, on_iteration, &monitor, limit, &run->run);
-    else if (j->ranks)
-        status = mcl_iterate_together(context, j->ranks, &j->start, j->given, options, on_iteration, &monitor, limit, &run->run);
+    else if (j->team.ranks)
+        status = mcl_iterate_together(context, j->team.ranks, &j->start, j->given, options, on_iteration, &monitor, limit, &run->run);
     else status = mcl_iterate(context, &j->start, options, on_iteration, &monitor, limit, &run->run);
     sp_csr_free(j->host, &monitor.expanded);
     job_free_saved(j, &saved);
@@ -277,7 +277,7 @@ static sp_status iterate(job *j, const mcl_options *options, report_run *run, sp
 {
     *owner = j->device ? j->device : j->host;
     sp_status status = iterate_on(j, *owner, j->settings->resume, options, run, limit);
-    if (!j->device || j->ranks || !device_gives_way(j->settings->device, status)) return status;
+    if (!j->device || j->team.ranks || !device_gives_way(j->settings->device, status)) return status;
     log_warning(&j->log, "mcl-gpu: " GOING_ON_WITH_CPU, sp_last_error(j->host));
     sp_context_destroy(j->device);
     j->device = NULL;
@@ -516,13 +516,13 @@ static sp_status find_clusters(job *j, report_run *run, mcl_clustering *clusteri
     sp_status status;
     options.inflation = run->inflation;
     double began = wall_seconds();
-    const double waited = j->ranks ? j->mpi->waited : 0;
+    const double waited = j->team.ranks ? j->team.mpi->waited : 0;
     TRY(job_find_empty(j->host, &j->start, &empty));
     TRY(ranks_gather_rows(j, empty, sizeof *empty));
     TRY(iterate(j, &options, run, &limit, &owner));
     j->iterate_seconds += wall_seconds() - began;
-    j->iterate_waited += j->ranks ? j->mpi->waited - waited : 0;
-    if (j->follows) goto done;
+    j->iterate_waited += j->team.ranks ? j->team.mpi->waited - waited : 0;
+    if (j->team.follows) goto done;
     job_warn_vanished(j, &limit, empty);
     run->iterate_seconds = wall_seconds() - began;
     if (j->settings->write_limit) {
@@ -561,7 +561,7 @@ sp_status job_cluster(job *j, report_run *run)
     mcl_clustering clustering = {0};
     sp_status status;
     TRY(find_clusters(j, run, &clustering));
-    if (j->follows) return SP_OK;
+    if (j->team.follows) return SP_OK;
     if (job_update_falls_short(j, &clustering)) {
         mcl_clustering_free(j->host, &clustering);
         TRY(find_clusters(j, run, &clustering));

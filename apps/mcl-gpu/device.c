@@ -10,14 +10,17 @@
 static device_choice choice_of(const job *j)
 {
     const settings *s = j->settings;
-    return (device_choice){.device = s->device, .input = s->input, .threads = ranks_threads(j), .memory = s->memory};
+    return (device_choice){.device = s->device, .input = s->input, .threads = team_threads(&j->team, s->input, s->threads), .memory = s->memory};
 }
 
 sp_status job_open_host(job *j)
 {
     device_choice choice = choice_of(j);
     choice.allocator = budget_open(j);
-    return device_open(&choice, device_is_cpu(choice.device) ? choice.device : "cpu", &interrupt_signal, &j->host);
+    const sp_status status = device_open(&choice, device_is_cpu(choice.device) ? choice.device : "cpu", &interrupt_signal,
+                                         &j->host);
+    j->team.host = j->host;
+    return status;
 }
 
 /* ---- the device ---------------------------------------------------------------------------------------- */
@@ -35,8 +38,8 @@ static void *open_device(void *argument)
     const device_choice choice = choice_of(o->job);
     const char *name = device_is_auto(choice.device) ? "cuda" : choice.device;
     char own[24];
-    if (o->job->ranks && strcmp(name, "cuda") == 0 && sp_cuda_count() > 0) { /* the processes of a host share its GPUs out */
-        snprintf(own, sizeof own, "cuda:%d", o->job->mpi->host_rank % sp_cuda_count());
+    if (o->job->team.ranks && strcmp(name, "cuda") == 0 && sp_cuda_count() > 0) { /* the processes of a host share its GPUs out */
+        snprintf(own, sizeof own, "cuda:%d", o->job->team.mpi->host_rank % sp_cuda_count());
         name = own;
     }
     o->status = device_open(&choice, name, &interrupt_signal, &o->context);
@@ -49,7 +52,7 @@ static void *open_device(void *argument)
 static bool cuda_allowed(const job *j)
 {
     const settings *s = j->settings;
-    return device_is_cuda(s->device) || (device_is_auto(s->device) && !s->exact && !j->ranks);
+    return device_is_cuda(s->device) || (device_is_auto(s->device) && !s->exact && !j->team.ranks);
 }
 
 /* The thread blocks all signals: they are the main thread's. */

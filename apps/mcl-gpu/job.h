@@ -6,11 +6,10 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-#include "common/tool.h"
+#include "common/team.h"
 #include "io.h"
 #include "log.h"
 #include "mcl.h"
-#include "mpi_ranks.h"
 #include "options.h"
 #include "report.h"
 
@@ -68,14 +67,10 @@ typedef struct job {
     bool mistaken;      /* an output is the input or another output, which was said */
     io_output *kept[MOST_KEPT]; /* matrices that appear with the next clustering */
     int kept_count;
-    mpi_ranks *mpi;        /* NULL: no launcher has started this process */
-    const mcl_ranks *ranks; /* the processes of the run; NULL: this one alone */
+    team team;             /* the processes of the run */
     int64_t *given;        /* process r has rows given[r] to given[r + 1] - 1 of graph and start, whose other rows are
                               empty; NULL: each has them all */
     double iterate_seconds, iterate_waited; /* in all clusterings: of the process, and of these for other processes */
-    bool follows;          /* not process 0 of them: it neither writes nor logs */
-    bool silent;           /* another process says why the run fails */
-    bool ends_together;    /* all processes know that it has failed */
     const volatile sig_atomic_t *finish; /* ends the process after the present iteration */
 } job;
 
@@ -109,8 +104,6 @@ void job_free_update(job *j);
 
 /* ---- checkpoint.c: --checkpoint and --resume ---------------------------------------------------------- */
 
-/* Mixes bytes into a hash. */
-uint64_t job_mix(uint64_t hash, const void *bytes, size_t count);
 /* A hash of a matrix on the host: its rows, and a sum over those that are not empty. */
 uint64_t job_hash(const sp_csr *matrix);
 /* Notes what the start matrix is. */
@@ -154,43 +147,18 @@ sp_status job_choose_device(job *j, opening *o);
 /* Waits for an opening that was not taken, and closes it. */
 void opening_close(opening *o);
 
-/* ---- ranks.c: several processes; nothing happens in a run of one ------------------------------------ */
+/* ---- ranks.c: several processes (common/team.h); nothing happens in a run of one --------------------- */
 
-/* Whether this is one of several processes that were launched together, and not the first. */
-bool ranks_launched_behind(void);
-/* settings_parse; of the processes that were launched together one reports a mistake. */
-bool ranks_parse(int argc, char **argv, settings *s);
 /* Starts MPI if a launcher has started this process. Fails with a sentence in sp_last_error(NULL). */
 sp_status job_open_ranks(job *j);
 /* Whether several processes can run with these options; otherwise the mistake has been reported. */
 bool ranks_allow(const job *j);
-/* The threads of this process, 0 for as many as are worth it. */
-int64_t ranks_threads(const job *j);
-/* A step that all processes take by themselves has ended with this status. All go on, or none: the first that has failed
- * says why. */
-sp_status ranks_agree_on(job *j, sp_status status);
-/* all[r]: the `size` bytes that process r gave; the same in all. */
-sp_status ranks_share(job *j, const void *own, int64_t size, void *all);
-/* The sum over all processes, by 64 bits. */
-sp_status ranks_add_up(job *j, int64_t *number);
-/* The run was interrupted, and all know. The signal that one has got is that of all, and process 0 says it. */
-sp_status ranks_agree_on_signal(job *j);
 /* Fails in a process whose start matrix is not that of process 0. */
 sp_status ranks_compare_start(job *j);
-/* Process 0 gets counts[r] bytes of each process r, in their order; this one gives `count`. */
-sp_status ranks_gather(job *j, const void *bytes, int64_t count, const int64_t *counts, void *all);
 /* Where each process has some rows: process 0 gets from all an element of `size` bytes for each of theirs. */
 sp_status ranks_gather_rows(job *j, void *all, int64_t size);
-/* The bytes of process 0 become those of all. */
-sp_status ranks_agree(job *j, void *bytes, int64_t count);
 /* A line of the log about what the processes have exchanged. */
 void ranks_log(job *j);
-/* Adds to the sentence of a failure where it happened. */
-void ranks_name_failure(const job *j, sp_status status);
-/* Prints the failure of a call with `context`, and ends all processes. Does not return. */
-void ranks_give_up(job *j, sp_context *context, sp_status status) __attribute__((noreturn));
-/* Ends MPI in all processes, at once if this one has failed and the others do not know. */
-void ranks_end(const job *j, int code);
 
 /* ---- together.c: a part of the input for each process ------------------------------------------------ */
 
@@ -207,8 +175,6 @@ sp_status job_is_directed(job *j, bool *directed);
 sp_status job_cluster(job *j, report_run *run);
 /* Whether a dump of this run goes to the place. */
 bool job_is_dump(const job *j, const report_run *run, const io_place *place);
-/* Whether a file lies in the folder that is the input, and so would be read, or has been. */
-bool job_lies_in_input(const job *j, const char *path);
 /* empty[k]: column k has no entries. */
 sp_status job_find_empty(sp_context *context, const sp_csr *columns, bool **empty);
 /* Warns of columns that inflation has left without entries, all below the smallest f32, and that were not `empty`

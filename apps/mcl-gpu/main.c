@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "job.h"
@@ -69,13 +68,7 @@ static io_read_options read_options(job *j)
 sp_status job_read_graph(job *j, const char *path, io_graph *graph)
 {
     const io_read_options options = read_options(j);
-    io_files files;
-    if (!io_is_folder(path)) return io_read_graph(j->host, path, &options, graph);
-    sp_status status = io_list_folder(j->host, path, &files);
-    if (status != SP_OK) return status;
-    status = io_read_files(j->host, files.list, files.count, &options, graph);
-    io_files_free(j->host, &files);
-    return status;
+    return read_file_or_folder(j->host, path, &options, graph);
 }
 
 static sp_status read_input(job *j)
@@ -227,7 +220,7 @@ static sp_status make_start(job *j)
     if (s->write_transformed) TRY(job_write_matrix(j, MATRIX_KEPT, s->write_transformed, &prepared, NULL));
     if (sums) TRY(add_columns(j->host, &prepared, &j->start_sums));
     TRY(mcl_start_matrix(j->host, &j->graph, transform, &j->mcl, s->read.lenient, &j->start));
-    if (j->given) mcl_keep_rows(&j->start, j->given[j->ranks->rank], j->given[j->ranks->rank + 1]);
+    if (j->given) mcl_keep_rows(&j->start, j->given[j->team.ranks->rank], j->given[j->team.ranks->rank + 1]);
     TRY(warn_pre_inflated(j));
     if (transform)
         log_line(&j->log, "[mcl] transform: went from %lld to %lld entries",
@@ -243,20 +236,11 @@ done:
     return status;
 }
 
-bool job_lies_in_input(const job *j, const char *path)
-{
-    struct stat input;
-    io_place place;
-    if (stat(j->settings->input, &input) != 0 || !S_ISDIR(input.st_mode)) return false;
-    io_output_place(path, &place);
-    return place.placed && place.folder_device == input.st_dev && place.folder == input.st_ino;
-}
-
 /* ---- the whole run ------------------------------------------------------------------------------------- */
 
 static bool mistakes_folder(const job *j, const char *path)
 {
-    if (!path || !job_lies_in_input(j, path)) return false;
+    if (!path || !lies_in_folder(path, j->settings->input)) return false;
     return !usage_mistake("mcl-gpu", "the output \"%.200s\" lies in the folder that is the input: put it elsewhere", path);
 }
 
@@ -264,7 +248,7 @@ static bool mistakes_folder(const job *j, const char *path)
 static sp_status keep_apart(job *j, output_list *all, const char *path)
 {
     const settings *s = j->settings;
-    if (j->follows) return SP_OK;
+    if (j->team.follows) return SP_OK;
     j->mistaken = mistakes_folder(j, path) || overwrites("mcl-gpu", path, s->input) ||
                   overwrites("mcl-gpu", path, s->read.tab) ||
                   overwrites("mcl-gpu", path, s->start_from) || overwrites("mcl-gpu", path, s->start_graph) ||
@@ -276,12 +260,12 @@ static sp_status keep_apart(job *j, output_list *all, const char *path)
 static sp_status check_output(job *j, output_list *all, const char *path)
 {
     sp_status status = keep_apart(j, all, path);
-    return status == SP_OK && path && !j->follows ? io_output_check(j->host, path) : status;
+    return status == SP_OK && path && !j->team.follows ? io_output_check(j->host, path) : status;
 }
 
 static sp_status check_dumps(job *j, const output_list *all)
 {
-    for (int i = 0; i < j->settings->inflation_count && !j->mistaken && !j->follows; i++)
+    for (int i = 0; i < j->settings->inflation_count && !j->mistaken && !j->team.follows; i++)
         for (int k = 0; k < all->count && !j->mistaken; k++)
             if (job_is_dump(j, &j->report.runs[i], &all->places[k]))
                 j->mistaken = !usage_mistake("mcl-gpu", "a dump would be written to \"%s\", too: give one another name",
@@ -376,12 +360,12 @@ static sp_status prepare(job *j, opening *device)
 {
     double began;
     sp_status status;
-    TRY(ranks_agree_on(j, check_all(j, device)));
+    TRY(team_agree_on(&j->team, check_all(j, device)));
     began = wall_seconds();
-    TRY(ranks_agree_on(j, read_input(j)));
+    TRY(team_agree_on(&j->team, read_input(j)));
     j->report.read_seconds = wall_seconds() - began;
     began = wall_seconds();
-    TRY(ranks_agree_on(j, make_ready(j, device)));
+    TRY(team_agree_on(&j->team, make_ready(j, device)));
     TRY(job_begin_checkpoints(j));
     j->report.start_seconds = wall_seconds() - began;
 done:
@@ -398,7 +382,7 @@ static sp_status cluster(job *j)
         TRY(job_cluster(j, &j->report.runs[i]));
     }
     ranks_log(j);
-    if (j->follows) goto done;
+    if (j->team.follows) goto done;
     log_citation(&j->log);
     if (s->quality || (s->inflation_count > 1 && !j->log.quiet)) TRY(quality_show(j));
     log_summary(j);
@@ -458,9 +442,9 @@ static int say_failure(job *j, sp_status status)
 {
     tool_line line = {.tool = "mcl-gpu", .progress = j->log.progress};
     int code = interrupt_signal ? EXIT_SIGNAL + interrupt_signal : EXIT_FAILED;
-    if (!j->silent) {
+    if (!j->team.silent) {
         budget_explain(j, status);
-        ranks_name_failure(j, status);
+        team_name_failure(&j->team, status);
         code = end_failed(&line, j->host, status);
     }
     return interrupt_signal && job_has_checkpoint(j) ? EXIT_KEPT : code;
@@ -475,7 +459,7 @@ static int run(const settings *s)
     j.log.plain = s->progress == PROGRESS_PLAIN;
     if (s->progress != PROGRESS_AUTO) j.log.terminal = false;
     sp_status status = job_open_ranks(&j);
-    if (status == SP_OK) status = ranks_agree_on(&j, open_job(&j, &code));
+    if (status == SP_OK) status = team_agree_on(&j.team, open_job(&j, &code));
     if (status == SP_OK) status = prepare(&j, &device);
     if (status == SP_OK) status = ranks_compare_start(&j);
     if (status == SP_OK) status = cluster(&j);
@@ -489,7 +473,7 @@ static int run(const settings *s)
         if (code != EXIT_USAGE) code = failed;
     }
     close_job(&j);
-    ranks_end(&j, code);
+    team_end(&j.team, code);
     return code;
 }
 
@@ -501,13 +485,16 @@ int main(int argc, char **argv)
         settings_usage(stderr);
         return EXIT_USAGE;
     }
-    if (!ranks_parse(argc, argv, &s)) return EXIT_USAGE;
+    const int kept = team_hide_messages();
+    const bool parsed = settings_parse(argc, argv, &s);
+    team_show_messages(kept);
+    if (!parsed) return EXIT_USAGE;
     if (s.request != REQUEST_RUN) {
-        if (!ranks_launched_behind()) settings_answer(&s);
+        if (!team_launched_behind()) settings_answer(&s);
         return end_answer("mcl-gpu");
     }
     catch_signal(SIGALRM, on_alarm);
-    if (ranks_launched_behind()) leave_signals_unsaid();
+    if (team_launched_behind()) leave_signals_unsaid();
     settle_process("mcl-gpu", argv, thread_count(s.input, s.threads));
     return run(&s);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "common/options.h"
+#include "common/team.h"
 #include "io.h"
 #include "mcl.h"
 
@@ -64,7 +65,7 @@ typedef struct settings {
 
     const char *device; /* auto, cpu, cuda, cuda:N, cuda:all, or several separated by commas */
     enum { MPI_READ_AUTO, MPI_READ_WHOLE, MPI_READ_PARTS } mpi_read; /* AUTO: large files in parts, where possible */
-    enum { MPI_AUTO, MPI_YES, MPI_NO } mpi; /* AUTO: if a launcher has started several processes */
+    team_mpi mpi;
     bool exact, fast;
     int64_t threads; /* 0: all */
     int64_t memory;  /* bytes; 0: what is free */

@@ -56,7 +56,7 @@ static const char *tell_nobody(void *user, void *bytes, int64_t count)
 
 static sp_status cut_rows(study *s, const sp_csr *m, int p, int64_t **cut)
 {
-    const mcl_ranks ranks = {.size = s->sizes[p], .broadcast = tell_nobody};
+    const sp_ranks ranks = {.size = s->sizes[p], .broadcast = tell_nobody};
     sp_csr part = {0};
     const sp_status status = mcl_ranks_cut(s->context, &ranks, m, cut, &part);
     sp_csr_free(s->context, &part);

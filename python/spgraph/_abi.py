@@ -192,6 +192,39 @@ class sp_cbsr(Structure):
     ]
 
 
+class sp_ranks(Structure):
+    _fields_ = [
+        ("rank", c_int),
+        ("size", c_int),
+        ("memory", c_int64),
+        ("user", c_void_p),
+        ("broadcast", CFUNCTYPE(c_char_p, c_void_p, c_void_p, c_int64)),
+        ("gather", CFUNCTYPE(c_char_p, c_void_p, c_void_p, c_int64, c_void_p, c_void_p)),
+        ("exchange", CFUNCTYPE(c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
+        ("fetch_lengths", CFUNCTYPE(c_char_p, c_void_p, c_void_p, POINTER(sp_csr), c_int64, c_void_p, c_void_p)),
+        ("fetch_entries", CFUNCTYPE(c_char_p, c_void_p, POINTER(sp_csr), c_void_p, c_void_p)),
+    ]
+
+
+class sp_traffic(Structure):
+    _fields_ = [
+        ("out", c_void_p),
+        ("in", c_void_p),
+        ("sent", c_int64),
+        ("got", c_int64),
+    ]
+
+
+class sp_arcs(Structure):
+    _fields_ = [
+        ("count", c_int64),
+        ("rows", c_void_p),
+        ("columns", c_void_p),
+        ("weights", c_void_p),
+        ("type", c_int),
+    ]
+
+
 class mcl_options(Structure):
     _fields_ = [
         ("inflation", c_double),
@@ -252,20 +285,6 @@ class mcl_run(Structure):
         ("stopped", c_bool),
         ("marks", c_double * 3),
         ("synopsis", c_double),
-    ]
-
-
-class mcl_ranks(Structure):
-    _fields_ = [
-        ("rank", c_int),
-        ("size", c_int),
-        ("memory", c_int64),
-        ("user", c_void_p),
-        ("broadcast", CFUNCTYPE(c_char_p, c_void_p, c_void_p, c_int64)),
-        ("gather", CFUNCTYPE(c_char_p, c_void_p, c_void_p, c_int64, c_void_p, c_void_p)),
-        ("exchange", CFUNCTYPE(c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("fetch_lengths", CFUNCTYPE(c_char_p, c_void_p, c_void_p, POINTER(sp_csr), c_int64, c_void_p, c_void_p)),
-        ("fetch_entries", CFUNCTYPE(c_char_p, c_void_p, POINTER(sp_csr), c_void_p, c_void_p)),
     ]
 
 
@@ -539,6 +558,7 @@ class io_graph(Structure):
     ]
 
 
+sp_owner = CFUNCTYPE(c_int, c_void_p, c_int32)
 mcl_monitor = CFUNCTYPE(c_bool, c_void_p, POINTER(mcl_iteration), POINTER(sp_csr))
 contraction_labeller = CFUNCTYPE(c_int, c_void_p, c_void_p, POINTER(sp_csr), c_void_p, c_void_p)
 
@@ -617,6 +637,19 @@ FUNCTIONS = {
     "sp_csr_reduce_rows": (c_int, [c_void_p, POINTER(sp_csr), c_int, c_void_p, c_int]),
     "sp_csr_degree_order": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_int]),
     "sp_csr_sample_rows": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_int64, c_void_p, c_uint64, c_void_p]),
+    "sp_traffic_create": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_traffic)]),
+    "sp_traffic_learn": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_traffic)]),
+    "sp_traffic_exchange": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_traffic), c_int64, c_void_p, c_void_p]),
+    "sp_traffic_answer": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_traffic), c_int64, c_void_p, c_void_p]),
+    "sp_traffic_free": (None, [c_void_p, POINTER(sp_traffic)]),
+    "sp_ranks_check": (c_int, [c_void_p, c_char_p]),
+    "sp_ranks_broadcast": (c_int, [c_void_p, POINTER(sp_ranks), c_void_p, c_int64]),
+    "sp_ranks_gather": (c_int, [c_void_p, POINTER(sp_ranks), c_void_p, c_void_p, c_int64, c_void_p]),
+    "sp_ranks_share": (c_int, [c_void_p, POINTER(sp_ranks), c_void_p, c_int64, c_void_p]),
+    "sp_ranks_numbers": (c_int, [c_void_p, POINTER(sp_ranks), c_int64, c_void_p]),
+    "sp_ranks_gather_rows": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_csr), POINTER(sp_csr)]),
+    "sp_ranks_send_arcs": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_arcs), c_bool, sp_owner, c_void_p, POINTER(sp_arcs)]),
+    "sp_arcs_free": (None, [c_void_p, POINTER(sp_arcs)]),
     "mcl_options_default": (None, [POINTER(mcl_options)]),
     "mcl_options_scheme": (c_int, [c_void_p, POINTER(mcl_options), c_int]),
     "mcl_transform_parse": (c_int, [c_void_p, c_char_p, c_bool, c_void_p]),
@@ -629,14 +662,11 @@ FUNCTIONS = {
     "mcl_renumber": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, POINTER(sp_csr)]),
     "mcl_restore": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, POINTER(sp_csr)]),
     "mcl_iterate": (c_int, [c_void_p, POINTER(sp_csr), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
-    "mcl_iterate_together": (c_int, [c_void_p, POINTER(mcl_ranks), POINTER(sp_csr), c_void_p, POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
-    "mcl_share_graph": (c_int, [c_void_p, POINTER(mcl_ranks), c_int64, c_int64, c_void_p, c_void_p, c_void_p, c_bool, c_void_p, POINTER(sp_csr)]),
+    "mcl_iterate_together": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_csr), c_void_p, POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
+    "mcl_share_graph": (c_int, [c_void_p, POINTER(sp_ranks), c_int64, POINTER(sp_arcs), c_bool, c_void_p, POINTER(sp_csr)]),
     "mcl_keep_rows": (None, [POINTER(sp_csr), c_int64, c_int64]),
-    "mcl_gather": (c_int, [c_void_p, POINTER(mcl_ranks), POINTER(sp_csr), POINTER(sp_csr)]),
-    "mcl_exchange_counts": (c_int, [c_void_p, POINTER(mcl_ranks), c_void_p, c_void_p]),
-    "mcl_exchange": (c_int, [c_void_p, POINTER(mcl_ranks), c_void_p, c_void_p, c_int64, c_void_p, c_void_p]),
     "mcl_continue": (c_int, [c_void_p, POINTER(mcl_state), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
-    "mcl_continue_together": (c_int, [c_void_p, POINTER(mcl_ranks), POINTER(mcl_state), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
+    "mcl_continue_together": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(mcl_state), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
     "mcl_interpret": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(mcl_options), POINTER(mcl_clustering)]),
     "mcl_clustering_free": (None, [c_void_p, POINTER(mcl_clustering)]),
     "mcl_clustering_labels": (None, [POINTER(mcl_clustering), c_void_p]),

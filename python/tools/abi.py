@@ -18,7 +18,7 @@ from pycparser import c_ast, c_parser
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TARGET = os.path.join(ROOT, "python", "spgraph", "_abi.py")
-HEADERS = ["sparse.h", "mcl.h", "contraction.h", "io.h"]
+HEADERS = ["sparse.h", "sp_ranks.h", "mcl.h", "contraction.h", "io.h"]
 FOLDERS = [os.path.join(ROOT, name) for name in ("libsparse", "mcl", "contraction", "io")]
 SYSTEM = ["stdbool.h", "stddef.h", "stdint.h"]
 SCALARS = {

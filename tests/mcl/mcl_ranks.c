@@ -123,9 +123,9 @@ static const char *fetch_entries(void *user, const sp_csr *part, int32_t *column
     return NULL;
 }
 
-static mcl_ranks ranks_of(member *m)
+static sp_ranks ranks_of(member *m)
 {
-    return (mcl_ranks){.rank = m->rank, .size = m->all->size, .memory = m->all->memory, .user = m, .broadcast = broadcast, .gather = gather,
+    return (sp_ranks){.rank = m->rank, .size = m->all->size, .memory = m->all->memory, .user = m, .broadcast = broadcast, .gather = gather,
                        .exchange = exchange, .fetch_lengths = fetch_lengths, .fetch_entries = fetch_entries};
 }
 
@@ -138,7 +138,7 @@ typedef struct seen {
     double chaos_sum;
     int64_t stop_after;
     sp_context *context;
-    const mcl_ranks *ranks; /* not NULL: iterand number `stop_after` is gathered */
+    const sp_ranks *ranks; /* not NULL: iterand number `stop_after` is gathered */
     sp_csr gathered;
     sp_status status;
     int64_t interrupt_after; /* the iteration after which `interrupt` is set */
@@ -151,13 +151,13 @@ static bool watch(void *user, const mcl_iteration *iteration, const sp_csr *iter
     seen *s = user;
     if (iteration->interrupted) {
         s->interrupted++;
-        s->status = mcl_gather(s->context, s->ranks, iterand, &s->gathered);
+        s->status = sp_ranks_gather_rows(s->context, s->ranks, iterand, &s->gathered);
         ck_assert_int_eq(iteration->number, s->last.number);
         return false;
     }
     if (iteration->number > 0 && iteration->number == s->interrupt_after) s->interrupt = 1;
     if (iteration->number == s->stop_after)
-        s->status = s->ranks ? mcl_gather(s->context, s->ranks, iterand, &s->gathered)
+        s->status = s->ranks ? sp_ranks_gather_rows(s->context, s->ranks, iterand, &s->gathered)
                              : sp_csr_copy(s->context, iterand, SP_HOST, &s->gathered);
     s->count++;
     s->last = *iteration;
@@ -189,15 +189,15 @@ typedef struct task {
 } task;
 
 /* From this process's share of the arcs. */
-static sp_status run_from_arcs(task *t, const mcl_ranks *ranks)
+static sp_status run_from_arcs(task *t, const sp_ranks *ranks)
 {
     const arc_list *arcs = t->arcs;
     const int64_t first = arcs->count * ranks->rank / ranks->size, end = arcs->count * (ranks->rank + 1) / ranks->size;
     int64_t given[MOST + 1];
     sp_csr graph = {0}, start = {0};
-    sp_status status = mcl_share_graph(t->context, ranks, arcs->nodes, end - first, arcs->tails + first,
-                                       arcs->heads + first, arcs->weights ? arcs->weights + first : NULL, arcs->mirror,
-                                       given, &graph);
+    const sp_arcs own = {.count = end - first, .rows = arcs->tails + first, .columns = arcs->heads + first,
+                         .weights = arcs->weights ? arcs->weights + first : NULL, .type = SP_F32};
+    sp_status status = mcl_share_graph(t->context, ranks, arcs->nodes, &own, arcs->mirror, given, &graph);
     if (status == SP_OK) status = mcl_start_matrix(t->context, &graph, NULL, t->options, false, &start);
     if (status == SP_OK) mcl_keep_rows(&start, given[ranks->rank], given[ranks->rank + 1]);
     if (status == SP_OK)
@@ -209,7 +209,7 @@ static sp_status run_from_arcs(task *t, const mcl_ranks *ranks)
 static void *run_task(void *argument)
 {
     task *t = argument;
-    const mcl_ranks ranks = ranks_of(&t->member);
+    const sp_ranks ranks = ranks_of(&t->member);
     t->seen.context = t->context;
     t->seen.ranks = &ranks;
     if (t->state)
@@ -392,7 +392,7 @@ TEST(a_column_that_needs_too_much_is_reported)
     sp_csr start = start_of(context, test_communities(context, &random, 1, 50, 1, 0)), limit = {0};
     meeting all = {.size = 1, .memory = 1000, .fails_at = -1};
     member one = {.all = &all};
-    const mcl_ranks ranks = ranks_of(&one);
+    const sp_ranks ranks = ranks_of(&one);
     mcl_run run;
     pthread_barrier_init(&all.barrier, NULL, 1);
     ck_assert_int_eq(mcl_iterate_together(context, &ranks, &start, NULL, &options, NULL, NULL, &limit, &run),
@@ -491,7 +491,7 @@ TEST(a_broken_connection_ends_the_run)
     for (int64_t fails_at = 0; !done; fails_at++) {
         meeting all = {.size = 1, .fails_at = fails_at};
         member one = {.all = &all};
-        const mcl_ranks ranks = ranks_of(&one);
+        const sp_ranks ranks = ranks_of(&one);
         test_heap heap = {.fail_at = -1};
         sp_context *context = test_heap_context(&heap, _i, 1);
         sp_csr limit = {0};
@@ -604,7 +604,7 @@ TEST(a_broken_connection_ends_the_sharing)
         meeting all = {.size = 1, .fails_at = fails_at};
         test_heap heap = {.fail_at = -1};
         task t = {.member = {.all = &all}, .arcs = &arcs, .options = &options, .seen.stop_after = 1};
-        const mcl_ranks ranks = ranks_of(&t.member);
+        const sp_ranks ranks = ranks_of(&t.member);
         t.context = test_heap_context(&heap, 0, 1);
         pthread_barrier_init(&all.barrier, NULL, 1);
         t.status = run_from_arcs(&t, &ranks);

@@ -7,7 +7,7 @@
 
 #include "mpi_ranks.h"
 
-static const mcl_ranks *ranks;
+static const sp_ranks *ranks;
 static uint64_t state;
 
 static uint64_t next(void)

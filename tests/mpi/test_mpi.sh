@@ -1,20 +1,13 @@
 #!/bin/bash
 # mcl-gpu in several MPI processes against one process: the same files and the same log. Run by `make test-mpi`, which
 # builds what is needed.
-#   MCL_GPU  the tool [$BUILD/bin/mcl-gpu], with ../lib/libmcl-mpi.so
+#   MCL_GPU  the tool [$BUILD/bin/mcl-gpu], with ../lib/libsparse-mpi.so
 cd "$(dirname "$0")/../.." || exit 1
 tool=$(realpath "${MCL_GPU:-${BUILD:-build}/bin/mcl-gpu}") || exit 1
 tests=$(realpath "${BUILD:-build}/tests") golden=$PWD/tests/mcl/golden.sh
 in=$PWD/tests/golden/in preload=$PWD/tests/preload
+. tests/support/mpi.sh
 . tests/support/cli.sh
-
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # in containers
-command -v mpirun >/dev/null && [ -e "$(dirname "$tool")/../lib/libmcl-mpi.so" ] || {
-    echo 'skipped: no mpirun, or no libmcl-mpi.so (scripts/setup mpi; make mpi)'
-    echo '0 passed, 0 failed, 1 skipped'
-    exit 0
-}
-together() { timeout -k 5 120 mpirun --oversubscribe "$@" </dev/null; }
 
 # ---- networks ----------------------------------------------------------------------------------------------
 

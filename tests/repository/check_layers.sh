@@ -34,7 +34,7 @@ for room in libsparse/*/; do
     markov) floor='base|core|device|spgemm' ;;
     *) floor='base|core|device' ;;
     esac
-    only "libsparse/$room" "sparse\.h|($room|$floor)(/.*)?"
+    only "libsparse/$room" "sparse\.h|sp_ranks\.h|($room|$floor)(/.*)?"
 done
 # io in layers: bytes below text, text below lines, arrays and XML, these below the formats of graphs.
 layers='sparse\.h|base/.*|io\.h'
@@ -45,8 +45,8 @@ only io/graphs "$layers|(bytes|text|lines|arrays|xml|graphs)/.*"
 only io/arrays "$layers|(bytes|text|arrays)/.*"
 only io/xml "$layers|(bytes|xml)/.*"
 only io/nodes "$layers|(bytes|text|lines|graphs|arrays|xml|nodes)/.*"
-only mcl 'sparse\.h|base/.*'
-only mpi 'sparse\.h|mcl\.h'
+only mcl 'sp_ranks\.h|sparse\.h|base/.*'
+only mpi 'sp_ranks\.h'
 # The headers of device that the CUDA code of modules stands on use public calls alone: the shared library hides all
 # others.
 shared='device/(check|array|launch|sums)\.cuh'
@@ -68,8 +68,8 @@ else
     passed=$((passed + 1))
 fi
 only bench/generate 'sparse\.h|base/.*'
-modules='sparse\.h|base/.*|io\.h|mcl\.h|contraction\.h|gnn\.h|generate\.h'
-only apps/common "$modules|common/page\.html\.h"
+modules='sparse\.h|sp_ranks\.h|base/.*|io\.h|mcl\.h|contraction\.h|gnn\.h|generate\.h'
+only apps/common "$modules|common/.*|mpi_ranks\.h"
 for tool in mcl-gpu contract gnn; do only "apps/$tool" "$modules|common/.*|mpi_ranks\.h|$tool/page\.js\.h"; done
 only apps/sparse-bench "$modules|common/.*|peers/.*|sparse-bench/.*|gnn/input\.h"
 
