@@ -278,7 +278,7 @@ $(BUILD)/bench/volume: $(OBJ)/bench/ranks/volume.c.o $(OBJ)/libio.a $(LIB)/libsp
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $< $(OBJ)/libio.a $(LIB)/libsparse.a $(IO_LIBS) $(LIBS)
 
-# What mcl-gpu opens when mpirun has started it; no other part knows MPI or PETSc.
+# What mcl-gpu and contract open when mpirun has started them; no other part knows MPI or PETSc.
 PETSC ?= PETSc
 MPI_FLAGS = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(PETSC) mpi-c)) -Ilibsparse -Imcl -Impi
 MPI_LIBS  = $(shell pkg-config --libs $(PETSC) mpi-c)
@@ -307,11 +307,12 @@ test: ; @scripts/setup test
 	@+$(MAKE) --no-print-directory all suites generators
 	@BUILD=$(BUILD) tests/run.sh
 
-mpi: notice $(LIB)/libsparse-mpi.so $(BIN)/mcl-gpu
+mpi: notice $(LIB)/libsparse-mpi.so $(BIN)/mcl-gpu $(BIN)/contract
 
 test-mpi: ; @scripts/setup mpi
-	@+$(MAKE) --no-print-directory mpi generators $(BUILD)/bench/volume $(BUILD)/tests/mpi/fetch_rows
+	@+$(MAKE) --no-print-directory mpi generators $(BUILD)/bench/volume $(BUILD)/tests/mpi/fetch_rows $(BUILD)/tests/mpi/triple_product
 	@BUILD=$(BUILD) bash tests/mpi/test_mpi.sh
+	@BUILD=$(BUILD) bash tests/mpi/test_contract_mpi.sh
 
 # $(BUILD)/dist/{spgraph,mcl_gpu}-VERSION-py3-none-PLATFORM.whl, and their tests in a new virtual environment.
 wheel: $(BUILD)/python/libspgraph.so tools
@@ -428,7 +429,7 @@ help:
 	@echo 'make demo            as scripts/demo: installs what is missing, builds, clusters two yeast networks'
 	@echo 'make test            as scripts/test: installs what is missing, builds, runs every test that it can'
 	@echo 'make sweep           random cases against mcl, scipy and numpy, SWEEP_CASES=2000 of each tool'
-	@echo 'make mpi             libsparse-mpi.so, with which mpirun starts mcl-gpu on many hosts; make test-mpi tests it'
+	@echo 'make mpi             libsparse-mpi.so, with which mpirun starts mcl-gpu and contract on many hosts; make test-mpi tests it'
 	@echo 'make bench           small benchmarks beside mcl; bench/bench_mcl.sh --help for the large ones'
 	@echo 'make install         library, header, pkg-config file, tools, man pages; PREFIX=/usr/local DESTDIR='
 	@echo 'make uninstall       takes them away again; called as make install was'

@@ -68,6 +68,8 @@ typedef struct contraction_group {
 /* Fills `group` (host, `groups` elements) for a host G. O(nnz). */
 sp_status contraction_groups(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
                              contraction_group *group);
+/* Their conductances, from their weights: for figures of groups that were made in several places. */
+void contraction_conductances(contraction_group *group, int64_t groups);
 
 /* How good a labelling is. Nodes without a label do not count, nor do their edges. In an undirected graph an edge counts
  * once, and a loop counts at both of its ends. */

@@ -27,11 +27,17 @@ static double conductance(const contraction_group *group, double all)
     return smaller > 0 ? group->cut / smaller : 1;
 }
 
+void contraction_conductances(contraction_group *group, int64_t groups)
+{
+    double all = 0;
+    for (int64_t p = 0; p < groups; p++) all += group[p].internal + group[p].cut;
+    for (int64_t p = 0; p < groups; p++) group[p].conductance = conductance(&group[p], all);
+}
+
 sp_status contraction_groups(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
                              contraction_group *group)
 {
     node_weight *weights = NULL;
-    double all = 0;
     sp_status status = contraction_require(context, __func__, g, labels);
     if (status == SP_OK && groups < 0)
         status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld groups", __func__, (long long)groups);
@@ -51,8 +57,7 @@ sp_status contraction_groups(sp_context *context, const sp_csr *g, const int32_t
         to->internal += weights[i].internal;
         to->cut += weights[i].cut;
     }
-    for (int64_t p = 0; p < groups; p++) all += group[p].internal + group[p].cut;
-    for (int64_t p = 0; p < groups; p++) group[p].conductance = conductance(&group[p], all);
+    contraction_conductances(group, groups);
     sp_free(context, weights);
     return SP_OK;
 }

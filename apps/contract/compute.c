@@ -15,8 +15,13 @@ static device_choice choice_of(const contract_options *o)
 
 sp_status contract_open_host(contract_job *job)
 {
-    const device_choice choice = choice_of(job->options);
-    return device_open(&choice, "cpu", &interrupt_signal, &job->host);
+    device_choice choice = choice_of(job->options);
+    const team *t = &job->team;
+    choice.threads = team_threads(t, choice.input, choice.threads);
+    if (t->ranks) choice.memory = choice.memory / t->mpi->host_size;
+    const sp_status status = device_open(&choice, "cpu", &interrupt_signal, &job->host);
+    job->team.host = job->host;
+    return status;
 }
 
 /* Before the input is read, so that it fails before the work. */
@@ -76,7 +81,7 @@ sp_status contract_quotient(contract_job *job, sp_context *context, const sp_csr
     return status == SP_OK ? bring_home(job, context, &made, c) : status;
 }
 
-static sp_status contract_on(contract_job *job, sp_context *context)
+sp_status contract_on(contract_job *job, sp_context *context)
 {
     const contract_options *o = job->options;
     contraction_options how = {.engine = o->engine,
@@ -134,6 +139,17 @@ static sp_status compute_on(contract_job *job, sp_context *context)
     return job->options->repeat == REPEAT_NEVER ? contract_on(job, context) : contract_repeat_on(job, context);
 }
 
+sp_status contract_finish(contract_job *job)
+{
+    sp_status status = SP_OK;
+    if (job->options->combine == SP_COMBINE_MEAN)
+        status = contract_convert(job->host, &job->c, job->options->values);
+    if (job->options->repeat != REPEAT_NEVER) job->c_undirected = job->undirected; /* each level was mirrored */
+    else if (status == SP_OK && job->undirected && job->options->combine != SP_COMBINE_FIRST)
+        status = contraction_mirror(job->host, &job->c, &job->c_undirected);
+    return status == SP_OK ? refuse_infinite(job) : status;
+}
+
 sp_status contract_compute(contract_job *job)
 {
     const device_choice choice = choice_of(job->options);
@@ -149,12 +165,7 @@ sp_status contract_compute(contract_job *job)
         status = compute_on(job, job->host);
     }
     if (status == SP_OK) status = contract_check_sums(job);
-    if (status == SP_OK && job->options->combine == SP_COMBINE_MEAN)
-        status = contract_convert(job->host, &job->c, job->options->values);
-    if (job->options->repeat != REPEAT_NEVER) job->c_undirected = job->undirected; /* each level was mirrored */
-    else if (status == SP_OK && job->undirected && job->options->combine != SP_COMBINE_FIRST)
-        status = contraction_mirror(job->host, &job->c, &job->c_undirected);
-    if (status == SP_OK) status = refuse_infinite(job);
+    if (status == SP_OK) status = contract_finish(job);
     if (status == SP_OK && (job->options->node_output || job->options->judge)) contract_average_edges(job);
     job->seconds.contract = wall_seconds() - began;
 done:

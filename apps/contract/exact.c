@@ -33,6 +33,26 @@ static magnitude measure(const sp_context *context, const double *values, int64_
     return (magnitude){sum, fractions, vast};
 }
 
+/* The figures of the weights of all processes. */
+static sp_status join_magnitudes(contract_job *job, magnitude *own)
+{
+    const int size = job->team.ranks ? job->team.ranks->size : 0;
+    magnitude *all = NULL;
+    sp_status status;
+    if (size == 0) return SP_OK;
+    TRY(sp_alloc(job->host, size, sizeof *all, (void **)&all));
+    TRY(team_share(&job->team, own, sizeof *own, all));
+    *own = (magnitude){0};
+    for (int r = 0; r < size; r++) {
+        own->sum += all[r].sum;
+        own->fractions += all[r].fractions;
+        own->vast += all[r].vast;
+    }
+done:
+    sp_free(job->host, all);
+    return status;
+}
+
 sp_status contract_check_weights(contract_job *job, const void *values, sp_value_type type, int64_t count)
 {
     const char *const why = "a whole weight beyond 2^53, which is not held exactly; scale the weights down, or give "
@@ -42,10 +62,12 @@ sp_status contract_check_weights(contract_job *job, const void *values, sp_value
     magnitude all = {.sum = (double)count};
     job->whole = job->options->values == SP_F64;
     if (job->whole && values && type == SP_F64) all = measure(job->host, values, count);
+    const sp_status status = join_magnitudes(job, &all);
+    if (status != SP_OK) return status;
     job->whole = job->whole && all.fractions == 0;
     job->weight_sum = all.sum;
     if (!job->whole || !values || (line == 0 && all.vast == 0)) return SP_OK;
-    if (line == 0) return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: %s", file, why);
+    if (line <= 0) return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: %s", file, why);
     return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s:%lld: %s", file, (long long)line, why);
 }
 

@@ -40,12 +40,6 @@ static void make_pattern(sp_context *context, sp_csr *matrix)
 
 /* ---- edges to entries ----------------------------------------------------------------------------------- */
 
-/* How the arcs of the input are made entries. */
-typedef struct arcs_view {
-    const int32_t *sources, *targets;
-    bool mirror; /* each stands for both directions */
-} arcs_view;
-
 static sp_status build(contract_job *job, const arcs_view *view, const void *values, sp_value_type type,
                        sp_combine combine, sp_csr *matrix)
 {
@@ -66,6 +60,10 @@ static sp_status refuse_repeats(contract_job *job, int64_t entry)
 {
     const sp_csr *g = &job->g;
     short_name from, to;
+    if (job->team.follows && job->input.first < 0) /* process 0 has the names */
+        return sp_fail(job->host, SP_ERROR_OVERFLOW, "%s: the weights of a repeated edge, signs aside, add up to more than "
+                       "2^53, beyond which whole sums are not exact; scale the weights down, or give --values f32, which "
+                       "rounds", job->options->graph);
     return sp_fail(job->host, SP_ERROR_OVERFLOW,
                    "%s: the weights of the repeated edge from %s to %s, signs aside, add up to more than 2^53, beyond "
                    "which whole sums are not exact; scale the weights down, or give --values f32, which rounds",
@@ -95,20 +93,17 @@ done:
     return status;
 }
 
-/* g, and for means of repeated edges the number of repetitions of each. */
-static sp_status build_matrices(contract_job *job, const arcs_view *view)
+sp_status contract_build(contract_job *job, const arcs_view *view)
 {
     const sp_combine wanted = job->options->combine;
     const io_graph *in = &job->input;
     const bool mean = wanted == SP_COMBINE_MEAN, counts = wanted == SP_COMBINE_COUNT;
     const void *values = counts ? NULL : in->weights;
     sp_status status;
-    TRY(contract_check_weights(job, values, in->values, in->arcs));
     TRY(build(job, view, values, values ? in->values : SP_F64, mean ? SP_COMBINE_SUM : wanted, &job->g));
     job->repeated = (view->mirror ? 2 * in->arcs - count_loops(job) : in->arcs) - job->g.nnz;
     job->combine = wanted;
     if (job->repeated > 0 && mean) TRY(build(job, view, NULL, SP_F64, SP_COMBINE_SUM, &job->repeats));
-    if (view->mirror) job->weight_sum *= 2;
     if (job->repeated > 0 && wanted == SP_COMBINE_SUM) TRY(check_repeats(job, view));
     if (job->repeated > 0 && (mean || counts)) job->combine = SP_COMBINE_SUM;
     if (job->repeated == 0 && !values) make_pattern(job->host, &job->g);
@@ -122,8 +117,7 @@ static sp_value_type type_of_values(const contract_options *o)
     return o->combine == SP_COMBINE_MEAN ? SP_F64 : o->values;
 }
 
-/* Gives the arcs' weights, which were rounded as they were read, the type in which they are combined. */
-static sp_status widen_weights(contract_job *job)
+sp_status contract_widen_weights(contract_job *job)
 {
     io_graph *in = &job->input;
     sp_csr row = {.nnz = in->arcs, .values = in->weights, .value_type = in->values};
@@ -147,7 +141,7 @@ static sp_status take_matrix(contract_job *job)
     return status == SP_OK ? contract_check_weights(job, g->values, g->value_type, g->nnz) : status;
 }
 
-static void free_arcs(contract_job *job)
+void contract_free_arcs(contract_job *job)
 {
     io_graph *in = &job->input;
     sp_free(job->host, in->tails);
@@ -157,20 +151,24 @@ static void free_arcs(contract_job *job)
     in->weights = NULL;
 }
 
-/* Notices a list that has both directions of each edge: since label pairs stand for both directions, it counts each
- * edge twice. Then the matrix has as many entries as the list has lines, and as many lines go up as down. */
-static void notice_both_directions(contract_job *job)
+void contract_count_directions(const contract_job *job, int64_t directions[2])
 {
-    const contract_options *o = job->options;
     const io_graph *in = &job->input;
     int64_t up = 0, down = 0;
-    if (o->undirected || !job->undirected || in->format == IO_MTX || job->g.nnz != in->arcs) return;
 #pragma omp parallel for schedule(static) reduction(+ : up, down) num_threads(sp_context_threads(job->host))
     for (int64_t e = 0; e < in->arcs; e++) {
         up += in->tails[e] < in->heads[e];
         down += in->tails[e] > in->heads[e];
     }
-    if (up == 0 || up != down) return;
+    directions[0] = up;
+    directions[1] = down;
+}
+
+void contract_notice_directions(contract_job *job, int64_t entries, const int64_t directions[2])
+{
+    const contract_options *o = job->options;
+    if (o->undirected || !job->undirected || job->input.format == IO_MTX || entries != job->arcs) return;
+    if (directions[0] == 0 || directions[0] != directions[1]) return;
     notice_line(&job->line, "%s: each edge is there twice, and both count; if these are its directions, as in a .tsv "
                 "that contract wrote, give --directed", o->graph);
 }
@@ -191,14 +189,45 @@ static sp_status find_symmetry(contract_job *job, const sp_csr *g)
     return SP_OK;
 }
 
-/* The same before --undirected mirrors its entries, which a symmetric one does not need. */
-static sp_status find_symmetry_of_arcs(contract_job *job)
+sp_status contract_find_symmetry(contract_job *job)
 {
     const arcs_view view = {job->input.heads, job->input.tails, false};
+    const sp_combine wanted = job->options->combine;
+    const bool sums = job->options->undirected || wanted == SP_COMBINE_MEAN;
     sp_csr g = {0};
-    sp_status status = build(job, &view, job->input.weights, job->input.values, SP_COMBINE_SUM, &g);
+    sp_status status = job->options->undirected ? SP_OK : contract_widen_weights(job);
+    if (status == SP_OK)
+        status = build(job, &view, wanted == SP_COMBINE_COUNT && !sums ? NULL : job->input.weights, job->input.values,
+                       sums ? SP_COMBINE_SUM : wanted, &g);
     if (status == SP_OK) status = find_symmetry(job, &g);
     sp_csr_free(job->host, &g);
+    return status;
+}
+
+sp_status contract_view(contract_job *job, arcs_view *view)
+{
+    const contract_options *o = job->options;
+    const io_graph *in = &job->input;
+    const bool listed = in->undirected && !in->symmetric; /* both directions are there */
+    const bool rows_are_heads = in->format == IO_MTX || in->format == IO_NPZ;
+    /* STRING files hold every pair twice, too, so that their lines are arcs. */
+    view->mirror = o->undirected ? !listed : !o->directed && in->symmetric && in->format != IO_STRING;
+    view->sources = rows_are_heads ? in->heads : in->tails;
+    view->targets = rows_are_heads ? in->tails : in->heads;
+    job->undirected = view->mirror || (!o->directed && listed);
+    job->arcs = in->arcs;
+    if (o->undirected && in->skew)
+        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the two directions of an edge have opposite weights in a "
+                       "skew-symmetric matrix, and would cancel; leave --undirected out", o->graph);
+    return SP_OK;
+}
+
+sp_status contract_weigh(contract_job *job, bool mirror)
+{
+    const io_graph *in = &job->input;
+    const void *values = job->options->combine == SP_COMBINE_COUNT ? NULL : in->weights;
+    const sp_status status = contract_check_weights(job, values, in->values, in->arcs);
+    if (mirror) job->weight_sum *= 2;
     return status;
 }
 
@@ -206,31 +235,28 @@ static sp_status build_graph(contract_job *job)
 {
     const contract_options *o = job->options;
     io_graph *in = &job->input;
+    int64_t directions[2];
+    arcs_view view;
     sp_status status = SP_OK;
-    if (in->format == IO_NPZ && o->undirected) status = find_symmetry_of_arcs(job);
+    if (in->format == IO_NPZ && o->undirected) status = contract_find_symmetry(job);
+    if (status == SP_OK) status = contract_view(job, &view);
     if (status != SP_OK) return status;
-    const bool listed = in->undirected && !in->symmetric; /* both directions are there */
-    /* STRING files hold every pair twice, too, so that their lines are arcs. */
-    const bool mirror = o->undirected ? !listed : !o->directed && in->symmetric && in->format != IO_STRING;
-    const bool rows_are_heads = in->format == IO_MTX || in->format == IO_NPZ;
-    const arcs_view view = {rows_are_heads ? in->heads : in->tails, rows_are_heads ? in->tails : in->heads, mirror};
-    job->undirected = mirror || (!o->directed && listed);
-    job->arcs = in->arcs;
-    if (o->undirected && in->skew)
-        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the two directions of an edge have opposite weights in a "
-                       "skew-symmetric matrix, and would cancel; leave --undirected out", o->graph);
     if (in->matrix.row_offsets) {
         job->arcs = in->matrix.nnz;
         return take_matrix(job);
     }
-    status = widen_weights(job);
-    if (status == SP_OK) status = build_matrices(job, &view);
-    if (status == SP_OK && in->format == IO_NPZ && !o->directed && !mirror) {
+    status = contract_widen_weights(job);
+    if (status == SP_OK) status = contract_weigh(job, view.mirror);
+    if (status == SP_OK) status = contract_build(job, &view);
+    if (status == SP_OK && in->format == IO_NPZ && !o->directed && !view.mirror) {
         status = find_symmetry(job, &job->g);
         job->undirected = in->undirected;
     }
-    if (status == SP_OK && mirror) notice_both_directions(job);
-    free_arcs(job);
+    if (status == SP_OK && view.mirror) {
+        contract_count_directions(job, directions);
+        contract_notice_directions(job, job->g.nnz, directions);
+    }
+    contract_free_arcs(job);
     return status;
 }
 
@@ -262,27 +288,37 @@ static sp_status set_bases(contract_job *job)
     return SP_OK;
 }
 
+io_read_options contract_reading(const contract_options *o)
+{
+    return (io_read_options){.format = o->from,
+                             .any_sign = true,
+                             .matrix = !o->undirected,
+                             .values = o->values,
+                             .score_column = o->edge_column,
+                             .node_column = o->node_column,
+                             .interrupt = &interrupt_signal};
+}
+
+sp_status contract_take_input(contract_job *job)
+{
+    if (job->input.blast_hits)
+        notice_line(&job->line, "%s: a BLAST table, read as label pairs weighs its hits by their identity, column 3; "
+                    "--from blast by their bit scores", job->options->graph);
+    sp_status status = check_columns(job);
+    if (status == SP_OK) status = set_bases(job);
+    return status == SP_OK ? io_graph_spread(job->host, &job->input) : status;
+}
+
 sp_status contract_read_graph(contract_job *job)
 {
     const contract_options *o = job->options;
-    const io_read_options reading = {.format = o->from,
-                                     .any_sign = true,
-                                     .matrix = !o->undirected,
-                                     .values = o->values,
-                                     .score_column = o->edge_column,
-                                     .node_column = o->node_column,
-                                     .interrupt = &interrupt_signal};
+    const io_read_options reading = contract_reading(o);
     double began = wall_seconds();
     show_line(&job->line, "reading %s", o->graph);
     may_block = 1;
-    sp_status status = io_read_graph(job->host, o->graph, &reading, &job->input);
+    sp_status status = read_file_or_folder(job->host, o->graph, &reading, &job->input);
     may_block = 0;
-    if (status == SP_OK && job->input.blast_hits)
-        notice_line(&job->line, "%s: a BLAST table, read as label pairs weighs its hits by their identity, column 3; "
-                    "--from blast by their bit scores", o->graph);
-    if (status == SP_OK) status = check_columns(job);
-    if (status == SP_OK) status = set_bases(job);
-    if (status == SP_OK) status = io_graph_spread(job->host, &job->input);
+    if (status == SP_OK) status = contract_take_input(job);
     if (status != SP_OK) return status;
     job->seconds.graph = wall_seconds() - began;
     began = wall_seconds();

@@ -4,7 +4,7 @@
 
 #include "common/json.h"
 #include "common/options.h"
-#include "common/tool.h"
+#include "common/team.h"
 #include "contraction.h"
 #include "io.h"
 
@@ -38,6 +38,7 @@ typedef struct contract_options {
     double inflation, max_weight; /* max_weight: 0 by to_nodes, or none */
     int64_t to_nodes;             /* 0: not given */
     const char *device;
+    team_mpi mpi;
     const char *attributes, *attribute_rules; /* a table of nodes; how they are combined */
     const char *node_weight, *node_column, *label_column, *edge_column;
 } contract_options;
@@ -68,6 +69,8 @@ typedef struct contract_job {
     const contract_options *options;
     sp_context *host, *device;      /* device: CUDA; NULL: compute on the host */
     tool_line line;
+    team team;
+    uint64_t arguments;             /* a hash of the command line */
     bool mistaken;                  /* an output is an input or another output, which was said */
 
     io_graph input;                 /* its arcs go once the matrices are made; names and ids stay */
@@ -75,6 +78,7 @@ typedef struct contract_job {
     sp_csr g;                       /* host */
     sp_csr repeats;                 /* mean of a graph with repeated edges: repetitions of each; else empty */
     bool undirected;                /* g is symmetric */
+    int64_t loops;                  /* of g */
     int64_t repeated;               /* edges of the input that fell together with others */
     sp_combine combine;             /* for g, whose entries may be combined ones already */
     bool whole;                     /* its weights are whole numbers, whose sums are to be exact */
@@ -100,6 +104,7 @@ typedef struct contract_job {
     bool c_undirected;
     contraction_judgement judgement; /* with judge */
     contraction_refined refined;    /* with refine */
+    contraction_group *figures;     /* of the groups, for --node-output; NULL: made from g */
     contraction_info info;
     contract_seconds seconds;
     char device_name[128];
@@ -108,6 +113,27 @@ typedef struct contract_job {
 /* input.c: the graph as a matrix; the labels, without nodes that have none and groups that are empty. */
 sp_status contract_read_graph(contract_job *job);
 sp_status contract_read_labels(contract_job *job);
+/* The steps of the first: how the graph is read; what follows from its format; whether it is symmetric, which a matrix of
+ * scipy does not say. */
+io_read_options contract_reading(const contract_options *options);
+sp_status contract_take_input(contract_job *job);
+sp_status contract_find_symmetry(contract_job *job);
+/* How the arcs of the input are made entries. */
+typedef struct arcs_view {
+    const int32_t *sources, *targets;
+    bool mirror; /* each stands for both directions */
+} arcs_view;
+sp_status contract_view(contract_job *job, arcs_view *view);
+/* Gives the arcs' weights, which were rounded as they were read, the type in which they are combined; says what is known
+ * of all weights; makes g of the arcs and, for means of repeated edges, the number of repetitions of each. */
+sp_status contract_widen_weights(contract_job *job);
+sp_status contract_weigh(contract_job *job, bool mirror);
+sp_status contract_build(contract_job *job, const arcs_view *view);
+void contract_free_arcs(contract_job *job);
+/* Notices a list that has both directions of each edge: since label pairs stand for both directions, it counts each
+ * edge twice. Then the matrix has as many entries as the list has lines, and as many lines go up as down. */
+void contract_count_directions(const contract_job *job, int64_t directions[2]);
+void contract_notice_directions(contract_job *job, int64_t entries, const int64_t directions[2]);
 /* A node of the input as text; `buffer` is used if it has no name. */
 const char *contract_node_name(const contract_job *job, int64_t node, char buffer[32], size_t *length);
 
@@ -149,12 +175,22 @@ sp_status contract_compute(contract_job *job);
 sp_status contract_quotient(contract_job *job, sp_context *context, const sp_csr *g, const sp_csr *s,
                             const contraction_options *how, sp_csr *c);
 
+/* Its steps: C of g on a device; C as it is written. */
+sp_status contract_on(contract_job *job, sp_context *context);
+sp_status contract_finish(contract_job *job);
+
+/* together.c: the whole run, in several processes. */
+sp_status contract_run_together(contract_job *job);
+
 /* METIS graphs have no loops: refuses labels that make some. */
 sp_status contract_refuse_loops(const contract_job *job, sp_context *context, const sp_csr *g, const int32_t *labels);
 /* hierarchy.c: contracts repeatedly. */
 sp_status contract_repeat_on(contract_job *job, sp_context *context);
 /* The values of g where repeated edges are averaged: their means in place of their sums. */
 void contract_average_edges(contract_job *job);
+
+/* main.c: entries on the diagonal. */
+int64_t contract_count_loops(const sp_csr *matrix);
 
 /* labels.c: the labels of a coarse graph and the map to it; refuses a file that could not hold labels; writes them. */
 sp_status contract_read_through(contract_job *job, const io_label_options *reading);

@@ -10,14 +10,18 @@
 
 /* ---- the closing line ------------------------------------------------------------------------------------ */
 
-/* Edges of a graph, whose matrix has those of an undirected one in both directions. */
-static int64_t count_edges(const sp_csr *m, int64_t entries, bool undirected)
+int64_t contract_count_loops(const sp_csr *m)
 {
     int64_t loops = 0;
-    if (!undirected) return entries;
     for (int64_t i = 0; i < m->rows; i++)
         for (int64_t e = m->row_offsets[i]; e < m->row_offsets[i + 1]; e++) loops += m->col_indices[e] == i;
-    return (entries + loops) / 2;
+    return loops;
+}
+
+/* Edges of a graph, whose matrix has those of an undirected one in both directions. */
+static int64_t count_edges(int64_t entries, int64_t loops, bool undirected)
+{
+    return undirected ? (entries + loops) / 2 : entries;
 }
 
 static void summarize(contract_job *job)
@@ -33,11 +37,12 @@ static void summarize(contract_job *job)
     const bool both_listed = in->undirected && !in->symmetric;
     char nodes[COUNTED_TEXT], edges[COUNTED_TEXT], groups[COUNTED_TEXT], joined[COUNTED_TEXT], left[COUNTED_TEXT];
     char levels[COUNTED_TEXT + 2] = "", dropped[COUNTED_TEXT + 32] = "", refined[REFINED_TEXT], better[REFINED_TEXT + 16] = "";
-    if (o->quiet) return;
+    if (job->line.quiet) return;
+    const int64_t joined_loops = job->c_undirected ? contract_count_loops(&job->c) : 0;
     counted(job->g.rows, "node", nodes);
-    counted(count_edges(&job->g, job->arcs, both_listed), "edge", edges);
+    counted(count_edges(job->arcs, job->loops, both_listed), "edge", edges);
     counted(job->c.rows, "group", groups);
-    counted(count_edges(&job->c, job->c.nnz, job->c_undirected), "edge", joined);
+    counted(count_edges(job->c.nnz, joined_loops, job->c_undirected), "edge", joined);
     if (o->repeat != REPEAT_NEVER)
         snprintf(levels, sizeof levels, "%s, ", counted(job->hierarchy.count, "level", left));
     if (job->labelling.unlabelled > 0 && o->unlabelled == UNLABELLED_DROP)
@@ -67,6 +72,7 @@ static sp_status run_job(contract_job *job)
     TRY(contract_check_outputs(job));
     TRY(contract_open_device(job));
     TRY(contract_read_graph(job));
+    if (job->input.undirected && !job->input.symmetric) job->loops = contract_count_loops(&job->g);
     if (job->options->attributes) TRY(contract_read_attributes(job));
     if (job->options->labels) { /* what is refused for them is, before the work */
         TRY(contract_read_labels(job));
@@ -87,6 +93,11 @@ done:
     return status;
 }
 
+static sp_status run_any(contract_job *job)
+{
+    return job->team.ranks ? contract_run_together(job) : run_job(job);
+}
+
 static void close_job(contract_job *job)
 {
     if (job->host) {
@@ -100,6 +111,7 @@ static void close_job(contract_job *job)
         sp_csr_free(job->host, &job->repeats);
         sp_csr_free(job->host, &job->c);
         sp_free(job->host, job->old);
+        sp_free(job->host, job->figures);
         sp_free(job->host, job->group_weights);
         sp_free(job->host, job->group_sizes);
     }
@@ -107,37 +119,53 @@ static void close_job(contract_job *job)
     sp_context_destroy(job->host);
 }
 
-static int run(const contract_options *options)
+/* Returns the exit code. */
+static int say_failure(contract_job *job, sp_status status)
 {
-    contract_job job = {.options = options, .line = open_line("contract", options->quiet)};
-    int code = EXIT_FAILED;
-    sp_status status = contract_open_host(&job);
-    if (status == SP_OK) status = run_job(&job);
+    if (job->mistaken) return EXIT_USAGE;
+    if (job->team.silent) return interrupt_signal ? EXIT_SIGNAL + interrupt_signal : EXIT_FAILED;
+    team_name_failure(&job->team, status);
+    return end_failed(&job->line, job->host, status);
+}
+
+static int run(const contract_options *options, uint64_t arguments)
+{
+    contract_job job = {.options = options, .line = open_line("contract", options->quiet), .arguments = arguments};
+    int code = EXIT_DONE;
+    job.team = (team){.tool = "contract", .progress = &job.line.progress};
+    sp_status status = team_open(&job.team, options->mpi);
+    if (job.team.ranks) job.team.mpi->ranks.memory = options->memory / job.team.mpi->host_size;
+    if (job.team.follows) job.line = (tool_line){.tool = "contract", .quiet = true};
+    if (status == SP_OK) status = contract_open_host(&job);
+    if (job.team.ranks) status = team_agree_on(&job.team, status);
+    if (status == SP_OK) status = run_any(&job);
     quiet_line(&job.line);
-    if (status == SP_OK) {
-        summarize(&job);
-        code = EXIT_DONE;
-    } else {
-        code = job.mistaken ? EXIT_USAGE : end_failed(&job.line, job.host, status);
-    }
+    if (status == SP_OK) summarize(&job);
+    else code = say_failure(&job, status);
     close_job(&job);
+    team_end(&job.team, code);
     return code;
 }
 
 int main(int argc, char **argv)
 {
     static contract_options options;
+    uint64_t arguments = 1;
     hold_standard_streams();
     if (argc < 2) {
         contract_usage(stderr);
         return EXIT_USAGE;
     }
-    switch (contract_parse(argc, argv, &options)) {
-    case OPTIONS_MISTAKE: return EXIT_USAGE;
-    case OPTIONS_HELP: contract_usage(stdout); return end_answer("contract");
-    case OPTIONS_VERSION: puts("contract " SP_VERSION); return end_answer("contract");
-    case OPTIONS_RUN: break;
-    }
+    const int kept = team_hide_messages();
+    const options_outcome outcome = contract_parse(argc, argv, &options);
+    team_show_messages(kept);
+    if (outcome == OPTIONS_MISTAKE) return EXIT_USAGE;
+    if (outcome != OPTIONS_RUN && team_launched_behind()) return EXIT_DONE;
+    if (outcome == OPTIONS_HELP) contract_usage(stdout);
+    if (outcome == OPTIONS_VERSION) puts("contract " SP_VERSION);
+    if (outcome != OPTIONS_RUN) return end_answer("contract");
+    for (int i = 1; i < argc; i++) arguments = mix_bytes(arguments, argv[i], strlen(argv[i]));
+    if (team_launched_behind()) leave_signals_unsaid();
     settle_process("contract", argv, options.threads);
-    return run(&options);
+    return run(&options, arguments);
 }

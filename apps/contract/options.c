@@ -14,6 +14,7 @@ static const char *const engines[] = {"auto", "fused", "product", NULL};
 static const char *const unlabelled_words[] = {"error", "drop", "keep", NULL};
 static const char *const unknown_words[] = {"error", "drop", NULL};
 static const char *const value_words[] = {"f32", "f64", NULL};
+static const char *const mpi_words[] = {"auto", "yes", "no", NULL}; /* as the enum */
 static const char *const judge_words[] = {"line", "tsv", "json", NULL};
 static const char *const repeats[] = {"never", "cluster", "matching", "two-hop", "hec", "lp", NULL};
 
@@ -135,6 +136,7 @@ static const option_row rows[] = {
     {"--imbalance", "F", "of groups [the heaviest, or 0.03]", OPTION_NUMBER, AT(imbalance), OPTION_FROM(0),
      .beside = true},
     {"--report", "FILE", "what was done and how long it took, as JSON", OPTION_TEXT, AT(report), .once = true},
+    {"--mpi", "HOW", "share with processes: auto yes no [auto]", OPTION_WORD, AT(mpi), .words = mpi_words, .beside = true},
     {"--values", "f32|f64", "weights and sums in single or double precision [f64]", OPTION_WORD, AT(values),
      .words = value_words},
     {"--quiet", NULL, "print nothing but errors", OPTION_FLAG, AT(quiet), .beside = true},

@@ -39,12 +39,19 @@ static bool has_arrays(const contract_job *job)
 /* Formats without names get a file of them, as mcl-gpu -use-tab takes it. */
 static bool needs_tab(const contract_options *o) { return o->names && !has_names(o->to); }
 
+static bool mistakes_folder(const contract_options *o, const char *path)
+{
+    if (!lies_in_folder(path, o->graph)) return false;
+    return !usage_mistake("contract", "the output \"%.200s\" lies in the folder that is the input: put it elsewhere", path);
+}
+
 static sp_status check_output(contract_job *job, output_list *all, const char *path)
 {
     const contract_options *o = job->options;
     job->mistaken = overwrites("contract", path, o->graph) || overwrites("contract", path, o->labels) ||
                     overwrites("contract", path, o->through) || overwrites("contract", path, o->attributes) ||
-                    !add_output(all, "contract", path);
+                    !add_output(all, "contract", path) ||
+                    mistakes_folder(o, path);
     return job->mistaken ? SP_ERROR_ARGUMENT : io_output_check(job->host, path);
 }
 
@@ -267,11 +274,11 @@ static void put_node_sums(const contract_job *job, io_output *out, int64_t group
 
 static sp_status put_nodes(const contract_job *job, io_output *out)
 {
-    contraction_group *group = NULL;
+    contraction_group *group = job->figures;
     double **columns = NULL;
-    sp_status status;
-    TRY(sp_alloc(job->host, job->groups, sizeof *group, (void **)&group));
-    TRY(contraction_groups(job->host, &job->g, job->labelling.labels, job->groups, group));
+    sp_status status = SP_OK;
+    if (!group) TRY(sp_alloc(job->host, job->groups, sizeof *group, (void **)&group));
+    if (!job->figures) TRY(contraction_groups(job->host, &job->g, job->labelling.labels, job->groups, group));
     TRY(contract_combine_attributes(job, &columns));
     io_output_string(out, "group\tsize\tinternal\tcut\tconductance");
     put_node_headings(job, out);
@@ -292,7 +299,7 @@ static sp_status put_nodes(const contract_job *job, io_output *out)
     }
 done:
     contract_free_attributes(job, columns);
-    sp_free(job->host, group);
+    if (group != job->figures) sp_free(job->host, group);
     return status;
 }
 

@@ -683,6 +683,7 @@ FUNCTIONS = {
     "contraction_product": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(contraction_options), POINTER(sp_csr), POINTER(contraction_info)]),
     "contraction_mirror": (c_int, [c_void_p, POINTER(sp_csr), c_void_p]),
     "contraction_groups": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_int64, POINTER(contraction_group)]),
+    "contraction_conductances": (None, [POINTER(contraction_group), c_int64]),
     "contraction_judge": (c_int, [c_void_p, POINTER(sp_csr), c_bool, c_void_p, c_int64, c_void_p, c_int, POINTER(contraction_judgement)]),
     "contraction_compact": (c_int, [c_void_p, c_int64, c_void_p, c_void_p, c_void_p]),
     "contraction_coarsen": (c_int, [c_void_p, POINTER(sp_csr), POINTER(contraction_coarsening), c_void_p, c_void_p]),
