@@ -73,8 +73,8 @@ typedef struct io_read_options {
     const char *tab;       /* file ID<TAB>LABEL with names for a native or Matrix Market graph; NULL: none */
     const volatile int *interrupt; /* as in sp_context_options: reading ends with SP_ERROR_INTERRUPTED */
     int part, parts; /* parts above 1: only the lines that begin in this one of `parts` equal parts of a file which
-                        io_can_part takes. Names, lines and bytes are those of the part; nodes of IO_MTX those of the
-                        file */
+                        io_can_part takes, or rows of IO_CSR, as arcs. Names, lines and bytes are those of the part, of
+                        IO_CSR all those of the first; nodes of IO_MTX and IO_CSR are those of the file */
 } io_read_options;
 
 /* Names of 0..count-1, one after another: name i is the io_name_length(names, i) bytes at io_name(names, i), without a
@@ -91,10 +91,12 @@ enum { IO_NAME_GROUP = 1 << 12 };
 /* Arcs with one tail for many heads, without weights if the text has none. */
 typedef struct io_packed io_packed;
 
-/* What only all parts of an IO_MTX file together show. Its entries have to be as many as its header has announced. If
- * it is symmetric and has entries both above and below the diagonal, it may hold one of them twice. */
+/* What only all parts of an IO_MTX or IO_CSR file together show. Its entries have to be as many as its header has
+ * announced. If it is symmetric and has entries both above and below the diagonal, it may hold one of them twice. The
+ * checksums of all parts, combined by exclusive or, have to be the one that is written in it. */
 typedef struct io_part {
     int64_t entries, announced, above, below;
+    int64_t checksum, written; /* IO_CSR */
 } io_part;
 
 /* A graph as read: arcs in the order of the file, including repetitions (every format wants the largest of them; within
@@ -128,13 +130,13 @@ typedef struct io_graph {
     int64_t vast_line;  /* SP_F64, text: the first line with a weight of 2^53 or more, which may have been rounded to a
                            whole number; 0: none. 2^53 itself counts unless it is written as 9007199254740992 */
     bool blast_hits;    /* label triples that begin like a BLAST table, whose third column is the identity */
-    io_part part;       /* IO_MTX, of a file that is read in parts */
+    io_part part;       /* IO_MTX and IO_CSR, of a file that is read in parts */
 } io_graph;
 
 /* Reads a graph from PATH ("-": standard input), compressed or not. Release it by io_graph_free. */
 sp_status io_read_graph(sp_context *context, const char *path, const io_read_options *options, io_graph *graph);
-/* Whether a file can be read in parts: it is uncompressed, and label triples or IO_MTX by the options and its
- * content. */
+/* Whether a file can be read in parts: it is uncompressed, and label triples, IO_MTX or IO_CSR by the options and
+ * its content. */
 sp_status io_can_part(sp_context *context, const char *path, const io_read_options *options, bool *can);
 
 /* The files of a folder, in the order of their names; not those that begin with . or _, and no folders. */

@@ -248,7 +248,8 @@ bool team_can_read(const team *t, const char *path, const io_read_options *optio
 /* Sums up the figures of the parts. */
 static sp_status add_up_parts(team *t, const io_graph *part, io_graph *whole)
 {
-    sp_status status = SP_OK;
+    int64_t *checksums = NULL;
+    sp_status status;
     whole->format = part->format;
     whole->first = part->first;
     whole->nodes = part->nodes;
@@ -265,7 +266,14 @@ static sp_status add_up_parts(team *t, const io_graph *part, io_graph *whole)
     whole->part = part->part;
     int64_t *const sums[] = {&whole->arcs, &whole->lines, &whole->bytes, &whole->odd_lines, &whole->negative,
                              &whole->part.entries, &whole->part.above, &whole->part.below};
-    for (size_t i = 0; i < sizeof sums / sizeof *sums && status == SP_OK; i++) status = team_add_up(t, sums[i]);
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) TRY(team_add_up(t, sums[i]));
+    TRY(team_agree(t, &whole->first, sizeof whole->first)); /* process 0 knows whether a binary matrix has names */
+    TRY(sp_alloc(t->host, t->ranks->size, sizeof *checksums, (void **)&checksums));
+    TRY(sp_ranks_numbers(t->host, t->ranks, part->part.checksum, checksums));
+    whole->part.checksum = 0;
+    for (int r = 0; r < t->ranks->size; r++) whole->part.checksum ^= checksums[r];
+done:
+    sp_free(t->host, checksums);
     return status;
 }
 
@@ -290,7 +298,8 @@ static bool are_sound(const io_graph *in)
 {
     const io_part *p = &in->part;
     const bool twice = (in->symmetric || in->skew) && p->above > 0 && p->below > 0;
-    return in->format != IO_MTX || (p->entries == p->announced && !twice);
+    const bool counted = in->format == IO_MTX || in->format == IO_CSR;
+    return !counted || (p->entries == p->announced && !twice && p->checksum == p->written);
 }
 
 /* Reads the files of a folder that begin in this process's share of their bytes. */
@@ -374,6 +383,10 @@ static sp_status join_parts(team *t, const char *path, io_graph *part, io_graph 
     TRY(add_up_parts(t, part, whole));
     *sound = are_sound(whole);
     if (*sound && whole->format == IO_ABC) TRY(number_arcs(t, path, part, whole));
+    if (*sound && whole->format == IO_CSR) {
+        whole->names = part->names; /* process 0's */
+        part->names = (io_names){0};
+    }
 done:
     if (status != SP_OK) team_give_up(t, t->host, status); /* the others are waiting in the middle of it */
     return status;

@@ -17,6 +17,7 @@
 #include <zlib.h>
 
 #include "base/try.h"
+#include "bytes/file.h"
 #include "bytes/memory.h"
 #include "graphs/formats.h"
 
@@ -95,21 +96,29 @@ static sp_status take_head(csr_reader *from, csr_head *head)
     return SP_OK;
 }
 
+/* Cuts the bytes of all names into names. Returns what is wrong, or NULL; *status is that of memory. */
+static const char *cut_names(sp_context *context, const csr_head *head, const uint32_t *lengths, const char *bytes,
+                             io_name_list *list, sp_status *status)
+{
+    int64_t at = 0;
+    *status = SP_OK;
+    for (int64_t i = 0; i < head->rows && *status == SP_OK; at += lengths[i++]) {
+        if (lengths[i] > head->name_bytes - at) return "names that are longer than all of them";
+        if (lengths[i] == 0 || memchr(bytes + at, '\n', lengths[i])) return "a name that is empty or holds a line feed";
+        *status = io_names_append(context, list, bytes + at, lengths[i]);
+    }
+    return *status == SP_OK && at != head->name_bytes ? "names that are shorter than all of them" : NULL;
+}
+
 static sp_status take_names(csr_reader *from, const csr_head *head, io_name_list *list)
 {
     uint32_t *lengths = NULL;
     char *bytes = NULL;
-    int64_t at = 0;
     sp_status status;
     TRY(take_array(from, head->rows, sizeof *lengths, (void **)&lengths));
     TRY(take_array(from, head->name_bytes, 1, (void **)&bytes));
-    for (int64_t i = 0; i < head->rows; at += lengths[i++]) {
-        if (lengths[i] > head->name_bytes - at) TRY(corrupt(from, "names that are longer than all of them"));
-        if (lengths[i] == 0 || memchr(bytes + at, '\n', lengths[i]))
-            TRY(corrupt(from, "a name that is empty or holds a line feed"));
-        TRY(io_names_append(from->context, list, bytes + at, lengths[i]));
-    }
-    if (at != head->name_bytes) status = corrupt(from, "names that are shorter than all of them");
+    const char *wrong = cut_names(from->context, head, lengths, bytes, list, &status);
+    if (wrong) status = corrupt(from, wrong);
 done:
     sp_free(from->context, lengths);
     sp_free(from->context, bytes);
@@ -174,20 +183,20 @@ static void drop_zeros(sp_value_type type, sp_csr *m)
     m->nnz = m->row_offsets[m->rows];
 }
 
-/* The matrix as arcs. */
-static sp_status make_arcs(sp_context *context, sp_value_type type, io_graph *graph)
+/* The matrix as arcs, its first row being row `first` of the graph. */
+static sp_status make_arcs(sp_context *context, sp_value_type type, int64_t first, io_graph *graph)
 {
     sp_csr *m = &graph->matrix;
     sp_status status;
     TRY(sp_alloc(context, m->nnz, sizeof *graph->tails, (void **)&graph->tails));
-    TRY(sp_alloc(context, m->nnz, io_value_size(type), &graph->weights));
+    if (m->values) TRY(sp_alloc(context, m->nnz, io_value_size(type), &graph->weights));
     graph->values = type;
     graph->heads = m->col_indices;
     m->col_indices = NULL;
     for (int64_t i = 0; i < m->rows; i++)
         for (int64_t e = m->row_offsets[i]; e < m->row_offsets[i + 1]; e++) {
-            graph->tails[e] = (int32_t)i;
-            io_store_value(graph->weights, type, e, m->values ? load_value(m->values, m->value_type, e) : 1);
+            graph->tails[e] = (int32_t)(first + i);
+            if (m->values) io_store_value(graph->weights, type, e, load_value(m->values, m->value_type, e));
         }
     graph->arcs = m->nnz;
     sp_csr_free(context, m);
@@ -216,9 +225,160 @@ sp_status io_read_csr(sp_context *context, io_source *source, const io_read_opti
     graph->bytes = from.bytes;
     TRY(check_weights(&from, options, graph, &zeros));
     if (zeros) drop_zeros(options->values, &graph->matrix);
-    if (!options->matrix) TRY(make_arcs(context, options->values, graph));
+    if (!options->matrix) TRY(make_arcs(context, options->values, 0, graph));
 done:
     io_names_free(context, &names.names);
+    return status;
+}
+
+/* ---- a part of the rows --------------------------------------------------------------------------------- */
+
+/* A file of which this process takes some rows; `names` and `end` are where the arrays before them end. */
+typedef struct csr_file {
+    io_file file;
+    csr_head head;
+    int64_t columns, values, names, end;
+    uint32_t crc; /* of what was taken */
+} csr_file;
+
+/* Where the arrays lie. False if they do not fill the file. */
+static bool find_arrays(csr_file *from)
+{
+    const csr_head *h = &from->head;
+    const int64_t offsets = sizeof *h, size = from->file.size;
+    if (h->nnz > size / 4 || h->name_bytes > size) return false;
+    from->columns = offsets + (h->rows + 1) * 8;
+    from->values = from->columns + h->nnz * 4;
+    from->names = from->values + h->nnz * (int64_t)value_size(h->flags);
+    from->end = from->names + (h->flags & NAMED ? h->rows * 4 + h->name_bytes : 0);
+    return from->end + 8 == size;
+}
+
+/* Takes bytes that count in the checksum. That of all arrays is the exclusive or of those of pieces, each continued over
+ * as many zeros as bytes follow. */
+static sp_status take_piece(csr_file *from, int64_t place, void *to, int64_t count)
+{
+    uint32_t own = 0;
+    const sp_status status = io_file_read(&from->file, place, to, count, &own);
+    from->crc ^= (uint32_t)crc32_combine(own, 0, (z_off_t)(from->end - place - count));
+    return status;
+}
+
+static sp_status offset_of(const csr_file *from, int64_t row, int64_t *offset)
+{
+    return io_file_read(&from->file, (int64_t)sizeof from->head + row * 8, offset, sizeof *offset, NULL);
+}
+
+/* The first row that begins at `entry` or behind; 0 for the first part. */
+static sp_status find_row(const csr_file *from, int64_t entry, int64_t *row)
+{
+    int64_t low = 0, high = from->head.rows, offset;
+    while (low < high && entry > 0) {
+        const int64_t middle = low + (high - low) / 2;
+        const sp_status status = offset_of(from, middle, &offset);
+        if (status != SP_OK) return status;
+        if (offset < entry) low = middle + 1;
+        else high = middle;
+    }
+    *row = low;
+    return SP_OK;
+}
+
+/* The rows `first` to `end` - 1; *sound is false if they cannot be right. With `last`, the end of all rows is taken too. */
+static sp_status take_rows(csr_file *from, int64_t first, int64_t end, bool last, sp_csr *m, bool *sound)
+{
+    sp_context *context = from->file.context;
+    const int64_t size = (int64_t)value_size(from->head.flags);
+    sp_status status;
+    *m = (sp_csr){.rows = end - first, .cols = from->head.cols, .value_type = size == 8 ? SP_F64 : SP_F32};
+    TRY(sp_alloc(context, m->rows + 1, sizeof *m->row_offsets, (void **)&m->row_offsets));
+    TRY(take_piece(from, (int64_t)sizeof from->head + first * 8, m->row_offsets, (m->rows + last) * 8));
+    if (!last) TRY(offset_of(from, end, &m->row_offsets[m->rows]));
+    const int64_t begin = m->row_offsets[0], nnz = m->row_offsets[m->rows] - begin;
+    *sound = begin >= 0 && nnz >= 0 && m->row_offsets[m->rows] <= from->head.nnz;
+    if (!*sound) return SP_OK;
+    for (int64_t i = 0; i <= m->rows; i++) m->row_offsets[i] -= begin;
+    m->nnz = nnz;
+    TRY(sp_alloc(context, nnz, sizeof *m->col_indices, (void **)&m->col_indices));
+    TRY(take_piece(from, from->columns + begin * 4, m->col_indices, nnz * 4));
+    if (size > 0) TRY(sp_alloc(context, nnz, (size_t)size, &m->values));
+    if (size > 0) TRY(take_piece(from, from->values + begin * size, m->values, nnz * size));
+    status = sp_csr_check(context, m);
+    *sound = status == SP_OK;
+    if (status == SP_ERROR_MATRIX || status == SP_ERROR_ARGUMENT) status = SP_OK;
+done:
+    return status;
+}
+
+static sp_status take_all_names(csr_file *from, io_names *names, bool *sound)
+{
+    const csr_head *head = &from->head;
+    sp_context *context = from->file.context;
+    uint32_t *lengths = NULL;
+    char *bytes = NULL;
+    io_name_list list = {0};
+    sp_status status;
+    TRY(sp_alloc(context, head->rows, sizeof *lengths, (void **)&lengths));
+    TRY(sp_alloc(context, head->name_bytes, 1, (void **)&bytes));
+    TRY(take_piece(from, from->names, lengths, head->rows * 4));
+    TRY(take_piece(from, from->names + head->rows * 4, bytes, head->name_bytes));
+    if (cut_names(context, head, lengths, bytes, &list, &status)) *sound = false;
+    *names = list.names;
+    list.names = (io_names){0};
+done:
+    io_names_free(context, &list.names);
+    sp_free(context, lengths);
+    sp_free(context, bytes);
+    return status;
+}
+
+/* The part's rows as arcs; with the first also the names. */
+static sp_status take_part(csr_file *from, const io_read_options *options, io_graph *graph, bool *sound)
+{
+    const csr_reader reader = {.context = from->file.context, .name = from->file.name, .bytes = from->file.size};
+    const double share = (double)from->head.nnz / options->parts;
+    const bool last = options->part == options->parts - 1;
+    int64_t first, end = from->head.rows;
+    bool zeros;
+    sp_status status;
+    TRY(find_row(from, (int64_t)(share * options->part), &first));
+    if (!last) TRY(find_row(from, (int64_t)(share * (options->part + 1)), &end));
+    *sound = first <= end;
+    if (*sound) TRY(take_rows(from, first, end, last, &graph->matrix, sound));
+    if (*sound && options->part == 0 && from->head.flags & NAMED) TRY(take_all_names(from, &graph->names, sound));
+    if (!*sound) goto done;
+    graph->part.entries = graph->matrix.nnz;
+    TRY(check_weights(&reader, options, graph, &zeros));
+    if (zeros) drop_zeros(options->values, &graph->matrix);
+    TRY(make_arcs(from->file.context, options->values, first, graph));
+done:
+    return status;
+}
+
+sp_status io_read_csr_part(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph)
+{
+    csr_reader head = {.context = context, .source = source, .name = io_source_name(source)};
+    csr_file from = {.file = {.descriptor = -1}};
+    io_read_options arcs = *options;
+    uint32_t written;
+    bool sound;
+    sp_status status;
+    arcs.matrix = false;
+    TRY(io_file_of_source(context, source, options->interrupt, &from.file));
+    TRY(take_head(&head, &from.head));
+    graph->nodes = from.head.rows;
+    graph->symmetric = false;
+    graph->undirected = from.head.flags & UNDIRECTED;
+    graph->bytes = options->part == 0 ? from.file.size : 0;
+    graph->part.announced = from.head.nnz;
+    sound = find_arrays(&from);
+    if (sound) TRY(io_file_read(&from.file, from.end, &written, sizeof written, NULL));
+    if (sound) graph->part.written = written;
+    if (sound) TRY(take_part(&from, &arcs, graph, &sound));
+    graph->part.checksum = from.crc;
+    if (!sound) graph->part.entries = -1 - from.head.nnz; /* the parts do not add up to the whole */
+done:
+    io_file_close(&from.file);
     return status;
 }
 

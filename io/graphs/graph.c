@@ -304,8 +304,8 @@ static sp_status open_parts(sp_context *context, const char *path, const io_read
     sp_status status = io_source_open(context, path, options->interrupt, source);
     if (status != SP_OK) return status;
     status = begin_graph(context, *source, options, graph);
-    const bool lines = graph->format == IO_ABC || graph->format == IO_MTX;
-    if (status == SP_OK && lines && io_source_has_parts(*source)) return SP_OK;
+    const bool cut = graph->format == IO_ABC || graph->format == IO_MTX || graph->format == IO_CSR;
+    if (status == SP_OK && cut && io_source_has_parts(*source)) return SP_OK;
     io_source_close(*source);
     *source = NULL;
     return status;
@@ -339,9 +339,11 @@ static sp_status read_part(sp_context *context, const char *path, const io_read_
     io_source *source = NULL;
     sp_status status = open_parts(context, path, options, &source, graph);
     if (status == SP_OK && !source)
-        status = sp_fail(context, SP_ERROR_UNSUPPORTED, "%s: only uncompressed label pairs and Matrix Market files are "
-                         "read in parts", path);
-    if (status == SP_OK)
+        status = sp_fail(context, SP_ERROR_UNSUPPORTED, "%s: only uncompressed label pairs, Matrix Market files and "
+                         "our binary matrices are read in parts", path);
+    if (status == SP_OK && graph->format == IO_CSR)
+        status = io_read_csr_part(context, source, options, graph);
+    else if (status == SP_OK)
         status = graph->format == IO_MTX ? io_read_mtx_part(context, source, options, number, graph)
                                          : read_abc_part(context, source, options, number, graph);
     io_source_close(source);

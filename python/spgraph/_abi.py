@@ -525,6 +525,8 @@ class io_part(Structure):
         ("announced", c_int64),
         ("above", c_int64),
         ("below", c_int64),
+        ("checksum", c_int64),
+        ("written", c_int64),
     ]
 
 

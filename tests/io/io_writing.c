@@ -229,6 +229,72 @@ static sp_csr skewed_matrix(sp_context *context, test_random *random)
     return matrix;
 }
 
+/* Reads a binary matrix in parts. Returns whether they add up to what is written; if so they are the whole. */
+static bool add_up_rows(sp_context *context, const char *path, int parts, const io_graph *whole)
+{
+    int64_t arcs = 0, bytes = 0;
+    io_part all = {0};
+    bool same = true;
+    for (int part = 0; part < parts; part++) {
+        const io_read_options options = {.format = IO_CSR, .any_sign = true, .part = part, .parts = parts};
+        io_graph graph;
+        if (io_read_graph(context, path, &options, &graph) != SP_OK) return false;
+        for (int64_t k = 0; k < graph.arcs; k++, arcs++)
+            same = same && arcs < whole->arcs && graph.tails[k] == whole->tails[arcs] &&
+                   graph.heads[k] == whole->heads[arcs] && io_arc_weight(&graph, k) == io_arc_weight(whole, arcs);
+        same = same && graph.nodes == whole->nodes && graph.names.count == (part ? 0 : whole->names.count);
+        all.announced = graph.part.announced;
+        all.written = graph.part.written;
+        all.entries += graph.part.entries;
+        all.checksum ^= graph.part.checksum;
+        bytes += graph.bytes;
+        io_graph_free(context, &graph);
+    }
+    if (all.entries != all.announced || all.checksum != all.written) return false;
+    ck_assert(same && arcs == whole->arcs && bytes == whole->bytes);
+    return true;
+}
+
+TEST(the_rows_of_a_binary_matrix_in_parts_are_the_matrix)
+{
+    const char *path = path_of("rows.bin"), *damaged = path_of("damaged.bin");
+    sp_context *context = test_context(0, 2);
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        test_random random = test_seed(seed + 1);
+        const int64_t nodes = seed == 0 ? 0 : 1 + test_below(&random, 40);
+        sp_csr matrix = test_matrix(context, &random, nodes, nodes, 0.15, SP_F32, TEST_INTEGERS);
+        void *values = matrix.values;
+        io_name_list list = {0};
+        for (int64_t i = 0; i < nodes && seed % 2; i++) ck_ok(context, io_names_append(context, &list, "name", (size_t)(1 + i % 4)));
+        if (seed % 3 == 0) matrix.values = NULL;
+        const io_write_options writing = {.format = IO_CSR, .names = &list.names};
+        const io_read_options reading = {.format = IO_CSR, .any_sign = true};
+        bool can = false;
+        io_graph whole;
+        ck_ok(context, io_write_graph(context, path, &matrix, &writing));
+        ck_ok(context, io_read_graph(context, path, &reading, &whole));
+        ck_ok(context, io_can_part(context, path, &reading, &can));
+        ck_assert(can);
+        for (int parts = 2; parts <= 64; parts *= 2) ck_assert(add_up_rows(context, path, parts, &whole));
+        static char bytes[1 << 15];
+        FILE *file = fopen(path, "rb");
+        const size_t count = fread(bytes, 1, sizeof bytes, file);
+        ck_assert(fclose(file) == 0 && count < sizeof bytes);
+        for (size_t at = 48; at < count - 4; at += seed < 4 ? 1 : 41) { /* but for the head and the zero at the end */
+            if (at == 52) at = 56;
+            bytes[at] ^= 4;
+            write_file(damaged, bytes, count);
+            test_expect(!add_up_rows(context, damaged, 3, &whole), "seed %llu: byte %zu", (unsigned long long)seed, at);
+            bytes[at] ^= 4;
+        }
+        matrix.values = values;
+        sp_csr_free(context, &matrix);
+        io_names_free(context, &list.names);
+        io_graph_free(context, &whole);
+    }
+    sp_context_destroy(context);
+}
+
 TEST(graphs_survive_writing_and_reading_whatever_the_threads)
 {
     static const io_format formats[] = {IO_MTX, IO_NATIVE, IO_CSR, IO_TSV};
@@ -424,6 +490,7 @@ const test_entry writing_tests[] = {
     ONCE(graphs_are_written_as_their_formats_have_them),
     ONCE(metis_writing_refuses_what_metis_has_not),
     ONCE(graphs_survive_writing_and_reading_whatever_the_threads),
+    ONCE(the_rows_of_a_binary_matrix_in_parts_are_the_matrix),
     ONCE(metis_graphs_survive_writing_and_reading),
     ONCE(binary_matrices_keep_everything_and_notice_every_changed_byte),
     {0},

@@ -114,7 +114,7 @@ compare 9 nothing.abc nothing.tsv -o out.mtx
 for processes in 2 7; do compare $processes folder families.tsv -o out.mtx; done
 of_one_file() { "$tool" pairs.abc families.tsv -o file.mtx --quiet && cmp file.mtx several/out.mtx; }
 ok 'a folder is its files' of_one_file
-# What has no parts process 0 reads: compressed files, and matrices whose format has no lines.
+# What has no parts process 0 reads: compressed files, and most formats of matrices.
 gzip -k pairs.abc
 compare 3 pairs.abc.gz families.tsv -o out.mtx
 seq 0 399 >self.txt
@@ -123,6 +123,11 @@ for format in bin npz mcl; do
     compare 3 general.$format labels.txt -o out.mtx
     compare 2 general.$format labels.txt -o out.mtx --undirected --combine mean
 done
+"$tool" pairs.abc families.tsv -o named.bin --names --quiet
+seq 0 30 >alone.txt
+compare 3 named.bin alone.txt -o out.abc
+head -c 4000 named.bin >short.bin
+ok 'a binary matrix that is cut short' both 3 1 'short.bin: byte .*truncated' short.bin alone.txt
 printf '4 4 001\n2 5 3 2\n1 5 4 7\n1 2 4 1\n2 7 3 1\n' >four.graph
 printf '0\n1\n1\n0\n' >four.txt
 compare 3 four.graph four.txt -o out.mtx

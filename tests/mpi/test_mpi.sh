@@ -171,6 +171,9 @@ for processes in 2 3 5; do
     for network in below pattern both directed general none; do matrix $processes $network.mtx; done
 done
 SPARSE_MPI_BYTES=1000 matrix 3 below.mtx -I 1.4
+seq 0 1229 >numbers
+"$(dirname "$tool")/contract" below.mtx numbers -o below.bin --quiet
+matrix 3 below.bin
 matrix 3 directed.mtx -c 2 -P 20 -S 10 -R 0
 whole_again() { # PATTERN ARGUMENTS...: what wants the whole input says so and reads it
     together -n 2 "$tool" "${@:2}" -o out --mpi-read parts 2>run.err && "$tool" "${@:2}" -o alone.cls 2>/dev/null &&
