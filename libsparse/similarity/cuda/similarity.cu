@@ -207,12 +207,13 @@ static sp_status assemble(const join_run<V> &run, const piece_list &pieces, int6
     CHECK(sp_csr_create(context, rows, run.job.cols, nnz, sizeof(V) == sizeof(float) ? SP_F32 : SP_F64, SP_DEVICE,
                         &whole.matrix));
     CHECK(cuda_scan_counts(context, rows, run.rows.counts, whole.matrix.row_offsets));
-    for (int64_t i = 0; i < pieces.count; at += pieces.data[i++].nnz) {
+    for (int64_t i = 0; i < pieces.count; i++) {
         const sp_csr *piece = &pieces.data[i];
         CHECK(sp_array_copy(context, piece->nnz, sizeof(int32_t), whole.matrix.col_indices + at, SP_DEVICE,
                             piece->col_indices, SP_DEVICE));
         CHECK(sp_array_copy(context, piece->nnz, sizeof(V), (V *)whole.matrix.values + at, SP_DEVICE, piece->values,
                             SP_DEVICE));
+        at += piece->nnz;
         sp_csr_free(context, &pieces.data[i]);
     }
     CHECK(sp_cuda_transpose(context, &whole.matrix, &turned.matrix));
