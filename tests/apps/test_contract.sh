@@ -543,12 +543,8 @@ ok 'METIS takes no loops' fails 1 'X: edges within groups are loops.*--loops dro
 ok 'of levels either' fails 1 'X: edges within groups are loops.*--loops drop' g.abc -o X --to metis --repeat matching
 ok 'nor of overlapping groups' fails 1 'X: the edge from 1 to 1 is a loop' g.abc overlap -o X --to metis
 ok 'nor loops alone' fails 2 'loops only' g.abc pairs -o X --to metis --loops only
-no_work() { # what is refused for the labels alone is, before a device is opened
-    fails 1 'METIS' g.abc pairs -o X --to metis --device cuda:99 &&
-        fails 1 'called "b"' g.abc <(printf 'a b\nc d\nd d\n') -o X --to abc --labels pairs --unlabelled keep \
-            --device cuda:99
-}
-ok 'before the work' no_work
+ok 'groups of one name' fails 1 'called "b"' g.abc <(printf 'a b\nc d\nd d\n') -o X --to abc --labels pairs --unlabelled keep
+ok 'a device that is not there, before the work' fails 1 'cuda:99' nofile list -o X --to abc --device cuda:99
 ok 'METIS takes no fractions' fails 1 'not a whole number' <(printf 'p q .5\n') pq -o X --to metis
 ok 'METIS is undirected' fails 1 'no opposite' g.mtx halves -o X --to metis --loops drop
 ok 'one pass needs one label' fails 1 'several groups' g.abc overlap -o X --to abc --engine fused
