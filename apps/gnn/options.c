@@ -82,8 +82,10 @@ static bool take_folder(void *settings, const char *text)
 static const double MOST = 1 << 30;
 
 static const option_row train_rows[] = {
-    {"--task", "NAME", "what is learnt: node (its class), link (which nodes are linked) [node]", OPTION_WORD, AT(task),
+    {"--task", "NAME", "node (its class), link (of two nodes) [node]", OPTION_WORD, AT(task),
      .words = tasks},
+    {"--negatives", "N", "other pairs a link in an epoch [1]", OPTION_COUNT, AT(negatives), OPTION_RANGE(1, 1 << 10),
+     .beside = true},
     {"--model", "NAME", "gcn sage sage-max gin gat [gcn]", OPTION_WORD, AT(model), .words = models},
     {"--layers", "N", "[2]", OPTION_COUNT, AT(layers), OPTION_RANGE(1, GNN_MAX_LAYERS)},
     {"--hidden", "N", "columns between them [16; gat: 8 a head; link: 64]", OPTION_COUNT, AT(hidden),
@@ -101,10 +103,9 @@ static const option_row train_rows[] = {
      .beside = true},
     {"--no-normalise", NULL, "leave the rows of features as they are; else they sum to 1", OPTION_FLAG,
      AT(no_normalise)},
-    {"--keep-aggregated", NULL, "sum the neighbours of the first layer once (no dropout of the input)", OPTION_FLAG,
+    {"--keep-aggregated", NULL, "sum the first layer's neighbours once (no input dropout)", OPTION_FLAG,
      AT(keep_aggregated)},
-    {"--precision", "TYPE", "of numbers between operations: f32, bf16 (half the bytes) [f32]", OPTION_WORD,
-     AT(precision), .words = precisions},
+    {"--precision", "TYPE", "f32, bf16 [f32]", OPTION_WORD, AT(precision), .words = precisions, .beside = true},
     {"", .kind = OPTION_HEADING},
     {"--epochs", "N", "[200]", OPTION_COUNT, AT(epochs), OPTION_RANGE(1, MOST)},
     {"--patience", "N", "ends after N epochs without a lower validation loss", OPTION_COUNT, AT(patience),
@@ -136,8 +137,6 @@ static const option_row train_rows[] = {
      AT(order), .words = orders},
     {"--split", "A,B", "draw A training and B validation nodes, or A% and B%, of each class; the others test", OPTION_OWN,
      .then = parse_split},
-    {"--negatives", "N", "with --task link: other pairs a training link, drawn in each epoch [1]", OPTION_COUNT,
-     AT(negatives), OPTION_RANGE(1, 1 << 10)},
     {"--seed", "N", "[1]", OPTION_COUNT, AT(seed), OPTION_RANGE(0, 0x1p62)},
     {"--seeds", "N", "as many runs, each with its own split; mean and deviation", OPTION_COUNT, AT(seeds),
      OPTION_RANGE(1, 1 << 16), .beside = true},
@@ -188,7 +187,7 @@ void gnn_usage(FILE *stream)
 {
     fputs("usage: gnn train DIR [options]                          learns classes of nodes, or links\n"
           "       gnn predict DIR --load FILE -o FILE [--scores] [--embeddings FILE] [--report FILE]\n"
-          "                                                        the class of every node by a saved model\n"
+          "                   [--pairs FILE | --links N]           classes of nodes, or links, by a saved model\n"
           "       gnn info DIR                                     what a folder holds\n"
           "       gnn convert FROM... DIR                          other formats into a folder; gnn convert --help\n"
           "\n"

@@ -337,7 +337,7 @@ PYTHON
     ok 'as arrays of NumPy' arrays
 else skip 'no python3: arrays'; fi
 for ending in npz json npz.gz; do
-    ok "no classes as .$ending" fails 2 "-o writes text, or an array of NumPy .*, no \.$ending \(got" predict d --load m1 -o X.$ending
+    ok "no classes as .$ending" fails 2 "-o writes text, or an array of NumPy .*, no \.${ending%.gz} \(got" predict d --load m1 -o X.$ending
 done
 directed_prediction() { # the model knows that it was trained with edges in both directions
     status 0 train once --epochs 2 --save mu && status 0 predict once --load mu -o u.txt &&
