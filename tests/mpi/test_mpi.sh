@@ -30,7 +30,8 @@ same() {
     rm -rf one several
     mkdir one several
     (cd one && "$tool" "$@" --device cpu 2>log) || { cat one/log; return 1; }
-    (cd several && together -n "$processes" "$tool" "$@" --device "${device:-cpu}" 2>log) || { cat several/log; return 1; }
+    (cd several && together -n "$processes" "$tool" "$@" --device "${device:-cpu}" \
+        ${memory:+--memory "$memory"} 2>log) || { cat several/log; return 1; }
     for name in one several; do
         mask $name/log >$name/log.masked
         rm $name/log
@@ -76,8 +77,8 @@ compare 4 p2000.abc -p 0.1 -S 0 -R 0
 compare 3 p2000.abc -P 500 -S 30 -R 60 -pct 99
 compare 2 cycle.abc -P 3 -R 0 -I 4
 compare 3 hub.abc -L 0
-compare 3 protein.abc --memory 10M # batches
-compare 4 p2000.abc --memory 7M
+memory=10M compare 3 protein.abc # batches of rows, of which one process would need 35M
+memory=7M compare 4 p2000.abc
 device=cpu,cpu compare 2 protein.abc
 ok 'several inflations' same 3 ../p2000.abc --abc -I 1.4,2,4 -V all
 ok 'dumps' same 3 ../protein.abc --abc -o out -dump ite,cls -dump-interval 0:3
