@@ -64,7 +64,7 @@ static uint64_t draw_pair(const sp_csr *links, uint64_t stream, int64_t index)
     return UINT64_MAX;
 }
 
-/* Takes out what is there twice, or was not found. */
+/* Removes repeated pairs, and UINT64_MAX, which stands for a draw without a pair. Returns the number of pairs left. */
 static int64_t keep_distinct(uint64_t *pair, int64_t count)
 {
     int64_t kept = 0;

@@ -226,7 +226,7 @@ static sp_status sort_relatives(sp_context *context, int count, const uint64_t *
     });
 }
 
-/* `list`: free nodes, ascending, of which any two may be a pair. */
+/* `list`: free nodes in ascending order; any two of them may become a pair. */
 static sp_status match_relatives(sp_context *context, const coarse_view &c, const int32_t *list, int count)
 {
     const cudaStream_t stream = stream_of(context);

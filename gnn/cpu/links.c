@@ -1,6 +1,6 @@
 /* The loss of links on the CPU: log(1 + exp(-s·x)) for a score x with the sign s, and its gradient
- * -s / (1 + exp(s·x)), of which the exponential never overflows. Chunks of pairs side by side, their sums added in
- * order. */
+ * -s / (1 + exp(s·x)), written so that exp never overflows. Threads take chunks of pairs; the sums of chunks are added
+ * in order. */
 #include <math.h>
 
 #include "backend.h"

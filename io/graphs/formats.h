@@ -56,7 +56,7 @@ sp_status io_read_csv(sp_context *context, io_source *source, const io_read_opti
 enum { IO_CSR_COOKIE = 8 };
 extern const unsigned char io_csr_cookie[IO_CSR_COOKIE]; /* what our binary matrices begin with */
 sp_status io_read_csr(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph);
-/* Some rows of an uncompressed file, of which nothing was taken, as arcs. */
+/* Reads this process's share of the rows of an uncompressed file as arcs. Nothing of `source` has been read yet. */
 sp_status io_read_csr_part(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph);
 /* Reads ID<TAB>LABEL lines as the names of graph's nodes. */
 sp_status io_read_tab(sp_context *context, io_source *source, io_graph *graph);

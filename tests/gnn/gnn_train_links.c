@@ -21,7 +21,7 @@ static int64_t count_links(const sp_csr *graph)
     return count;
 }
 
-/* make_data, of which some edges have one direction, with other weights, and some nodes a loop. */
+/* The graph of make_data, but some edges have one direction only and other weights, and some nodes have a loop. */
 static gnn_data make_directed(void)
 {
     gnn_data data = make_data(host, false, false);

@@ -106,7 +106,7 @@ template <typename V, typename S> struct row_join {
         return false;
     }
 
-    /* One warp, of which each lane has 8 bins, the largest first: in which one the last of the `left` largest lies. */
+    /* Finds the bin that holds the last of the `left` largest. One warp; each lane has 8 bins, the largest first. */
     __device__ void choose_digit()
     {
         const int lane = (int)threadIdx.x, top = BINS - 1 - 8 * lane;
