@@ -6,33 +6,13 @@
 #include "opsparse.cu"
 #undef main
 
-static void lend(const peer_matrix &from, CSR *to)
-{
-    to->M = from.rows;
-    to->N = from.cols;
-    to->nnz = from.nnz;
-    to->d_rpt = from.offsets;
-    to->d_col = from.columns;
-    to->d_val = from.values;
-}
-
-/* Its destructor would free what it has. */
-static void forget(CSR *m)
-{
-    m->d_rpt = m->d_col = nullptr;
-    m->d_val = nullptr;
-}
+#include "lent_csr.cuh"
 
 static void multiply(const peer_matrix &a, const peer_matrix &b, peer_matrix *c)
 {
-    CSR left, right, product;
+    lent_csr<&CSR::d_rpt> left(a), right(b), product(peer_matrix{});
     Meta meta;
     Timings timings;
-    lend(a, &left);
-    lend(b, &right);
-    opsparse(left, right, product, meta, timings);
-    *c = {product.M, product.N, product.nnz, product.d_rpt, product.d_col, product.d_val};
-    forget(&left);
-    forget(&right);
-    forget(&product);
+    opsparse(left.matrix, right.matrix, product.matrix, meta, timings);
+    *c = product.view();
 }
