@@ -317,12 +317,19 @@ typedef struct gnn_pair_draw {
     bool distinct;
 } gnn_pair_draw;
 sp_status gnn_link_graph(sp_context *context, const sp_csr *graph, sp_csr *links);
-sp_status gnn_draw_unlinked(sp_context *context, const sp_csr *links, const gnn_pair_draw *how, uint64_t *pair,
-                            int64_t *count);
+int64_t gnn_draw_unlinked(const sp_context *context, const sp_csr *links, const gnn_pair_draw *how, uint64_t *pair);
+/* A pattern with an entry for each pair, once; `mirrored`: in both directions. */
+sp_status gnn_pair_pattern(sp_context *context, int64_t nodes, int64_t count, const int32_t *first,
+                           const int32_t *second, sp_value_type type, bool mirrored, sp_csr *pattern);
 /* A pair as a number, its lower node above the other. */
 static inline uint64_t gnn_pair_of(int64_t a, int64_t b)
 {
     return a < b ? (uint64_t)a << 32 | (uint64_t)b : (uint64_t)b << 32 | (uint64_t)a;
+}
+static inline void gnn_nodes_of_pair(uint64_t pair, int32_t *first, int32_t *second)
+{
+    *first = (int32_t)(pair >> 32);
+    *second = (int32_t)(pair & UINT32_MAX);
 }
 static inline bool gnn_has_entry(const sp_csr *a, int64_t row, int32_t col)
 {

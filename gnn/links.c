@@ -19,12 +19,11 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A symmetric pattern of pairs, given by their nodes. */
-static sp_status pattern_of(sp_context *context, int64_t nodes, int64_t count, const int32_t *first,
-                            const int32_t *second, sp_csr *pattern)
+sp_status gnn_pair_pattern(sp_context *context, int64_t nodes, int64_t count, const int32_t *first,
+                           const int32_t *second, sp_value_type type, bool mirrored, sp_csr *pattern)
 {
-    const sp_status status = sp_csr_from_coo(context, nodes, nodes, count, first, second, NULL, SP_F32,
-                                             SP_COMBINE_FIRST, true, pattern);
+    const sp_status status = sp_csr_from_coo(context, nodes, nodes, count, first, second, NULL, type,
+                                             SP_COMBINE_FIRST, mirrored, pattern);
     if (status != SP_OK) return status;
     sp_free(context, pattern->values);
     pattern->values = NULL;
@@ -44,7 +43,7 @@ sp_status gnn_link_graph(sp_context *context, const sp_csr *graph, sp_csr *links
             second[count] = graph->col_indices[e];
             count += graph->col_indices[e] != i;
         }
-    TRY(pattern_of(context, graph->rows, count, first, second, links));
+    TRY(gnn_pair_pattern(context, graph->rows, count, first, second, SP_F32, true, links));
 done:
     sp_free(context, first);
     sp_free(context, second);
@@ -74,8 +73,7 @@ static int64_t keep_distinct(uint64_t *pair, int64_t count)
     return kept;
 }
 
-sp_status gnn_draw_unlinked(sp_context *context, const sp_csr *links, const gnn_pair_draw *how, uint64_t *pair,
-                            int64_t *count)
+int64_t gnn_draw_unlinked(const sp_context *context, const sp_csr *links, const gnn_pair_draw *how, uint64_t *pair)
 {
     const int rounds = how->distinct ? 16 : 1;
     int64_t found = 0;
@@ -87,8 +85,7 @@ sp_status gnn_draw_unlinked(sp_context *context, const sp_csr *links, const gnn_
     }
     for (int64_t k = 0; !how->distinct && k < how->wanted; k++)
         if (pair[k] != UINT64_MAX) pair[found++] = pair[k];
-    *count = found;
-    return SP_OK;
+    return found;
 }
 
 /* ---- the drawing of links ------------------------------------------------------------------------------ */
@@ -115,10 +112,7 @@ static void shuffle(uint64_t *pair, int64_t drawn, int64_t count, uint64_t seed)
 
 static void put_pairs(const uint64_t *pair, int64_t count, int32_t *nodes)
 {
-    for (int64_t k = 0; k < count; k++) {
-        nodes[2 * k] = (int32_t)(pair[k] >> 32);
-        nodes[2 * k + 1] = (int32_t)(pair[k] & UINT32_MAX);
-    }
+    for (int64_t k = 0; k < count; k++) gnn_nodes_of_pair(pair[k], &nodes[2 * k], &nodes[2 * k + 1]);
 }
 
 /* The links of one split, and as many pairs without one. */
@@ -131,7 +125,7 @@ static sp_status hide(sp_context *context, const sp_csr *all, const uint64_t *li
     sp_status status;
     TRY(sp_alloc(context, count, sizeof *unlinked, (void **)&unlinked));
     TRY(sp_alloc(context, 4 * count, sizeof(int32_t), (void **)&made->pair[split]));
-    TRY(gnn_draw_unlinked(context, all, &how, unlinked, &made->unlinked[split]));
+    made->unlinked[split] = gnn_draw_unlinked(context, all, &how, unlinked);
     if (count > 0 && made->unlinked[split] == 0)
         TRY(sp_fail(context, SP_ERROR_ARGUMENT, "nearly all pairs of nodes are linked, so there are none to tell the "
                     "links from"));
@@ -151,11 +145,8 @@ static sp_status take_out(sp_context *context, const uint64_t *pair, int64_t cou
     sp_status status;
     TRY(sp_alloc(context, count, sizeof *first, (void **)&first));
     TRY(sp_alloc(context, count, sizeof *second, (void **)&second));
-    for (int64_t k = 0; k < count; k++) {
-        first[k] = (int32_t)(pair[k] >> 32);
-        second[k] = (int32_t)(pair[k] & UINT32_MAX);
-    }
-    TRY(pattern_of(context, graph->rows, count, first, second, &hidden));
+    for (int64_t k = 0; k < count; k++) gnn_nodes_of_pair(pair[k], &first[k], &second[k]);
+    TRY(gnn_pair_pattern(context, graph->rows, count, first, second, SP_F32, true, &hidden));
     for (int64_t i = 0, e = 0; i < graph->rows; i++) {
         for (; e < graph->row_offsets[i + 1]; e++) {
             if (gnn_has_entry(&hidden, i, graph->col_indices[e])) continue;

@@ -32,10 +32,7 @@ static sp_status make_pattern(gnn_trainer *t, const int32_t *pairs, int64_t coun
         first[k] = row[0];
         second[k] = row[1];
     }
-    TRY(sp_csr_from_coo(t->context, nodes, nodes, count, first, second, NULL, value_type(t->options.model.type),
-                        SP_COMBINE_FIRST, false, pattern));
-    sp_free(t->context, pattern->values);
-    pattern->values = NULL;
+    TRY(gnn_pair_pattern(t->context, nodes, count, first, second, value_type(t->options.model.type), false, pattern));
 done:
     sp_free(t->context, first);
     sp_free(t->context, second);
@@ -121,14 +118,11 @@ sp_status gnn_trainer_draw_pairs(gnn_trainer *t, sp_csr *pairs)
     const gnn_pair_draw how = {.seed = t->engine->seed, .step = GNN_SPLITS + t->epoch, .wanted = l->pairs - l->linked};
     uint64_t *drawn = NULL;
     sp_csr made = {0};
-    int64_t count;
     sp_status status;
     TRY(sp_alloc(t->context, how.wanted, sizeof *drawn, (void **)&drawn));
-    TRY(gnn_draw_unlinked(t->context, &l->graph, &how, drawn, &count));
-    for (int64_t k = 0; k < count; k++) {
-        l->first[l->linked + k] = (int32_t)(drawn[k] >> 32);
-        l->second[l->linked + k] = (int32_t)(drawn[k] & UINT32_MAX);
-    }
+    const int64_t count = gnn_draw_unlinked(t->context, &l->graph, &how, drawn);
+    for (int64_t k = 0; k < count; k++)
+        gnn_nodes_of_pair(drawn[k], &l->first[l->linked + k], &l->second[l->linked + k]);
     TRY(sp_csr_from_coo(t->context, l->graph.rows, l->graph.rows, l->linked + count, l->first, l->second, l->signs,
                         value_type(t->options.model.type), SP_COMBINE_FIRST, true, &made));
     if (t->engine->space == SP_HOST) {
@@ -372,16 +366,12 @@ static sp_status write_best(gnn_trainer *t, const sp_dense *z, best_pairs *best,
     double *scores;
     sp_status status = sp_alloc(t->context, best->count, sizeof *scores, (void **)&scores);
     if (status != SP_OK) return status;
-    for (int64_t k = 0; k < best->count; k++) {
-        pairs[2 * k] = (int32_t)(best->pair[k].pair >> 32);
-        pairs[2 * k + 1] = (int32_t)(best->pair[k].pair & UINT32_MAX);
-    }
+    for (int64_t k = 0; k < best->count; k++) gnn_nodes_of_pair(best->pair[k].pair, &pairs[2 * k], &pairs[2 * k + 1]);
     TRY(score_pairs(t, z, pairs, best->count, scores));
     for (int64_t k = 0; k < best->count; k++) best->pair[k].score = scores[k];
     qsort(best->pair, (size_t)best->count, sizeof *best->pair, best_first);
     for (int64_t k = 0; k < best->count; k++) {
-        pairs[2 * k] = (int32_t)(best->pair[k].pair >> 32);
-        pairs[2 * k + 1] = (int32_t)(best->pair[k].pair & UINT32_MAX);
+        gnn_nodes_of_pair(best->pair[k].pair, &pairs[2 * k], &pairs[2 * k + 1]);
         probabilities[k] = (float)probability(best->pair[k].score);
     }
 done:
