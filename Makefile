@@ -274,9 +274,9 @@ $(BUILD)/tests/gen/%: $(OBJ)/tests/gen/%.c.o $(BUILD)/obj/linked
 
 # What bench/ranks/volume.py reckons with; it uses a private header of mcl.
 $(OBJ)/bench/ranks/%.o: private INCLUDES := -Ilibsparse -Iio -Imcl
-$(BUILD)/bench/volume: $(OBJ)/bench/ranks/volume.c.o $(OBJ)/libio.a $(LIB)/libsparse.a $(BUILD)/obj/linked
+$(BUILD)/bench/volume: $(OBJ)/bench/ranks/volume.c.o $(LIB)/libsparse-io.a $(LIB)/libsparse.a $(BUILD)/obj/linked
 	$(call say,LINK,$@)
-	$(Q)$(LINK) $< $(OBJ)/libio.a $(LIB)/libsparse.a $(IO_LIBS) $(LIBS)
+	$(Q)$(LINK) $< $(LIB)/libsparse-io.a $(LIB)/libsparse.a $(IO_LIBS) $(LIBS)
 
 # What mcl-gpu and contract open when mpirun has started them; no other part knows MPI or PETSc.
 PETSC ?= PETSc
