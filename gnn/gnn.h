@@ -22,9 +22,9 @@ sp_status gnn_engine_create(sp_context *context, uint64_t seed, gnn_engine **eng
 void gnn_engine_free(gnn_engine *engine);
 sp_context *gnn_engine_context(const gnn_engine *engine);
 
-/* The file of the BLAS that dense work on the CPU calls, if it is not one of OpenBLAS, BLIS, MKL, ATLAS, FlexiBLAS,
- * Arm's and NVIDIA's; else NULL. With the reference BLAS dense layers take about 20 times as long. */
-const char *gnn_unknown_blas(void);
+/* The name of the BLAS that dense work on the CPU calls. If it is not known (not OpenBLAS, BLIS, MKL, ATLAS, FlexiBLAS,
+ * Arm's or NVIDIA's), its file: with the reference BLAS dense layers take about 20 times as long. */
+const char *gnn_blas(bool *known);
 
 /* ---- data --------------------------------------------------------------------------------------------- */
 

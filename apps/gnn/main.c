@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/doctor.h"
 #include "job.h"
 
 /* ---- train and predict ---------------------------------------------------------------------------------- */
@@ -67,6 +68,11 @@ int main(int argc, char **argv)
     }
     if (strcmp(command, "--version") == 0) {
         puts("gnn " SP_VERSION);
+        return end_answer("gnn");
+    }
+    if (strcmp(command, "--doctor") == 0) {
+        bool known;
+        doctor_print("gnn", gnn_blas(&known));
         return end_answer("gnn");
     }
     usage_mistake("gnn", "the first argument is one of train, predict, info, convert (got \"%.40s\")", command);

@@ -188,7 +188,7 @@ void gnn_usage(FILE *stream)
     fputs("usage: gnn train DIR [options]                          learns classes of nodes, or links\n"
           "       gnn predict DIR --load FILE -o FILE [--scores] [--embeddings FILE] [--report FILE]\n"
           "                   [--pairs FILE | --links N]           classes of nodes, or links, by a saved model\n"
-          "       gnn info DIR                                     what a folder holds\n"
+          "       gnn info DIR                                     what a folder holds; gnn --doctor: this machine\n"
           "       gnn convert FROM... DIR                          other formats into a folder; gnn convert --help\n"
           "\n"
           "  DIR has graph.*, features.*, labels.* and a split: train.txt val.txt test.txt, or split.*\n"

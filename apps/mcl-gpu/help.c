@@ -1,8 +1,9 @@
 /* The informative options of mcl-gpu: help, settings, presets, the jury's words. Numbers are laid out as mcl does,
  * because scripts read them. */
-#include "options.h"
-
 #include <math.h>
+
+#include "common/doctor.h"
+#include "options.h"
 
 typedef struct jury_entry {
     int mark;
@@ -146,7 +147,7 @@ void settings_answer(const settings *s)
     case REQUEST_SKIDS: print_presets(true); break;
     case REQUEST_CHARTER: print_charter(); break;
     case REQUEST_RAM: print_ram(s); break;
-    case REQUEST_DOCTOR: doctor_print(); break;
+    case REQUEST_DOCTOR: doctor_print("mcl-gpu", "not used; gnn does"); break;
     case REQUEST_OUTPUT_NAME: print_names(s, true); break;
     case REQUEST_OUTPUT_SUFFIX: print_names(s, false); break;
     }

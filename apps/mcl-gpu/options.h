@@ -111,9 +111,6 @@ void settings_usage_all(FILE *stream);
 /* Answers an informative request on stdout. */
 void settings_answer(const settings *settings);
 
-/* What the program finds on this machine, on stdout. */
-void doctor_print(void);
-
 /* mcl's word for a jury synopsis from 0 to 100. */
 const char *jury_word(double synopsis);
 

@@ -65,16 +65,25 @@ static sp_status open_engine(gnn_engine *engine)
 }
 
 /* A BLAS is recognised by a function that only it has. One that is linked statically was chosen by the builder. */
-const char *gnn_unknown_blas(void)
+const char *gnn_blas(bool *known)
 {
-    static const char *const known[] = {"openblas_get_config", "bli_info_get_version_str", "MKL_Get_Version",
-                                        "ATL_buildinfo",       "flexiblas_get_version",    "armplversion",
-                                        "nvpl_blas_get_version"};
+    static const struct {
+        const char *function, *name;
+    } list[] = {{"openblas_get_config", "OpenBLAS"},
+                {"bli_info_get_version_str", "BLIS"},
+                {"MKL_Get_Version", "MKL"},
+                {"ATL_buildinfo", "ATLAS"},
+                {"flexiblas_get_version", "FlexiBLAS"},
+                {"armplversion", "Arm Performance Libraries"},
+                {"nvpl_blas_get_version", "NVPL"}};
     Dl_info own, blas;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (dlsym(RTLD_DEFAULT, known[i])) return NULL;
-    if (!dladdr((void *)&gnn_unknown_blas, &own) || !dladdr((void *)&cblas_sgemm, &blas)) return NULL;
-    return blas.dli_fbase == own.dli_fbase ? NULL : blas.dli_fname;
+    *known = true;
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (dlsym(RTLD_DEFAULT, list[i].function)) return list[i].name;
+    if (!dladdr((void *)&gnn_blas, &own) || !dladdr((void *)&cblas_sgemm, &blas) || blas.dli_fbase == own.dli_fbase)
+        return "linked statically";
+    *known = false;
+    return blas.dli_fname;
 }
 
 static void close_engine(gnn_engine *engine)

@@ -44,6 +44,7 @@ ok '--help fits a screen' one_screen --help
 ok 'train --help' one_screen train --help
 ok 'predict -h' one_screen predict -h
 ok '--version' eval 'status 0 --version && grep -qE "^gnn [0-9.]+$" run.out'
+ok '--doctor names the BLAS' eval 'status 0 --doctor && grep -qE "^BLAS +[^ ]" run.out && grep -q "^GPU driver " run.out'
 
 # ---- training -------------------------------------------------------------------------------------------
 

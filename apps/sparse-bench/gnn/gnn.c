@@ -276,8 +276,9 @@ sp_status gnn_run(sp_context *host, const gnn_options *o, const volatile int *in
         if (!ran(c.result)) *code = EXIT_FAILED;
         if (o->common.json) TRY(gnn_report_json(host, &m, o, results, i + 1));
     }
-    const char *blas = cuda ? NULL : gnn_unknown_blas();
-    if (blas)
+    bool known;
+    const char *blas = gnn_blas(&known);
+    if (!known && !cuda)
         fprintf(stderr, "sparse-bench: the BLAS is %s; if that is the reference one, OpenBLAS is some 20 times as "
                 "fast\n", blas);
 done:

@@ -4,8 +4,12 @@
 #include <unistd.h>
 
 #include "base/system.h"
-#include "common/tool.h"
-#include "options.h"
+#include "doctor.h"
+#include "tool.h"
+
+#ifdef SPARSE_CUDA
+#include <cuda_runtime_api.h> /* its version only */
+#endif
 
 enum { MOST_DEVICES = 64 };
 
@@ -31,19 +35,36 @@ static int print_devices(void)
     return count;
 }
 
-void doctor_print(void)
+/* The version of NVIDIA's kernel module: the first word of its file that begins with a digit and has a point. */
+static void print_driver(void)
+{
+    char line[256], version[32] = "";
+    FILE *file = fopen("/proc/driver/nvidia/version", "r");
+    if (file && fgets(line, sizeof line, file)) {
+        const char *digits = strpbrk(line, "0123456789");
+        /* "... x86_64 Kernel Module  570.124.06  ..." */
+        for (; digits; digits = strpbrk(digits + strcspn(digits, " \n"), "0123456789"))
+            if (digits > line && digits[-1] == ' ' && sscanf(digits, "%31[0-9.]", version) == 1 && strchr(version, '.')) break;
+    }
+    if (file) fclose(file);
+    printf("%-20s%s\n", "GPU driver", *version ? version : "none of NVIDIA's is loaded");
+}
+
+void doctor_print(const char *tool, const char *blas)
 {
     uint64_t unused;
     const uint64_t memory = system_memory(&unused);
-    printf("%-20s" SP_VERSION "\n", "mcl-gpu");
+    printf("%-20s" SP_VERSION "\n", tool);
 #ifdef SPARSE_CUDA
-    printf("%-20syes\n", "CUDA in this build");
+    printf("%-20syes, %d.%d\n", "CUDA in this build", CUDART_VERSION / 1000, CUDART_VERSION / 10 % 100);
 #else
     printf("%-20sno; make CUDA=1 builds with it\n", "CUDA in this build");
 #endif
+    print_driver();
     const int devices = print_devices();
     printf("%-20s%ld; this process may use %d\n", "processors", sysconf(_SC_NPROCESSORS_CONF),
            thread_count("-", 0));
+    printf("%-20s%s\n", "BLAS", blas);
     if (memory > 0) print_bytes("memory", memory);
     if (unused > 0) print_bytes("memory free", unused);
     printf("%-20s%s\n", "--device auto",

@@ -1,0 +1,8 @@
+/* --doctor of a tool. */
+#ifndef DOCTOR_H
+#define DOCTOR_H
+
+/* What the tool finds on this machine, on stdout; `blas`: what it says of BLAS. */
+void doctor_print(const char *tool, const char *blas);
+
+#endif
