@@ -34,7 +34,7 @@ release() { # release MACHINE
         cd "$work/$source"
         folder=$libraries/usr/lib/$1-linux-gnu
         # Debian has ISA-L as a shared library only.
-        make --no-print-directory CUDA=0 ISAL=0 CC="$1-linux-gnu-gcc" AR="$1-linux-gnu-ar" CPPFLAGS="$flags" \
+        make --no-print-directory BUILD=build CUDA=0 ISAL=0 CC="$1-linux-gnu-gcc" AR="$1-linux-gnu-ar" CPPFLAGS="$flags" \
             CFLAGS=-g0 LDFLAGS="-static -s -L$folder -B$folder" \
             BLAS_LIBS="-L$folder/openblas-pthread -lopenblas -lpthread" \
             build/bin/mcl-gpu build/bin/contract build/bin/gnn
@@ -46,7 +46,7 @@ release() { # release MACHINE
         # Each tool does some work before anything is packed.
         printf '#!/bin/sh\nexec %s "%s" "$@"\n' "$emulator" "$work/$name/bin/mcl-gpu" >run
         chmod +x run
-        MCL_GPU=$PWD/run bash tests/mcl/golden.sh
+        BUILD=build MCL_GPU=$PWD/run bash tests/mcl/golden.sh
         $emulator "../$name/bin/mcl-gpu" data/Hu-2007.txt.gz --abc -I 2 -q x -V all -o hu.txt
         $emulator "../$name/bin/contract" data/Hu-2007.txt.gz hu.txt -o between.abc --quiet
         [ "$(wc -l <between.abc)" = 441 ]
