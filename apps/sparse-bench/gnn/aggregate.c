@@ -126,7 +126,10 @@ static void compare_row(const float *expected, int64_t width, const float *got, 
                         double *worst)
 {
     double size = 0, difference = 0;
-    for (int64_t j = 0; j < width; j++) size = fmax(size, fabs((double)expected[j]));
+    for (int64_t j = 0; j < width; j++) { /* not by fmax: an internal error of gcc 12 for arm64 */
+        const double magnitude = fabs((double)expected[j]);
+        if (magnitude > size) size = magnitude;
+    }
     for (int64_t e = 0; e < count; e++) {
         const double apart = fabs((double)got[e] - (double)expected[columns ? columns[e] : e]);
         if (!(apart <= difference)) difference = apart; /* NaN shows */

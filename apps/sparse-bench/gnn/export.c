@@ -69,7 +69,8 @@ static void differentiate(const gnn_case *c, const sp_dense *logits, sp_dense *g
 {
     for (int64_t i = 0; i < logits->rows; i++) {
         double most = -INFINITY, sum = 0;
-        for (int64_t j = 0; j < logits->cols; j++) most = fmax(most, number_at(logits, i, j));
+        for (int64_t j = 0; j < logits->cols; j++) /* not by fmax: an internal error of gcc 12 for arm64 */
+            if (number_at(logits, i, j) > most) most = number_at(logits, i, j);
         for (int64_t j = 0; j < logits->cols; j++) sum += exp(number_at(logits, i, j) - most);
         for (int64_t j = 0; j < logits->cols; j++) {
             const double part = exp(number_at(logits, i, j) - most) / sum - (j == c->data->labels[i]);
