@@ -140,7 +140,7 @@ static void foresee(const run_log *log, double last, double next, char text[128]
     char one[32], all[32];
     show_duration(next, one);
     show_duration(next * (1 - pow(cheaper, (double)left)) / (1 - cheaper), all);
-    if (left < 0) snprintf(text, 128, "; next about %s; no estimate of the end while chaos does not fall", one);
+    if (left < 0) snprintf(text, 128, "; next about %s; no estimate of the end until chaos falls steadily", one);
     else snprintf(text, 128, "; next about %s; about %lld more, at most about %s", one, (long long)left, all);
 }
 
