@@ -8,7 +8,7 @@ set -eu
 cd "$(dirname "$0")/.."
 build=$(realpath -m "${BUILD:-build}")
 make --no-print-directory BUILD="$build" dist
-source=$(basename "$build"/dist/mcl-gpu-*[0-9].tar.gz .tar.gz)
+source=mcl-gpu-$(sed -n 's/^#define SP_VERSION_[A-Z]* \([0-9]*\)$/\1/p' libsparse/sparse.h | paste -sd.)
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH LC_ALL=C
 
