@@ -527,14 +527,14 @@ ok 'the set-up says what to install where it may not' setup_refuses
 awk 'BEGIN { srand(7); for (i = 0; i < 60000; i++) print int(rand() * 3000), int(rand() * 3000), rand() }' >long.abc
 ends_by() { # ends_by SIGNAL STATUS
     mkdir -p sig && rm -f sig/*
-    "$tool" long.abc --abc -I 1.01 -o sig/F 2>run.err &
+    heeding "$1" "$tool" long.abc --abc -I 1.01 -o sig/F 2>run.err &
     local process=$! waited=0
     until grep -qE '^  1 ' run.err || [ $waited -eq 200 ]; do sleep 0.05; waited=$((waited + 1)); done
     kill -s "$1" $process
     wait $process
     [ $? -eq "$2" ] && [ -z "$(ls -A sig)" ] && ! grep -q 'Traceback\|dumped' run.err
 }
-ok 'SIGINT' eval '(set -m; ends_by INT 130)'
+ok 'SIGINT' ends_by INT 130
 ok 'SIGTERM' ends_by TERM 143
 ok 'SIGHUP' ends_by HUP 129
 blocked_reading() {

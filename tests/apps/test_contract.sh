@@ -607,7 +607,7 @@ ok 'a full disk leaves nothing' small_limit
 ok 'closed streams' eval '"$tool" g.abc pairs -o closed.abc <&- >&- 2>&- && [ -s closed.abc ]'
 waits() { # waits SIGNAL STATUS: while a pipe says nothing
     mkfifo -m 600 pipe
-    "$tool" pipe pairs -o sig.abc 2>run.err &
+    heeding "$1" "$tool" pipe pairs -o sig.abc 2>run.err &
     local process=$! writer
     sleep 30 >pipe &
     writer=$!

@@ -665,8 +665,8 @@ stopped() { # stopped SIGNAL STATUS ARGUMENTS...: while it trains, which may beg
     local signal=$1 expected=$2 seconds got
     shift 2
     for seconds in 1 4 16; do
-        timeout --foreground --preserve-status -s "$signal" $seconds "$tool" train d --epochs 100000000 \
-            --evaluate-every 1000 "$@" >run.out 2>run.err
+        (heeding "$signal" timeout --foreground --preserve-status -s "$signal" $seconds "$tool" train d \
+            --epochs 100000000 --evaluate-every 1000 "$@" >run.out 2>run.err)
         got=$?
         [ $got -eq "$expected" ] && no_leftovers && [ "$(grep -cv 'the BLAS of this machine' run.err)" -eq 1 ] && return
     done

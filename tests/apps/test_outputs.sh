@@ -36,7 +36,7 @@ stopped_writing() {
     local process waited=0
     rm -f pipe X*
     mkfifo -m 600 pipe
-    "$bin/contract" g.abc pairs -o X --to abc --node-output pipe 2>run.err &
+    heeding "$1" "$bin/contract" g.abc pairs -o X --to abc --node-output pipe 2>run.err &
     process=$!
     until ls X.tmp.* >/dev/null 2>&1 || [ $waited -eq 200 ]; do sleep 0.02; waited=$((waited + 1)); done
     sleep 0.1
@@ -48,12 +48,12 @@ stopped_writing() {
 }
 for signal in HUP INT QUIT TERM USR1 USR2 ALRM VTALRM PROF XCPU IO PWR STKFLT RTMIN RTMAX; do
     number=$(kill -l $signal)
-    ok "SIG$signal ends a run with a message" eval "(set -m; stopped_writing $signal $((128 + number))) &&
+    ok "SIG$signal ends a run with a message" eval "stopped_writing $signal $((128 + number)) &&
         one_line '^contract: stopped by signal $number; no file was written$'"
 done
 for signal in ILL TRAP ABRT BUS FPE SEGV SYS; do
     ok "SIG$signal leaves no temporary file" eval \
-        "(set -m; stopped_writing $signal $((128 + $(kill -l $signal)))) 2>/dev/null"
+        "stopped_writing $signal $((128 + $(kill -l $signal))) 2>/dev/null"
 done
 stays_ignored() { # a signal that the process was told to ignore
     local process waited=0

@@ -15,6 +15,13 @@ ok() { # ok NAME COMMAND...: the command succeeds
     fi
 }
 skip() { skipped=$((skipped + 1)); echo "skipped: $1"; }
+# heeding SIGNAL COMMAND...: with the signal as a terminal leaves it. What started the tests may ignore it (nohup), and a
+# shell ignores SIGINT and SIGQUIT for what it puts behind.
+heeding() {
+    local signal=$1
+    shift
+    exec env --default-signal="$signal" "$@"
+}
 run() { "$tool" "$@" >run.out 2>run.err; } # leaves the status
 status() { # status EXPECTED ARGUMENTS...
     local expected=$1 got
