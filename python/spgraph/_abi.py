@@ -30,174 +30,110 @@ IO_BASE_AUTO = -1
 
 class sp_allocator(Structure):
     _fields_ = [
-        ("allocate", CFUNCTYPE(c_void_p, c_void_p, c_size_t)),
-        ("release", CFUNCTYPE(None, c_void_p, c_void_p)),
-        ("user", c_void_p),
-        ("resize", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t)),
+        ("allocate", CFUNCTYPE(c_void_p, c_void_p, c_size_t)), ("release", CFUNCTYPE(None, c_void_p, c_void_p)),
+        ("user", c_void_p), ("resize", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t)),
     ]
 
 
 class sp_context_options(Structure):
     _fields_ = [
-        ("device", c_char_p),
-        ("threads", c_int),
-        ("memory_budget", c_size_t),
-        ("allocator", POINTER(sp_allocator)),
+        ("device", c_char_p), ("threads", c_int), ("memory_budget", c_size_t), ("allocator", POINTER(sp_allocator)),
         ("interrupt", c_void_p),
     ]
 
 
 class sp_csr(Structure):
     _fields_ = [
-        ("rows", c_int64),
-        ("cols", c_int64),
-        ("nnz", c_int64),
-        ("row_offsets", c_void_p),
-        ("col_indices", c_void_p),
-        ("values", c_void_p),
-        ("value_type", c_int),
-        ("space", c_int),
+        ("rows", c_int64), ("cols", c_int64), ("nnz", c_int64), ("row_offsets", c_void_p), ("col_indices", c_void_p),
+        ("values", c_void_p), ("value_type", c_int), ("space", c_int),
     ]
 
 
 class sp_spgemm_options(Structure):
     _fields_ = [
-        ("semiring", c_int),
-        ("transpose_a", c_bool),
-        ("transpose_b", c_bool),
-        ("mask", POINTER(sp_csr)),
-        ("complement", c_bool),
-        ("algorithm", c_int),
-        ("aia", c_int),
-        ("to_host", c_bool),
+        ("semiring", c_int), ("transpose_a", c_bool), ("transpose_b", c_bool), ("mask", POINTER(sp_csr)),
+        ("complement", c_bool), ("algorithm", c_int), ("aia", c_int), ("to_host", c_bool),
     ]
 
 
 class sp_spgemm_group(Structure):
     _fields_ = [
-        ("name", c_char * 24),
-        ("count", c_int64),
+        ("name", c_char * 24), ("count", c_int64),
     ]
 
 
 class sp_spgemm_info(Structure):
     _fields_ = [
-        ("products", c_int64),
-        ("product_nnz", c_int64),
-        ("nnz", c_int64),
-        ("dense_rows", c_int64),
-        ("batches", c_int64),
-        ("peak_bytes", c_int64),
-        ("plan_bytes", c_int64),
-        ("analysis_seconds", c_double),
-        ("aia_seconds", c_double),
-        ("symbolic_seconds", c_double),
-        ("numeric_seconds", c_double),
-        ("groups", c_int),
+        ("products", c_int64), ("product_nnz", c_int64), ("nnz", c_int64), ("dense_rows", c_int64),
+        ("batches", c_int64), ("peak_bytes", c_int64), ("plan_bytes", c_int64), ("analysis_seconds", c_double),
+        ("aia_seconds", c_double), ("symbolic_seconds", c_double), ("numeric_seconds", c_double), ("groups", c_int),
         ("group", sp_spgemm_group * 12),
     ]
 
 
 class sp_similarity_options(Structure):
     _fields_ = [
-        ("metric", c_int),
-        ("top_k", c_int64),
-        ("threshold", c_double),
-        ("skip_self", c_bool),
+        ("metric", c_int), ("top_k", c_int64), ("threshold", c_double), ("skip_self", c_bool),
     ]
 
 
 class sp_markov_epilogue(Structure):
     _fields_ = [
-        ("cutoff", c_double),
-        ("select", c_int64),
-        ("recover", c_int64),
-        ("recover_mass", c_double),
-        ("inflation", c_double),
-        ("dense_factor", c_int64),
-        ("order", c_void_p),
-        ("fast", c_bool),
+        ("cutoff", c_double), ("select", c_int64), ("recover", c_int64), ("recover_mass", c_double),
+        ("inflation", c_double), ("dense_factor", c_int64), ("order", c_void_p), ("fast", c_bool),
         ("diagonal", c_int64),
     ]
 
 
 class sp_markov_row(Structure):
     _fields_ = [
-        ("chaos", c_float),
-        ("homogeneity", c_float),
-        ("kept_mass", c_float),
-        ("expanded", c_int32),
+        ("chaos", c_float), ("homogeneity", c_float), ("kept_mass", c_float), ("expanded", c_int32),
     ]
 
 
 class sp_contract_options(Structure):
     _fields_ = [
-        ("combine", c_int),
-        ("loops", c_int),
-        ("half_loops", c_bool),
+        ("combine", c_int), ("loops", c_int), ("half_loops", c_bool),
     ]
 
 
 class sp_contract_info(Structure):
     _fields_ = [
-        ("entries", c_int64),
-        ("nnz", c_int64),
-        ("peak_bytes", c_int64),
-        ("group_seconds", c_double),
-        ("combine_seconds", c_double),
-        ("groups", c_int),
-        ("group", sp_spgemm_group * 12),
+        ("entries", c_int64), ("nnz", c_int64), ("peak_bytes", c_int64), ("group_seconds", c_double),
+        ("combine_seconds", c_double), ("groups", c_int), ("group", sp_spgemm_group * 12),
     ]
 
 
 class sp_dense(Structure):
     _fields_ = [
-        ("rows", c_int64),
-        ("cols", c_int64),
-        ("stride", c_int64),
-        ("values", c_void_p),
-        ("type", c_int),
+        ("rows", c_int64), ("cols", c_int64), ("stride", c_int64), ("values", c_void_p), ("type", c_int),
         ("space", c_int),
     ]
 
 
 class sp_spmm_options(Structure):
     _fields_ = [
-        ("algorithm", c_int),
-        ("reduce", c_int),
-        ("transpose", c_bool),
-        ("deterministic", c_bool),
+        ("algorithm", c_int), ("reduce", c_int), ("transpose", c_bool), ("deterministic", c_bool),
         ("partition_bytes", c_size_t),
     ]
 
 
 class sp_spmm_info(Structure):
     _fields_ = [
-        ("algorithm", c_int),
-        ("metadata_bytes", c_int64),
-        ("partitions", c_int64),
-        ("plan_seconds", c_double),
+        ("algorithm", c_int), ("metadata_bytes", c_int64), ("partitions", c_int64), ("plan_seconds", c_double),
     ]
 
 
 class sp_cbsr(Structure):
     _fields_ = [
-        ("rows", c_int64),
-        ("cols", c_int64),
-        ("k", c_int64),
-        ("values", c_void_p),
-        ("columns", c_void_p),
-        ("type", c_int),
-        ("space", c_int),
+        ("rows", c_int64), ("cols", c_int64), ("k", c_int64), ("values", c_void_p), ("columns", c_void_p),
+        ("type", c_int), ("space", c_int),
     ]
 
 
 class sp_ranks(Structure):
     _fields_ = [
-        ("rank", c_int),
-        ("size", c_int),
-        ("memory", c_int64),
-        ("user", c_void_p),
+        ("rank", c_int), ("size", c_int), ("memory", c_int64), ("user", c_void_p),
         ("broadcast", CFUNCTYPE(c_char_p, c_void_p, c_void_p, c_int64)),
         ("gather", CFUNCTYPE(c_char_p, c_void_p, c_void_p, c_int64, c_void_p, c_void_p)),
         ("exchange", CFUNCTYPE(c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
@@ -208,355 +144,193 @@ class sp_ranks(Structure):
 
 class sp_traffic(Structure):
     _fields_ = [
-        ("out", c_void_p),
-        ("in", c_void_p),
-        ("sent", c_int64),
-        ("got", c_int64),
+        ("out", c_void_p), ("in", c_void_p), ("sent", c_int64), ("got", c_int64),
     ]
 
 
 class sp_arcs(Structure):
     _fields_ = [
-        ("count", c_int64),
-        ("rows", c_void_p),
-        ("columns", c_void_p),
-        ("weights", c_void_p),
-        ("type", c_int),
+        ("count", c_int64), ("rows", c_void_p), ("columns", c_void_p), ("weights", c_void_p), ("type", c_int),
     ]
 
 
 class mcl_options(Structure):
     _fields_ = [
-        ("inflation", c_double),
-        ("initial_inflation", c_double),
-        ("initial_length", c_int64),
-        ("main_length", c_int64),
-        ("pre_inflation", c_double),
-        ("loop_factor", c_double),
-        ("discard_loops", c_bool),
-        ("sum_loops", c_bool),
-        ("degree_power", c_double),
-        ("prune_number", c_int64),
-        ("prune_cutoff", c_double),
-        ("select", c_int64),
-        ("recover", c_int64),
-        ("recover_percent", c_double),
-        ("dense_factor", c_int64),
-        ("fast", c_bool),
-        ("overlap", c_int),
-        ("force_connected", c_bool),
-        ("weak_attraction", c_bool),
+        ("inflation", c_double), ("initial_inflation", c_double), ("initial_length", c_int64),
+        ("main_length", c_int64), ("pre_inflation", c_double), ("loop_factor", c_double), ("discard_loops", c_bool),
+        ("sum_loops", c_bool), ("degree_power", c_double), ("prune_number", c_int64), ("prune_cutoff", c_double),
+        ("select", c_int64), ("recover", c_int64), ("recover_percent", c_double), ("dense_factor", c_int64),
+        ("fast", c_bool), ("overlap", c_int), ("force_connected", c_bool), ("weak_attraction", c_bool),
         ("sort", c_int),
     ]
 
 
 class mcl_iteration(Structure):
     _fields_ = [
-        ("number", c_int64),
-        ("chaos", c_double),
-        ("homogeneity_average", c_double),
-        ("homogeneity_low", c_double),
-        ("homogeneity_high", c_double),
-        ("nnz_before", c_int64),
-        ("nnz_expanded", c_int64),
-        ("nnz_after", c_int64),
-        ("nnz_input", c_int64),
-        ("products", c_int64),
-        ("empty_columns", c_int64),
-        ("dense_columns", c_int64),
-        ("mark", c_double),
-        ("inflation", c_double),
-        ("bumped", c_bool),
-        ("next_inflation", c_double),
-        ("seconds", c_double),
-        ("cpu_seconds", c_double),
-        ("product", sp_spgemm_info),
-        ("order", c_void_p),
-        ("marks", c_double * 3),
-        ("converged", c_bool),
-        ("interrupted", c_bool),
+        ("number", c_int64), ("chaos", c_double), ("homogeneity_average", c_double), ("homogeneity_low", c_double),
+        ("homogeneity_high", c_double), ("nnz_before", c_int64), ("nnz_expanded", c_int64), ("nnz_after", c_int64),
+        ("nnz_input", c_int64), ("products", c_int64), ("empty_columns", c_int64), ("dense_columns", c_int64),
+        ("mark", c_double), ("inflation", c_double), ("bumped", c_bool), ("next_inflation", c_double),
+        ("seconds", c_double), ("cpu_seconds", c_double), ("product", sp_spgemm_info), ("order", c_void_p),
+        ("marks", c_double * 3), ("converged", c_bool), ("interrupted", c_bool),
     ]
 
 
 class mcl_run(Structure):
     _fields_ = [
-        ("iterations", c_int64),
-        ("converged", c_bool),
-        ("stopped", c_bool),
-        ("marks", c_double * 3),
+        ("iterations", c_int64), ("converged", c_bool), ("stopped", c_bool), ("marks", c_double * 3),
         ("synopsis", c_double),
     ]
 
 
 class mcl_state(Structure):
     _fields_ = [
-        ("iterations", c_int64),
-        ("nnz_input", c_int64),
-        ("inflation", c_double),
-        ("marks", c_double * 3),
-        ("order", c_void_p),
-        ("iterand", POINTER(sp_csr)),
+        ("iterations", c_int64), ("nnz_input", c_int64), ("inflation", c_double), ("marks", c_double * 3),
+        ("order", c_void_p), ("iterand", POINTER(sp_csr)),
     ]
 
 
 class mcl_clustering(Structure):
     _fields_ = [
-        ("nodes", c_int64),
-        ("clusters", c_int64),
-        ("offsets", c_void_p),
-        ("members", c_void_p),
-        ("attractors", c_int64),
-        ("system_of", c_void_p),
-        ("overlap", c_int64),
-        ("overlap_nodes", c_int64),
+        ("nodes", c_int64), ("clusters", c_int64), ("offsets", c_void_p), ("members", c_void_p),
+        ("attractors", c_int64), ("system_of", c_void_p), ("overlap", c_int64), ("overlap_nodes", c_int64),
         ("garbage", c_int64),
     ]
 
 
 class mcl_former(Structure):
     _fields_ = [
-        ("clustering", mcl_clustering),
-        ("incomplete", c_void_p),
-        ("start", POINTER(sp_csr)),
-        ("place", c_void_p),
+        ("clustering", mcl_clustering), ("incomplete", c_void_p), ("start", POINTER(sp_csr)), ("place", c_void_p),
     ]
 
 
 class mcl_update(Structure):
     _fields_ = [
-        ("components", c_int64),
-        ("components_touched", c_int64),
-        ("nodes_touched", c_int64),
-        ("new_nodes", c_int64),
+        ("components", c_int64), ("components_touched", c_int64), ("nodes_touched", c_int64), ("new_nodes", c_int64),
         ("touched", c_void_p),
     ]
 
 
 class mcl_changes(Structure):
     _fields_ = [
-        ("kept", c_int64),
-        ("same", c_int64),
-        ("grown", c_int64),
-        ("shrunk", c_int64),
-        ("merged", c_int64),
-        ("pieces", c_int64),
-        ("made", c_int64),
-        ("split", c_int64),
-        ("gone", c_int64),
+        ("kept", c_int64), ("same", c_int64), ("grown", c_int64), ("shrunk", c_int64), ("merged", c_int64),
+        ("pieces", c_int64), ("made", c_int64), ("split", c_int64), ("gone", c_int64),
     ]
 
 
 class mcl_measures(Structure):
     _fields_ = [
-        ("efficiency", c_double),
-        ("modularity", c_double),
-        ("mass_fraction", c_double),
-        ("area_fraction", c_double),
-        ("clusters", c_int64),
-        ("largest", c_int64),
-        ("smallest", c_int64),
-        ("median", c_int64),
-        ("center", c_double),
-        ("average", c_double),
-        ("dust", c_int64),
-        ("half", c_int64),
-        ("half_size", c_int64),
-        ("singletons", c_int64),
+        ("efficiency", c_double), ("modularity", c_double), ("mass_fraction", c_double), ("area_fraction", c_double),
+        ("clusters", c_int64), ("largest", c_int64), ("smallest", c_int64), ("median", c_int64), ("center", c_double),
+        ("average", c_double), ("dust", c_int64), ("half", c_int64), ("half_size", c_int64), ("singletons", c_int64),
         ("quartets", c_int64),
     ]
 
 
 class mcl_profile(Structure):
     _fields_ = [
-        ("size", c_int64),
-        ("arcs_inside", c_int64),
-        ("weight", c_double),
-        ("weight_inside", c_double),
+        ("size", c_int64), ("arcs_inside", c_int64), ("weight", c_double), ("weight_inside", c_double),
     ]
 
 
 class mcl_distance(Structure):
     _fields_ = [
-        ("moved_first", c_int64),
-        ("moved_second", c_int64),
-        ("information_first", c_double),
+        ("moved_first", c_int64), ("moved_second", c_int64), ("information_first", c_double),
         ("information_second", c_double),
     ]
 
 
 class contraction_options(Structure):
     _fields_ = [
-        ("engine", c_int),
-        ("how", sp_contract_options),
-        ("undirected", c_bool),
-        ("on_device", c_bool),
-        ("algorithm", c_int),
-        ("aia", c_int),
+        ("engine", c_int), ("how", sp_contract_options), ("undirected", c_bool), ("on_device", c_bool),
+        ("algorithm", c_int), ("aia", c_int),
     ]
 
 
 class contraction_info(Structure):
     _fields_ = [
-        ("engine", c_int),
-        ("nnz", c_int64),
-        ("peak_bytes", c_int64),
-        ("seconds", c_double),
+        ("engine", c_int), ("nnz", c_int64), ("peak_bytes", c_int64), ("seconds", c_double),
     ]
 
 
 class contraction_group(Structure):
     _fields_ = [
-        ("size", c_int64),
-        ("internal", c_double),
-        ("cut", c_double),
-        ("conductance", c_double),
+        ("size", c_int64), ("internal", c_double), ("cut", c_double), ("conductance", c_double),
     ]
 
 
 class contraction_judgement(Structure):
     _fields_ = [
-        ("nodes", c_int64),
-        ("left_out", c_int64),
-        ("groups", c_int64),
-        ("empty", c_int64),
-        ("edges", c_int64),
-        ("cut_edges", c_int64),
-        ("weight", c_double),
-        ("cut", c_double),
-        ("coverage", c_double),
-        ("modularity", c_double),
-        ("mean_conductance", c_double),
-        ("worst_conductance", c_double),
-        ("worst", c_int64),
-        ("balance", c_double),
-        ("smallest", c_int64),
-        ("largest", c_int64),
-        ("alone", c_int64),
-        ("median", c_double),
+        ("nodes", c_int64), ("left_out", c_int64), ("groups", c_int64), ("empty", c_int64), ("edges", c_int64),
+        ("cut_edges", c_int64), ("weight", c_double), ("cut", c_double), ("coverage", c_double),
+        ("modularity", c_double), ("mean_conductance", c_double), ("worst_conductance", c_double), ("worst", c_int64),
+        ("balance", c_double), ("smallest", c_int64), ("largest", c_int64), ("alone", c_int64), ("median", c_double),
         ("mean", c_double),
     ]
 
 
 class contraction_coarsening(Structure):
     _fields_ = [
-        ("method", c_int),
-        ("seed", c_uint64),
-        ("least", c_int64),
-        ("max_weight", c_double),
-        ("weights", c_void_p),
+        ("method", c_int), ("seed", c_uint64), ("least", c_int64), ("max_weight", c_double), ("weights", c_void_p),
     ]
 
 
 class contraction_refinement(Structure):
     _fields_ = [
-        ("seed", c_uint64),
-        ("imbalance", c_double),
-        ("weights", c_void_p),
-        ("constraints", c_int),
-        ("cycles", c_int),
+        ("seed", c_uint64), ("imbalance", c_double), ("weights", c_void_p), ("constraints", c_int), ("cycles", c_int),
     ]
 
 
 class contraction_refined(Structure):
     _fields_ = [
-        ("parts", c_int64),
-        ("cut_before", c_double),
-        ("cut", c_double),
-        ("balance_before", c_double),
-        ("balance", c_double),
-        ("bound", c_double),
-        ("moves", c_int64),
-        ("passes", c_int64),
-        ("cycles", c_int),
+        ("parts", c_int64), ("cut_before", c_double), ("cut", c_double), ("balance_before", c_double),
+        ("balance", c_double), ("bound", c_double), ("moves", c_int64), ("passes", c_int64), ("cycles", c_int),
     ]
 
 
 class contraction_level(Structure):
     _fields_ = [
-        ("nodes", c_int64),
-        ("groups", c_int64),
-        ("map", c_void_p),
-        ("c", sp_csr),
+        ("nodes", c_int64), ("groups", c_int64), ("map", c_void_p), ("c", sp_csr),
     ]
 
 
 class contraction_hierarchy(Structure):
     _fields_ = [
-        ("count", c_int),
-        ("level", POINTER(contraction_level)),
+        ("count", c_int), ("level", POINTER(contraction_level)),
     ]
 
 
 class io_read_options(Structure):
     _fields_ = [
-        ("format", c_int),
-        ("refuse_others", c_bool),
-        ("lenient", c_bool),
-        ("offers_lenient", c_bool),
-        ("any_sign", c_bool),
-        ("matrix", c_bool),
-        ("values", c_int),
-        ("expect_values", c_bool),
-        ("blast", c_int),
-        ("minimum_score", c_double),
-        ("score_column", c_char_p),
-        ("node_column", c_char_p),
-        ("transform", CFUNCTYPE(c_double, c_void_p, c_double)),
-        ("transform_user", c_void_p),
-        ("tab", c_char_p),
-        ("interrupt", c_void_p),
-        ("part", c_int),
-        ("parts", c_int),
+        ("format", c_int), ("refuse_others", c_bool), ("lenient", c_bool), ("offers_lenient", c_bool),
+        ("any_sign", c_bool), ("matrix", c_bool), ("values", c_int), ("expect_values", c_bool), ("blast", c_int),
+        ("minimum_score", c_double), ("score_column", c_char_p), ("node_column", c_char_p),
+        ("transform", CFUNCTYPE(c_double, c_void_p, c_double)), ("transform_user", c_void_p), ("tab", c_char_p),
+        ("interrupt", c_void_p), ("part", c_int), ("parts", c_int),
     ]
 
 
 class io_names(Structure):
     _fields_ = [
-        ("count", c_int64),
-        ("groups", c_void_p),
-        ("offsets", c_void_p),
-        ("bytes", c_void_p),
+        ("count", c_int64), ("groups", c_void_p), ("offsets", c_void_p), ("bytes", c_void_p),
     ]
 
 
 class io_part(Structure):
     _fields_ = [
-        ("entries", c_int64),
-        ("announced", c_int64),
-        ("above", c_int64),
-        ("below", c_int64),
-        ("checksum", c_int64),
+        ("entries", c_int64), ("announced", c_int64), ("above", c_int64), ("below", c_int64), ("checksum", c_int64),
         ("written", c_int64),
     ]
 
 
 class io_graph(Structure):
     _fields_ = [
-        ("format", c_int),
-        ("nodes", c_int64),
-        ("arcs", c_int64),
-        ("first", c_int),
-        ("packed", c_void_p),
-        ("tails", c_void_p),
-        ("heads", c_void_p),
-        ("weights", c_void_p),
-        ("values", c_int),
-        ("symmetric", c_bool),
-        ("undirected", c_bool),
-        ("skew", c_bool),
-        ("matrix", sp_csr),
-        ("constraints", c_int),
-        ("node_weights", c_void_p),
-        ("node_sizes", c_void_p),
-        ("ids", c_void_p),
-        ("names", io_names),
-        ("lines", c_int64),
-        ("bytes", c_int64),
-        ("odd_lines", c_int64),
-        ("negative", c_int64),
-        ("vast_line", c_int64),
-        ("blast_hits", c_bool),
-        ("part", io_part),
+        ("format", c_int), ("nodes", c_int64), ("arcs", c_int64), ("first", c_int), ("packed", c_void_p),
+        ("tails", c_void_p), ("heads", c_void_p), ("weights", c_void_p), ("values", c_int), ("symmetric", c_bool),
+        ("undirected", c_bool), ("skew", c_bool), ("matrix", sp_csr), ("constraints", c_int),
+        ("node_weights", c_void_p), ("node_sizes", c_void_p), ("ids", c_void_p), ("names", io_names),
+        ("lines", c_int64), ("bytes", c_int64), ("odd_lines", c_int64), ("negative", c_int64), ("vast_line", c_int64),
+        ("blast_hits", c_bool), ("part", io_part),
     ]
 
 

@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 from pycparser import c_ast, c_parser
 
@@ -165,7 +166,9 @@ def made():
         lines += constant_lines({name: r.constants[name] for name in names if not re.match(NOT_NEEDED, name)})
     for name, fields in r.structs.items():
         lines += ["", "", f"class {name}(Structure):", "    _fields_ = ["]
-        lines += [f'        ("{field}", {what}),' for field, what in fields] + ["    ]"]
+        pairs = [f'("{field}", {what}),'.replace(" ", "\0") for field, what in fields] # no line ends within one
+        lines += [line.replace("\0", " ") for line in textwrap.wrap(" ".join(pairs), 118, initial_indent=" " * 8,
+                                                                    subsequent_indent=" " * 8)] + ["    ]"]
     lines += ["", ""] + [f"{name} = {value}" for name, value in r.callbacks.items()]
     lines += ["", "", "FUNCTIONS = {"]
     lines += [f'    "{name}": ({result}, [{", ".join(parameters)}]),' for name, (result, parameters) in
