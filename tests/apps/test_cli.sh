@@ -526,10 +526,10 @@ ok 'the set-up says what to install where it may not' setup_refuses
 # A run that takes long: a graph without structure, -I close to 1.
 awk 'BEGIN { srand(7); for (i = 0; i < 60000; i++) print int(rand() * 3000), int(rand() * 3000), rand() }' >long.abc
 ends_by() { # ends_by SIGNAL STATUS
-    mkdir -p sig && rm -f sig/*
+    mkdir -p sig && rm -f sig/* run.err
     heeding "$1" "$tool" long.abc --abc -I 1.01 -o sig/F 2>run.err &
     local process=$! waited=0
-    until grep -qE '^  1 ' run.err || [ $waited -eq 200 ]; do sleep 0.05; waited=$((waited + 1)); done
+    until grep -qsE '^  1 ' run.err || [ $waited -eq 200 ]; do sleep 0.05; waited=$((waited + 1)); done
     kill -s "$1" $process
     wait $process
     [ $? -eq "$2" ] && [ -z "$(ls -A sig)" ] && ! grep -q 'Traceback\|dumped' run.err
@@ -567,9 +567,10 @@ blocked_writing() { # more output than a pipe holds
 }
 ok 'SIGTERM while a reader takes nothing' blocked_writing
 alarm_stops() {
+    rm -f run.err
     "$tool" long.abc --abc -I 1.01 -o sig/A 2>run.err &
     local process=$! waited=0
-    until grep -qE '^  1 ' run.err || [ $waited -eq 200 ]; do sleep 0.05; waited=$((waited + 1)); done
+    until grep -qsE '^  1 ' run.err || [ $waited -eq 200 ]; do sleep 0.05; waited=$((waited + 1)); done
     kill -s ALRM $process
     wait $process && [ -f sig/A ]
 }

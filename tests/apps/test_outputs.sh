@@ -203,10 +203,10 @@ if [ -w /dev/full ]; then
 else skip 'no /dev/full'; fi
 matrices_wait() { # a matrix does not appear before the clusters
     local process waited=0
-    rm -rf q*
+    rm -rf q* run.err
     "$tool" long.abc --abc -I 1.01 -o q -write-graph q.graph 2>run.err &
     process=$!
-    until grep -qE '^  1 ' run.err || [ $waited -eq 600 ]; do sleep 0.05; waited=$((waited + 1)); done
+    until grep -qsE '^  1 ' run.err || [ $waited -eq 600 ]; do sleep 0.05; waited=$((waited + 1)); done
     kill -s TERM $process
     wait $process
     [ $? -eq 143 ] && ! ls q* && tail -n 1 run.err | grep -q 'signal 15; no file was written$'

@@ -1,7 +1,8 @@
 # What the scripts that test a command line share: an empty folder to work in, counts, checks. Sourced in the repository's
 # root, with the program in $tool.
 work=$(mktemp -d) || exit 1
-trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+# A signal that comes to a process behind before it has become its program runs this there, too.
+trap '[ "$BASHPID" -ne $$ ] || { chmod -R u+w "$work"; rm -rf "$work"; }' EXIT
 cd "$work" || exit 1
 passed=0 failed=0 skipped=0
 
