@@ -108,19 +108,41 @@ void put_member(archive *to, const char *name, const bytes *content, member_opti
         add_number(&to->file, content->count, 4);
     }
     to->count++;
+    to->end64 = to->end64 || o.end64;
+}
+
+/* The end record of archives of more than 4 GB, and its locator. */
+static void put_end64(bytes *to, const archive *from, size_t directory)
+{
+    const size_t at = to->count;
+    add_number(to, 0x06064b50, 4);
+    add_number(to, 44, 8);
+    add_number(to, 45, 2);
+    add_number(to, 45, 2);
+    add_number(to, 0, 8); /* disks */
+    add_number(to, (uint64_t)from->count, 8);
+    add_number(to, (uint64_t)from->count, 8);
+    add_number(to, from->directory.count, 8);
+    add_number(to, directory, 8);
+    add_number(to, 0x07064b50, 4);
+    add_number(to, 0, 4);
+    add_number(to, at, 8);
+    add_number(to, 1, 4);
 }
 
 bytes end_archive(const archive *from)
 {
     bytes all = from->file;
     const size_t begin = all.count;
+    const bool large = from->end64;
     add(&all, from->directory.at, from->directory.count);
+    if (large) put_end64(&all, from, begin);
     add_number(&all, 0x06054b50, 4);
     add_number(&all, 0, 4);
-    add_number(&all, (uint64_t)from->count, 2);
-    add_number(&all, (uint64_t)from->count, 2);
-    add_number(&all, from->directory.count, 4);
-    add_number(&all, begin, 4);
+    add_number(&all, large ? UINT16_MAX : (uint64_t)from->count, 2);
+    add_number(&all, large ? UINT16_MAX : (uint64_t)from->count, 2);
+    add_number(&all, large ? UINT32_MAX : from->directory.count, 4);
+    add_number(&all, large ? UINT32_MAX : begin, 4);
     add_number(&all, 0, 2);
     return all;
 }

@@ -25,11 +25,13 @@ bytes array_of(const char *type, const char *order, const char *shape, const voi
 typedef struct archive {
     bytes file, directory;
     int count;
+    bool end64;
 } archive;
 
 /* How a member is written; what stays 0 is as NumPy writes it. */
 typedef struct member_options {
     bool deflate, descriptor, zip64;
+    bool end64;        /* the archive ends as those of more than 4 GB do */
     int flags, method; /* added; instead of the right one */
     uint32_t wrong;    /* added to the checksum */
 } member_options;

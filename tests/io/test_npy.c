@@ -272,6 +272,7 @@ CONTEXT_TEST(members_are_read_however_they_are_written, 0, 2)
                                           {.deflate = true},
                                           {.zip64 = true},
                                           {.deflate = true, .zip64 = true},
+                                          {.deflate = true, .zip64 = true, .end64 = true},
                                           {.deflate = true, .descriptor = true},
                                           {.descriptor = true}};
     for (size_t w = 0; w < COUNT(ways); w++) {
@@ -305,8 +306,8 @@ CONTEXT_TEST(members_that_cannot_be_read_are_refused, 0, 1)
 
 CONTEXT_TEST(an_archive_that_is_cut_anywhere_is_refused, 0, 1)
 {
-    for (int deflate = 0; deflate < 2; deflate++) {
-        bytes file = one_member((member_options){.deflate = deflate});
+    for (int way = 0; way < 3; way++) {
+        bytes file = one_member((member_options){.deflate = way > 0, .end64 = way > 1});
         for (const size_t all = file.count; file.count > 0;) {
             io_array array;
             file.count--;
@@ -320,8 +321,8 @@ CONTEXT_TEST(an_archive_with_a_changed_byte_is_read_rightly_or_refused, 0, 1)
 {
     static const unsigned char changes[] = {1, 0x80, 0xff};
     int64_t refused = 0;
-    for (int deflate = 0; deflate < 2; deflate++) {
-        bytes file = one_member((member_options){.deflate = deflate, .zip64 = true});
+    for (int way = 0; way < 3; way++) {
+        bytes file = one_member((member_options){.deflate = way > 0, .zip64 = true, .end64 = way > 1});
         for (size_t at = 0; at < file.count; at++)
             for (size_t c = 0; c < sizeof changes; c++) {
                 io_array array;
@@ -429,6 +430,31 @@ CONTEXT_TEST(matrices_survive_writing_and_reading, 0, 2)
     }
 }
 
+/* ---- JSON -------------------------------------------------------------------------------------------- */
+
+/* What stands between two quotes as a text, or "-" for a refusal. */
+static const char *unescaped(const char *string)
+{
+    static char text[64];
+    return io_json_unescape(string, strlen(string), text) ? text : "-";
+}
+
+TEST(texts_of_json_lose_their_escapes)
+{
+    static const struct { const char *string, *text; } cases[] = {
+        {"", ""},
+        {"plain", "plain"},
+        {"\\\"a\\\\b\\/c", "\"a\\b/c"},
+        {"\\b\\f\\n\\r\\t", "\b\f\n\r\t"},
+        {"\\u0041\\u00e9\\u20AC", "A\xc3\xa9\xe2\x82\xac"},
+        {"\\u0000", "-"},                          /* would end the text */
+        {"\\ud83d\\ude00", "-"}, {"\\udfff", "-"}, /* halves of a character */
+        {"\\u12", "-"}, {"\\u12g4", "-"}, {"\\u 123", "-"}, {"\\u+123", "-"},
+        {"\\x41", "-"}, {"\\", "-"},
+    };
+    for (size_t c = 0; c < COUNT(cases); c++) ck_assert_str_eq(unescaped(cases[c].string), cases[c].text);
+}
+
 static const test_entry tests[] = {
     CASE_WITH("npy", 120, make_folder, remove_folder),
     ONCE(every_version_of_the_header_is_read),
@@ -451,6 +477,8 @@ static const test_entry tests[] = {
     ONCE(matrices_are_read_sorted_and_without_repeated_entries),
     ONCE(matrices_that_contradict_themselves_are_refused),
     ONCE(matrices_survive_writing_and_reading),
+    CASE("json", 60),
+    ONCE(texts_of_json_lose_their_escapes),
     {0},
 };
 
