@@ -352,8 +352,8 @@ races:
 	@BUILD=$(BUILD)/races CC=$(FUZZ_CC) tests/races.sh
 
 # Lines that the suites, and the scripts about mcl-gpu and about tables and formats of the other tools, run.
-COVERAGE_SCRIPTS := mcl/golden $(addprefix apps/test_,cli mcl_runs report gnn_tables gnn_data contract_formats \
-                    contract_attributes)
+COVERAGE_SCRIPTS := mcl/golden mcl/live_mcl $(addprefix apps/test_,cli mcl_runs report gnn gnn_tables gnn_data \
+                    contract contract_formats contract_attributes)
 coverage:
 	@+$(MAKE) --no-print-directory BUILD=$(BUILD)/coverage CUDA=0 HARDENING= \
 	  CFLAGS='-O1 -fno-inline --coverage -fprofile-update=atomic $(CFLAGS)' all suites generators
