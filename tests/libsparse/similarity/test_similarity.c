@@ -143,6 +143,33 @@ CONTEXT_TEST(rows_of_many_columns, _i, 2)
     }
 }
 
+/* What a row keeps says nothing about the next one, whose sums are larger, smaller, of the other sign, or few. */
+CONTEXT_TEST(rows_unlike_those_before, _i, 2)
+{
+    static const double scales[] = {1, 100, 1e-3, -1, 1, 0, -5, 1e-200, 1e200, 3};
+    test_random random = test_seed(10);
+    sp_csr a = test_matrix(context, &random, COUNT(scales), 3, 1, SP_F64, TEST_POSITIVE);
+    sp_csr b = test_matrix(context, &random, 30000, 3, 0.003, SP_F64, TEST_POSITIVE);
+    for (int64_t e = 0; e < a.nnz; e++) ((double *)a.values)[e] *= scales[e / 3];
+    double *all = similarities(&a, &b, SP_METRIC_DOT);
+    for (int with = 0; with < 2; with++) /* the second time of those that the first has left */
+        for (int64_t k = 1; k < 200; k *= 5) {
+            const sp_similarity_options options = {.metric = SP_METRIC_DOT, .threshold = with ? 0.5 : -INFINITY};
+            sp_similarity_options few = options;
+            sp_csr expected;
+            few.top_k = k;
+            select_pairs(all, a.rows, b.rows, &options);
+            sp_csr kept = test_from_dense(context, a.rows, b.rows, all, SP_F64);
+            ck_ok(context, sp_csr_top_k(context, &kept, k, &expected));
+            test_to_host(context, &expected);
+            sp_csr found = join(context, &a, &b, &few, (uint64_t)k, NULL);
+            test_same(&expected, &found, (uint64_t)k);
+            test_free(context, &kept, &expected, &found);
+        }
+    test_free(context, &a, &b);
+    free_all(all);
+}
+
 /* Each row is only like itself. */
 CONTEXT_TEST(rows_with_themselves, _i, 2)
 {
@@ -265,6 +292,7 @@ int main(void)
         CASE("pairs", 120),
         ON_DEVICES(kept_pairs_are_those_of_a_dense_product),
         ON_DEVICES(rows_of_many_columns),
+        ON_DEVICES(rows_unlike_those_before),
         ON_DEVICES(rows_with_themselves),
         ON_DEVICES(long_rows_and_crowded_columns),
         ON_CUDA(a_budget_cuts_rows_into_batches),
