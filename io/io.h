@@ -353,6 +353,13 @@ void io_output_unlink_all(void);
  * no other file". Async-signal-safe. False if there are none. */
 bool io_output_account(char *text, size_t size);
 
+/* What the head of a file says of a matrix. Those of blocks of its rows add up. */
+typedef struct io_head {
+    int64_t rows, entries;
+    int64_t lower;    /* entries on or below the diagonal */
+    int64_t unwhole;  /* values that are not whole numbers */
+} io_head;
+
 /* Options of writing a graph. */
 typedef struct io_write_options {
     io_format format;      /* IO_MTX, IO_ABC, IO_TSV, IO_NATIVE, IO_METIS, IO_CSR, IO_CSV, IO_NPZ or
@@ -365,6 +372,8 @@ typedef struct io_write_options {
     int constraints;       /* IO_METIS: number of weights of a node */
     const int64_t *node_weights, *node_sizes; /* IO_METIS, as in io_graph; NULL: none */
     const char *comment;   /* IO_MTX, IO_METIS, IO_NATIVE ("# cline: "): a comment line; NULL: none */
+    const io_head *whole;  /* the matrix is some rows of a larger one, which this is the head of; NULL: it is whole */
+    int64_t row;           /* with `whole`: the number of its first row */
 } io_write_options;
 
 /* Writes a square host matrix of f32, f64 or no values; row i has the edges that begin at node i. Values are written
@@ -372,8 +381,12 @@ typedef struct io_write_options {
  * above 0, and edges without the opposite direction. */
 sp_status io_write_graph(sp_context *context, const char *path, const sp_csr *matrix,
                          const io_write_options *options);
-/* The same into an open output. After a failure the output must be discarded. */
+/* The same into an open output. After a failure the output must be discarded. In formats that have the rows one after
+ * another, a large matrix may be put by blocks of rows, all rows in their order; one without rows is a block, too. */
 sp_status io_put_graph(sp_context *context, io_output *output, const sp_csr *matrix, const io_write_options *options);
+bool io_has_blocks(io_format format);
+/* Adds the figures of rows from number `row` on. */
+void io_add_head(sp_context *context, const sp_csr *rows, int64_t row, io_head *head);
 /* The length of the UTF-8 character at the start of the `left` bytes of `text`; 0: they start with none. */
 size_t io_utf8_length(const char *text, size_t left);
 /* Writes a character, up to 0x10ffff, in up to 4 bytes; returns how many. */

@@ -66,6 +66,14 @@ sp_status sp_ranks_numbers(sp_context *context, const sp_ranks *ranks, int64_t o
  * rows. All parts have values of one type. */
 sp_status sp_ranks_gather_rows(sp_context *context, const sp_ranks *ranks, const sp_csr *part, sp_csr *whole);
 
+/* Gets rows from number `first` on. */
+typedef void (*sp_take_rows)(void *user, int64_t first, const sp_csr *rows);
+
+/* Process 0 takes the rows of all, in their order, by blocks of about `most` entries (a longer row is one), so it need
+ * not hold them; of a matrix without rows it takes one block. All parts that have rows have values of one type. */
+sp_status sp_ranks_stream_rows(sp_context *context, const sp_ranks *ranks, const sp_csr *part, int64_t most,
+                               sp_take_rows take, void *user);
+
 /* A list of arcs on the host. */
 typedef struct sp_arcs {
     int64_t count;

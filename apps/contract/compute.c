@@ -105,8 +105,7 @@ done:
 
 /* ---- all ------------------------------------------------------------------------------------------------ */
 
-/* Sums may leave the range of their type. */
-static sp_status refuse_infinite(contract_job *job)
+sp_status contract_refuse_infinite(contract_job *job)
 {
     const sp_csr *c = &job->c;
     const bool single = c->value_type == SP_F32;
@@ -120,7 +119,8 @@ static sp_status refuse_infinite(contract_job *job)
     if (first == INT64_MAX) return SP_OK;
     return sp_fail(job->host, SP_ERROR_NOT_FINITE,
                    "%s: the edges from group %s to group %s sum to more than %s; scale the weights down",
-                   job->options->graph, contract_short_group(job, row_of_entry(c->row_offsets, c->rows, first), from),
+                   job->options->graph,
+                   contract_short_group(job, job->first + row_of_entry(c->row_offsets, c->rows, first), from),
                    contract_short_group(job, c->col_indices[first], to), single ? "3.4e38" : "1.8e308");
 }
 
@@ -139,7 +139,8 @@ static sp_status compute_on(contract_job *job, sp_context *context)
     return job->options->repeat == REPEAT_NEVER ? contract_on(job, context) : contract_repeat_on(job, context);
 }
 
-sp_status contract_finish(contract_job *job)
+/* C as it is written. */
+static sp_status finish(contract_job *job)
 {
     sp_status status = SP_OK;
     if (job->options->combine == SP_COMBINE_MEAN)
@@ -147,7 +148,9 @@ sp_status contract_finish(contract_job *job)
     if (job->options->repeat != REPEAT_NEVER) job->c_undirected = job->undirected; /* each level was mirrored */
     else if (status == SP_OK && job->undirected && job->options->combine != SP_COMBINE_FIRST)
         status = contraction_mirror(job->host, &job->c, &job->c_undirected);
-    return status == SP_OK ? refuse_infinite(job) : status;
+    if (status == SP_OK) status = contract_refuse_infinite(job);
+    if (status == SP_OK) io_add_head(job->host, &job->c, 0, &job->head);
+    return status;
 }
 
 sp_status contract_compute(contract_job *job)
@@ -165,7 +168,7 @@ sp_status contract_compute(contract_job *job)
         status = compute_on(job, job->host);
     }
     if (status == SP_OK) status = contract_check_sums(job);
-    if (status == SP_OK) status = contract_finish(job);
+    if (status == SP_OK) status = finish(job);
     if (status == SP_OK && (job->options->node_output || job->options->judge)) contract_average_edges(job);
     job->seconds.contract = wall_seconds() - began;
 done:

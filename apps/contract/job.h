@@ -100,8 +100,11 @@ typedef struct contract_job {
     double max_weight;              /* of a group; 0: none */
     double shrunk;                  /* part of the nodes that the last level left */
 
-    sp_csr c;                       /* host */
+    sp_csr c;                       /* host; with several processes the rows of this one, from `first` on */
+    int64_t first;
+    io_head head;                   /* of all rows */
     bool c_undirected;
+    bool written;                   /* C, or all know that it is not */
     contraction_judgement judgement; /* with judge */
     contraction_refined refined;    /* with refine */
     contraction_group *figures;     /* of the groups, for --node-output; NULL: made from g */
@@ -175,12 +178,17 @@ sp_status contract_compute(contract_job *job);
 sp_status contract_quotient(contract_job *job, sp_context *context, const sp_csr *g, const sp_csr *s,
                             const contraction_options *how, sp_csr *c);
 
-/* Its steps: C of g on a device; C as it is written. */
+/* Its steps: C of g on a device; refuses sums that have left the range of their type. */
 sp_status contract_on(contract_job *job, sp_context *context);
-sp_status contract_finish(contract_job *job);
+sp_status contract_refuse_infinite(contract_job *job);
 
 /* together.c: the whole run, in several processes. */
 sp_status contract_run_together(contract_job *job);
+/* together_rows.c: the rows of C as they are written; owner[p] is the process that has row p. Writes all files, which
+ * process 0 does while the others serve it; there contract_write comes to contract_put_together. */
+sp_status contract_finish_rows(contract_job *job, const int32_t *owner);
+sp_status contract_write_together(contract_job *job);
+sp_status contract_put_together(contract_job *job, io_output *out, const io_write_options *writing);
 
 /* METIS graphs have no loops: refuses labels that make some. */
 sp_status contract_refuse_loops(const contract_job *job, sp_context *context, const sp_csr *g, const int32_t *labels);

@@ -38,11 +38,10 @@ static void summarize(contract_job *job)
     char nodes[COUNTED_TEXT], edges[COUNTED_TEXT], groups[COUNTED_TEXT], joined[COUNTED_TEXT], left[COUNTED_TEXT];
     char levels[COUNTED_TEXT + 2] = "", dropped[COUNTED_TEXT + 32] = "", refined[REFINED_TEXT], better[REFINED_TEXT + 16] = "";
     if (job->line.quiet) return;
-    const int64_t joined_loops = job->c_undirected ? contract_count_loops(&job->c) : 0;
     counted(job->g.rows, "node", nodes);
     counted(count_edges(job->arcs, job->loops, both_listed), "edge", edges);
-    counted(job->c.rows, "group", groups);
-    counted(count_edges(job->c.nnz, joined_loops, job->c_undirected), "edge", joined);
+    counted(job->head.rows, "group", groups);
+    counted(job->c_undirected ? job->head.lower : job->head.entries, "edge", joined);
     if (o->repeat != REPEAT_NEVER)
         snprintf(levels, sizeof levels, "%s, ", counted(job->hierarchy.count, "level", left));
     if (job->labelling.unlabelled > 0 && o->unlabelled == UNLABELLED_DROP)

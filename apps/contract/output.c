@@ -207,8 +207,10 @@ static sp_status put_graph(contract_job *job, io_output *out)
                                       .first = job->base,
                                       .constraints = job->constraints,
                                       .node_weights = job->group_weights,
-                                      .node_sizes = job->group_sizes};
-    const sp_status status = io_put_graph(job->host, out, &job->c, &writing);
+                                      .node_sizes = job->group_sizes,
+                                      .whole = io_has_blocks(o->to) ? &job->head : NULL};
+    const sp_status status = job->team.ranks ? contract_put_together(job, out, &writing)
+                                             : io_put_graph(job->host, out, &job->c, &writing);
     if (status != SP_ERROR_ARGUMENT) return status;
     char why[512];
     snprintf(why, sizeof why, "%s", sp_last_error(job->host));

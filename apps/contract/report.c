@@ -59,8 +59,8 @@ static void put_output(const contract_job *job, json *j)
     json_begin(j, "output", '{');
     json_text(j, "file", job->options->out);
     json_text(j, "format", format_word(job->options->to));
-    json_count(j, "groups", job->c.rows);
-    json_count(j, "entries", job->c.nnz);
+    json_count(j, "groups", job->head.rows);
+    json_count(j, "entries", job->head.entries);
     json_flag(j, "undirected", job->c_undirected);
     json_end(j, '}');
 }

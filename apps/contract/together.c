@@ -5,7 +5,8 @@
  * about equally many arcs. An arc goes to the process of its source's group. Processes send in the order of their parts,
  * so the owner of a group has its arcs in the order of the file. It makes the rows of G for its nodes, and from them its
  * rows of C, by the same calls as one process: their sums have the same terms in the same order. Where memory is
- * limited, groups come in batches. Process 0 gathers the rows of C and the figures of groups, and does the rest.
+ * limited, groups come in batches. Process 0 gathers the figures of groups and writes; rows of C stay where they are
+ * until they are written (together_rows.c).
  */
 #include <string.h>
 
@@ -442,14 +443,16 @@ static void close_rows(contract_job *job, own_rows *own)
     sp_free(job->host, own->batch);
 }
 
-/* Process 0 gets everything. */
-static sp_status gather(contract_job *job, const group_plan *p, own_rows *own)
+/* Each process keeps its rows, process 0 gets figures. */
+static sp_status collect(contract_job *job, const group_plan *p, own_rows *own)
 {
     const sp_ranks *ranks = job->team.ranks;
     int64_t *const sums[] = {&own->entries, &own->loops, &own->repeated};
     int64_t *counts = NULL;
     sp_status status;
-    TRY(sp_ranks_gather_rows(job->host, ranks, &own->c, &job->c));
+    job->c = own->c;
+    job->first = p->cut[ranks->rank];
+    own->c = (sp_csr){0};
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) TRY(team_add_up(&job->team, sums[i]));
     job->g = (sp_csr){.rows = job->input.nodes, .cols = job->input.nodes, .nnz = own->entries}; /* nobody has its arrays */
     job->repeated = own->repeated;
@@ -467,7 +470,7 @@ done:
     return status;
 }
 
-/* C at process 0. */
+/* Each process gets its rows of C. */
 static sp_status contract_all(contract_job *job, const arcs_view *view, bool weighted)
 {
     io_graph *in = &job->input;
@@ -485,8 +488,9 @@ static sp_status contract_all(contract_job *job, const arcs_view *view, bool wei
         TRY(run_batch(job, &arcs, view->mirror, weighted, &plan, &own));
     }
     contract_free_arcs(job);
-    status = gather(job, &plan, &own);
+    status = collect(job, &plan, &own);
     if (status != SP_OK) team_give_up(&job->team, job->host, status);
+    TRY(contract_finish_rows(job, plan.owner));
     for (int k = 0; k < 2; k++) TRY(team_add_up(&job->team, &directions[k]));
     if (view->mirror) contract_notice_directions(job, own.entries, directions);
 done:
@@ -496,17 +500,6 @@ done:
 }
 
 /* ---- all ------------------------------------------------------------------------------------------------------- */
-
-/* What process 0 does at the end. */
-static sp_status finish(contract_job *job, double began)
-{
-    sp_status status;
-    TRY(contract_finish(job));
-    job->seconds.total = wall_seconds() - began;
-    TRY(contract_write(job));
-done:
-    return status;
-}
 
 sp_status contract_run_together(contract_job *job)
 {
@@ -523,7 +516,8 @@ sp_status contract_run_together(contract_job *job)
     step = wall_seconds();
     TRY(contract_all(job, &view, weighted));
     job->seconds.contract = wall_seconds() - step;
-    TRY(team_agree_on(&job->team, job->team.follows ? SP_OK : finish(job, began)));
+    job->seconds.total = wall_seconds() - began;
+    TRY(contract_write_together(job));
 done:
     return status;
 }

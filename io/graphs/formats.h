@@ -64,9 +64,10 @@ sp_status io_put_graphml(sp_context *context, io_output *output, const sp_csr *m
                          const io_write_options *options);
 /* A matrix in our binary form. */
 void io_put_csr(io_output *output, const sp_csr *matrix, bool undirected, const io_names *names);
-/* io_write_native_matrix in text, into an output that is open; digits 0: as many as give each value back. */
+/* io_write_native_matrix in text, into an output that is open; digits 0: as many as give each value back. `first`: the
+ * number of the first column, of a matrix that comes by blocks. */
 sp_status io_put_native_matrix(sp_context *context, io_output *output, const sp_csr *columns, const int64_t *ids,
-                               const double *numbers, int digits, const char *command_line);
+                               const double *numbers, int digits, int64_t first, const char *command_line);
 
 /* io_read_graph on an open source (not closed here). */
 sp_status io_read_source(sp_context *context, io_source *source, const io_read_options *options,

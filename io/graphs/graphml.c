@@ -184,16 +184,18 @@ static void put_node(io_output *output, const io_write_options *o, int64_t node)
 
 typedef struct graphml_edges {
     const sp_csr *matrix;
+    int64_t first; /* the number of its first row */
     bool undirected;
 } graphml_edges;
 
 /* Edges of an undirected graph stand once. */
-static void put_edges(const void *user, int64_t row, int64_t begin, int64_t end, io_text *text)
+static void put_edges(const void *user, int64_t place, int64_t begin, int64_t end, io_text *text)
 {
     static const char source[] = "    <edge source=\"n", target[] = "\" target=\"n",
                       weight[] = "\"><data key=\"weight\">",
                       rest[] = "</data></edge>\n";
     const graphml_edges *from = user;
+    const int64_t row = from->first + place;
     for (int64_t e = begin; e < end; e++) {
         const int64_t col = from->matrix->col_indices[e];
         if (from->undirected && col < row) continue;
@@ -209,16 +211,23 @@ static void put_edges(const void *user, int64_t row, int64_t begin, int64_t end,
     }
 }
 
+static sp_status put_rows(sp_context *context, io_output *output, const graphml_edges *from)
+{
+    const sp_csr *m = from->matrix;
+    const sp_status status = io_put_rows(context, output, m, false, put_edges, from);
+    if (from->first + m->rows == m->cols) io_output_string(output, "  </graph>\n</graphml>\n");
+    return status;
+}
+
 sp_status io_put_graphml(sp_context *context, io_output *output, const sp_csr *matrix, const io_write_options *options)
 {
-    const graphml_edges from = {matrix, options->undirected};
+    const graphml_edges from = {matrix, options->row, options->undirected};
+    if (options->row > 0) return put_rows(context, output, &from);
     io_output_string(output, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                              "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n"
                              "  <key id=\"name\" for=\"node\" attr.name=\"name\" attr.type=\"string\"/>\n"
                              "  <key id=\"weight\" for=\"edge\" attr.name=\"weight\" attr.type=\"double\"/>\n");
     io_output_format(output, "  <graph edgedefault=\"%s\">\n", options->undirected ? "undirected" : "directed");
-    for (int64_t i = 0; i < matrix->rows; i++) put_node(output, options, i);
-    const sp_status status = io_put_rows(context, output, matrix, false, put_edges, &from);
-    io_output_string(output, "  </graph>\n</graphml>\n");
-    return status;
+    for (int64_t i = 0; i < matrix->cols; i++) put_node(output, options, i);
+    return put_rows(context, output, &from);
 }

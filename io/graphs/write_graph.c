@@ -15,15 +15,20 @@ enum { AHEAD = 16 }; /* entries between two steps of fetching */
 typedef struct graph_text {
     const sp_csr *matrix;
     const io_write_options *options;
+    const io_head *head;
     bool values; /* the format and the matrix have them */
 } graph_text;
+
+/* Whether the matrix has the first rows of the file, before which its head stands. */
+static bool is_first(const graph_text *from) { return from->options->row == 0; }
 
 /* ---- entries a line ------------------------------------------------------------------------------------- */
 
 /* For an undirected graph Matrix Market has the entries below the diagonal, label triples those above it. */
-static void put_mtx(const void *user, int64_t row, int64_t begin, int64_t end, io_text *text)
+static void put_mtx(const void *user, int64_t place, int64_t begin, int64_t end, io_text *text)
 {
     const graph_text *from = user;
+    const int64_t row = from->options->row + place;
     char begins[IO_NUMBER] = ""; /* of lines */
     size_t length = io_format_int(begins, row + 1);
     begins[length++] = ' ';
@@ -83,10 +88,11 @@ static inline char *put_word(char *to, const word *w)
     return to + n;
 }
 
-static void put_triples(const void *user, int64_t row, int64_t begin, int64_t end, io_text *text)
+static void put_triples(const void *user, int64_t place, int64_t begin, int64_t end, io_text *text)
 {
     const graph_text *from = user;
     const io_write_options *o = from->options;
+    const int64_t row = o->row + place;
     const int32_t *cols = from->matrix->col_indices;
     const bool once = o->undirected && o->format == IO_ABC, named = o->names && o->names->count > 0;
     word first, second;
@@ -123,10 +129,11 @@ static void put_field(io_text *text, const word *w)
     io_text_bytes(text, "\"", 1);
 }
 
-static void put_table_rows(const void *user, int64_t row, int64_t begin, int64_t end, io_text *text)
+static void put_table_rows(const void *user, int64_t place, int64_t begin, int64_t end, io_text *text)
 {
     const graph_text *from = user;
     const io_write_options *o = from->options;
+    const int64_t row = o->row + place;
     word first, second;
     name_node(o, row, &first);
     for (int64_t e = begin; e < end; e++) {
@@ -147,45 +154,24 @@ static void put_table_rows(const void *user, int64_t row, int64_t begin, int64_t
 
 static sp_status write_table(sp_context *context, io_output *output, graph_text *from)
 {
-    io_output_string(output, "source,target,weight\n");
+    if (is_first(from)) io_output_string(output, "source,target,weight\n");
     return io_put_rows(context, output, from->matrix, false, put_table_rows, from);
-}
-
-/* Entries on or below the diagonal. */
-static int64_t count_lower(const sp_csr *m, int threads)
-{
-    int64_t count = 0;
-#pragma omp parallel for schedule(dynamic, 1024) reduction(+ : count) num_threads(threads)
-    for (int64_t i = 0; i < m->rows; i++)
-        for (int64_t e = m->row_offsets[i]; e < m->row_offsets[i + 1] && m->col_indices[e] <= i; e++) count++;
-    return count;
-}
-
-static bool all_whole(const sp_csr *m, int threads)
-{
-    int64_t others = 0;
-#pragma omp parallel for schedule(static) reduction(+ : others) num_threads(threads)
-    for (int64_t e = 0; e < m->nnz; e++) {
-        const double value = entry_value(m, e);
-        others += !(fabs(value) <= IO_MOST_WHOLE && value == trunc(value));
-    }
-    return others == 0;
 }
 
 static sp_status write_mtx(sp_context *context, io_output *output, graph_text *from)
 {
-    const sp_csr *m = from->matrix;
-    const int threads = sp_context_threads(context);
+    const io_head *head = from->head;
     const bool once = from->options->undirected;
+    if (!is_first(from)) return io_put_rows(context, output, from->matrix, false, put_mtx, from);
     io_output_format(output, "%%%%MatrixMarket matrix coordinate %s %s\n",
-                     !from->values             ? "pattern"
-                     : all_whole(m, threads) ? "integer"
-                                             : "real",
+                     !from->values        ? "pattern"
+                     : head->unwhole == 0 ? "integer"
+                                          : "real",
                      once ? "symmetric" : "general");
     if (from->options->comment) io_output_format(output, "%% %s\n", from->options->comment);
-    io_output_format(output, "%lld %lld %lld\n", (long long)m->rows, (long long)m->cols,
-                     (long long)(once ? count_lower(m, threads) : m->nnz));
-    return io_put_rows(context, output, m, false, put_mtx, from);
+    io_output_format(output, "%lld %lld %lld\n", (long long)head->rows, (long long)head->rows,
+                     (long long)(once ? head->lower : head->entries));
+    return io_put_rows(context, output, from->matrix, false, put_mtx, from);
 }
 
 /* ---- METIS ---------------------------------------------------------------------------------------------- */
@@ -280,11 +266,33 @@ static sp_status write_metis(sp_context *context, io_output *output, graph_text 
 
 /* ---- all ------------------------------------------------------------------------------------------------ */
 
+bool io_has_blocks(io_format format)
+{
+    return format == IO_MTX || format == IO_ABC || format == IO_TSV || format == IO_CSV || format == IO_GRAPHML ||
+           format == IO_NATIVE;
+}
+
+void io_add_head(sp_context *context, const sp_csr *rows, int64_t row, io_head *head)
+{
+    int64_t lower = 0, unwhole = 0;
+#pragma omp parallel for schedule(dynamic, 1024) reduction(+ : lower, unwhole) num_threads(sp_context_threads(context))
+    for (int64_t i = 0; i < rows->rows; i++)
+        for (int64_t e = rows->row_offsets[i]; e < rows->row_offsets[i + 1]; e++) {
+            const double value = entry_value(rows, e);
+            lower += rows->col_indices[e] <= row + i;
+            unwhole += !(fabs(value) <= IO_MOST_WHOLE && value == trunc(value));
+        }
+    head->rows += rows->rows;
+    head->entries += rows->nnz;
+    head->lower += lower;
+    head->unwhole += unwhole;
+}
+
 /* Blanks in front of the second label of a line are none of it, to mcl and to our reader. */
 static sp_status write_triples(sp_context *context, io_output *output, graph_text *from)
 {
     const io_names *names = from->options->names;
-    for (int64_t i = 0; names && i < names->count; i++) {
+    for (int64_t i = 0; names && is_first(from) && i < names->count; i++) {
         const char *name = io_name(names, i);
         const int length = (int)(io_name_length(names, i) < 40 ? io_name_length(names, i) : 40);
         if (length == 0 || io_is_blank(*name))
@@ -296,16 +304,22 @@ static sp_status write_triples(sp_context *context, io_output *output, graph_tex
 
 sp_status io_put_graph(sp_context *context, io_output *output, const sp_csr *matrix, const io_write_options *options)
 {
-    graph_text from = {matrix, options, matrix->values != NULL};
-    if (matrix->rows != matrix->cols || matrix->space != SP_HOST)
+    io_head head = {0};
+    graph_text from = {matrix, options, options->whole ? options->whole : &head, matrix->values != NULL};
+    const int64_t rows = options->whole ? options->whole->rows : matrix->rows;
+    if (rows != matrix->cols || matrix->space != SP_HOST)
         return sp_fail(context, SP_ERROR_ARGUMENT, "a graph is written from a square host matrix");
+    if (options->whole && !io_has_blocks(options->format))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "this format is not written by blocks of rows");
+    if (!options->whole && options->format == IO_MTX) io_add_head(context, matrix, 0, &head);
     switch (options->format) {
     case IO_MTX: return write_mtx(context, output, &from);
     case IO_ABC:
     case IO_TSV: return write_triples(context, output, &from);
     case IO_CSV: return write_table(context, output, &from);
     case IO_METIS: return write_metis(context, output, &from);
-    case IO_NATIVE: return io_put_native_matrix(context, output, matrix, NULL, NULL, 0, options->comment);
+    case IO_NATIVE:
+        return io_put_native_matrix(context, output, matrix, NULL, NULL, 0, options->row, options->comment);
     case IO_GRAPHML: return io_put_graphml(context, output, matrix, options);
     case IO_NPZ: return io_put_npz_matrix(context, output, matrix);
     case IO_CSR: io_put_csr(output, matrix, options->undirected, options->names); return SP_OK;

@@ -89,15 +89,20 @@ static void write_domain(native_writer *writer, const char *name, const int64_t 
     writer->indent = writer->width + 2;
 }
 
-/* Writes everything above the first column. `rows` nodes have `ids` (ascending; NULL: 0..rows-1); with `graph` the
- * columns have the same. */
+/* `rows` nodes have `ids` (ascending; NULL: 0..rows-1). */
+static void set_width(native_writer *writer, int64_t rows, const int64_t *ids)
+{
+    writer->width = decimal_digits(rows == 0 ? 0 : ids ? ids[rows - 1] + 1 : rows);
+    writer->length = 0;
+    writer->indent = writer->width + 2;
+}
+
+/* Writes everything above the first column; with `graph` the columns have the ids of the rows. */
 static void begin_matrix(native_writer *writer, io_text *text, int64_t rows, int64_t cols, const int64_t *ids,
                      bool graph, const char *command_line)
 {
     writer->text = text;
-    writer->width = decimal_digits(rows == 0 ? 0 : ids ? ids[rows - 1] + 1 : rows);
-    writer->length = 0;
-    writer->indent = writer->width + 2;
+    set_width(writer, rows, ids);
     if (command_line) {
         put_string(text, "# cline: ");
         put_string(text, command_line);
@@ -117,6 +122,7 @@ static void end_matrix(native_writer *writer) { put_string(writer->text, ")\n");
 /* What a column is written from. */
 typedef struct native_text {
     const sp_csr *columns;
+    int64_t first; /* the number of the first of them */
     const int64_t *ids;
     const double *numbers; /* one a column, or NULL */
     int digits; /* as printf's %g has them; 0: as many as give the value back */
@@ -130,9 +136,10 @@ static size_t format_value(const native_text *from, int64_t entry, char *to)
     return (size_t)snprintf(to, IO_NUMBER, "%.*g", from->digits, (double)((const float *)m->values)[entry]);
 }
 
-static void write_column(const void *user, int64_t column, int64_t begin, int64_t end, io_text *text)
+static void write_column(const void *user, int64_t place, int64_t begin, int64_t end, io_text *text)
 {
     const native_text *from = user;
+    const int64_t column = from->first + place;
     native_writer writer = from->start;
     char value[IO_NUMBER];
     if (begin == end) return;
@@ -148,15 +155,16 @@ static void write_column(const void *user, int64_t column, int64_t begin, int64_
 }
 
 sp_status io_put_native_matrix(sp_context *context, io_output *output, const sp_csr *columns, const int64_t *ids,
-                               const double *numbers, int digits, const char *command_line)
+                               const double *numbers, int digits, int64_t first, const char *command_line)
 {
     char buffer[1 << 12];
     io_text text = {.output = output, .bytes = buffer, .capacity = sizeof buffer};
-    native_text from = {.columns = columns, .ids = ids, .numbers = numbers, .digits = digits};
-    begin_matrix(&from.start, &text, columns->rows, columns->rows, ids, true, command_line);
+    native_text from = {.columns = columns, .first = first, .ids = ids, .numbers = numbers, .digits = digits};
+    set_width(&from.start, columns->cols, ids);
+    if (first == 0) begin_matrix(&from.start, &text, columns->cols, columns->cols, ids, true, command_line);
     io_output_bytes(output, buffer, text.used);
     sp_status status = io_put_rows(context, output, columns, true, write_column, &from);
-    io_output_string(output, ")\n");
+    if (first + columns->rows == columns->cols) io_output_string(output, ")\n");
     return status;
 }
 
@@ -216,7 +224,7 @@ sp_status io_put_native_columns(sp_context *context, io_output *output, const sp
     bool f32 = !columns->values || columns->value_type == SP_F32;
     if (columns->rows != columns->cols || columns->space != SP_HOST || !f32)
         return sp_fail(context, SP_ERROR_ARGUMENT, "a native matrix is made from a square f32 host matrix");
-    if (!binary) return io_put_native_matrix(context, output, columns, ids, numbers, digits, command_line);
+    if (!binary) return io_put_native_matrix(context, output, columns, ids, numbers, digits, 0, command_line);
     put_binary(output, columns, ids, ids, numbers);
     return SP_OK;
 }

@@ -140,6 +140,96 @@ done:
     return status;
 }
 
+/* The rows of a part from `first` on that make a block: where they end. */
+static int64_t block_end(const sp_csr *part, int64_t first, int64_t most)
+{
+    int64_t end = first;
+    while (end < part->rows && (end == first || part->row_offsets[end + 1] - part->row_offsets[first] <= most)) end++;
+    return end;
+}
+
+/* The rows first to end - 1 of a part. `offsets` becomes theirs. */
+static sp_csr view_rows(const sp_csr *part, int64_t first, int64_t end, int64_t *offsets)
+{
+    const int64_t base = part->row_offsets[first];
+    sp_csr rows = *part;
+    for (int64_t i = first; i <= end; i++) offsets[i - first] = part->row_offsets[i] - base;
+    rows.rows = end - first;
+    rows.nnz = offsets[rows.rows];
+    rows.row_offsets = offsets;
+    rows.col_indices = part->col_indices ? part->col_indices + base : NULL;
+    rows.values = part->values ? (char *)part->values + base * (int64_t)sp_value_size(part->value_type) : NULL;
+    return rows;
+}
+
+/* What a process says of its next block. */
+typedef struct block_size {
+    int64_t rows, nnz, type;
+} block_size;
+
+/* Process 0 gets a block of process `from`, which gives `own`; the others give nothing. */
+static sp_status bring_block(sp_context *context, const sp_ranks *ranks, int from, const sp_csr *own, int64_t *counts,
+                             sp_csr *block)
+{
+    block_size size = {own->rows, own->nnz, own->value_type};
+    const bool gives = ranks->rank == from, gets = ranks->rank == 0;
+    sp_csr made = {0};
+    sp_status status;
+    memset(counts, 0, (size_t)ranks->size * sizeof *counts);
+    counts[from] = 1;
+    TRY(sp_ranks_gather(context, ranks, &size, counts, sizeof size, &size));
+    if (!gives && !gets) size = (block_size){0};
+    if (gets)
+        TRY(sp_csr_create(context, size.rows, own->cols, size.nnz, (sp_value_type)size.type, SP_HOST, &made));
+    counts[from] = size.nnz;
+    TRY(sp_ranks_gather(context, ranks, own->col_indices, counts, sizeof *own->col_indices, made.col_indices));
+    TRY(sp_ranks_gather(context, ranks, own->values, counts, (int64_t)sp_value_size((sp_value_type)size.type),
+                        made.values));
+    counts[from] = size.rows + (gives || gets);
+    TRY(sp_ranks_gather(context, ranks, own->row_offsets, counts, sizeof *own->row_offsets, made.row_offsets));
+    *block = made;
+    made = (sp_csr){0};
+done:
+    sp_csr_free(context, &made);
+    return status;
+}
+
+sp_status sp_ranks_stream_rows(sp_context *context, const sp_ranks *ranks, const sp_csr *part, int64_t most,
+                               sp_take_rows take, void *user)
+{
+    int64_t *counts = NULL, *blocks = NULL, *offsets = NULL, own = 0, all = 0, row = 0;
+    sp_status status;
+    TRY(sp_require(context, __func__, "ranks", ranks));
+    TRY(sp_require_csr(context, __func__, "part", part));
+    TRY(sp_alloc(context, ranks->size, sizeof *counts, (void **)&counts));
+    TRY(sp_alloc(context, ranks->size, sizeof *blocks, (void **)&blocks));
+    TRY(sp_alloc(context, part->rows + 1, sizeof *offsets, (void **)&offsets));
+    for (int64_t first = 0; first < part->rows; first = block_end(part, first, most)) own++;
+    TRY(sp_ranks_numbers(context, ranks, own, blocks));
+    for (int r = 0; r < ranks->size; r++) all += blocks[r];
+    if (all == 0) blocks[0] = 1;
+    for (int r = 0; r < ranks->size; r++) {
+        for (int64_t b = 0, first = 0; b < blocks[r]; b++) {
+            const bool gives = r == ranks->rank;
+            const int64_t end = gives ? block_end(part, first, most) : first;
+            const sp_csr view = view_rows(part, first, end, offsets);
+            sp_csr block = {0};
+            if (r > 0) TRY(bring_block(context, ranks, r, &view, counts, &block));
+            if (ranks->rank == 0) {
+                take(user, row, r > 0 ? &block : &view);
+                row += r > 0 ? block.rows : view.rows;
+            }
+            sp_csr_free(context, &block);
+            first = end;
+        }
+    }
+done:
+    sp_free(context, counts);
+    sp_free(context, blocks);
+    sp_free(context, offsets);
+    return status;
+}
+
 /* ---- arcs -------------------------------------------------------------------------------------------------- */
 
 static sp_status open_arcs(sp_context *context, int64_t count, sp_value_type type, sp_arcs *arcs)

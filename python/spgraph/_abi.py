@@ -334,6 +334,7 @@ class io_graph(Structure):
     ]
 
 
+sp_take_rows = CFUNCTYPE(None, c_void_p, c_int64, POINTER(sp_csr))
 sp_owner = CFUNCTYPE(c_int, c_void_p, c_int32)
 mcl_monitor = CFUNCTYPE(c_bool, c_void_p, POINTER(mcl_iteration), POINTER(sp_csr))
 contraction_labeller = CFUNCTYPE(c_int, c_void_p, c_void_p, POINTER(sp_csr), c_void_p, c_void_p)
@@ -424,6 +425,7 @@ FUNCTIONS = {
     "sp_ranks_share": (c_int, [c_void_p, POINTER(sp_ranks), c_void_p, c_int64, c_void_p]),
     "sp_ranks_numbers": (c_int, [c_void_p, POINTER(sp_ranks), c_int64, c_void_p]),
     "sp_ranks_gather_rows": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_csr), POINTER(sp_csr)]),
+    "sp_ranks_stream_rows": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_csr), c_int64, sp_take_rows, c_void_p]),
     "sp_ranks_send_arcs": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_arcs), c_bool, sp_owner, c_void_p, POINTER(sp_arcs)]),
     "sp_arcs_free": (None, [c_void_p, POINTER(sp_arcs)]),
     "mcl_options_default": (None, [POINTER(mcl_options)]),

@@ -165,24 +165,6 @@ CONTEXT_TEST(graphs_are_written_as_their_formats_have_them, 0, 1)
               (io_write_options){.format = IO_METIS, .constraints = 1, .node_weights = sizes});
 }
 
-CONTEXT_TEST(metis_writing_refuses_what_metis_has_not, 0, 1)
-{
-    int64_t offsets[] = {0, 1, 2};
-    int32_t columns[] = {1, 0}, loops[] = {0, 1};
-    float values[] = {2, 3};
-    const io_write_options options = {.format = IO_METIS};
-    sp_csr m = {.rows = 2, .cols = 2, .nnz = 2, .row_offsets = offsets, .col_indices = columns, .values = values};
-    ck_assert_int_ne(io_write_graph(context, path_of("out"), &m, &options), SP_OK);
-    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "the edge from 1 to 2 has no opposite of the same weight"));
-    values[0] = 0.5f;
-    ck_assert_int_ne(io_write_graph(context, path_of("out"), &m, &options), SP_OK);
-    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "not a whole number above 0"));
-    m.col_indices = loops;
-    ck_assert_int_ne(io_write_graph(context, path_of("out"), &m, &options), SP_OK);
-    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "is a loop"));
-    ck_assert_int_eq(files_in_folder(), 0);
-}
-
 static size_t length_of(const char *path)
 {
     struct stat about;
@@ -201,6 +183,86 @@ static bool same_files(const char *one, const char *other)
     fclose(second);
     free_all(a, b);
     return same;
+}
+
+/* The rows first to end - 1. `offsets` becomes theirs. */
+static sp_csr some_rows(const sp_csr *m, int64_t first, int64_t end, int64_t *offsets)
+{
+    const int64_t base = m->row_offsets[first];
+    sp_csr rows = *m;
+    for (int64_t i = first; i <= end; i++) offsets[i - first] = m->row_offsets[i] - base;
+    rows.rows = end - first;
+    rows.nnz = m->row_offsets[end] - base;
+    rows.row_offsets = offsets;
+    rows.col_indices += base;
+    rows.values = (double *)m->values + base;
+    return rows;
+}
+
+/* Writes a matrix by blocks of rows. */
+static void write_blocks(sp_context *context, const char *path, const sp_csr *m, io_write_options options, int64_t length)
+{
+    int64_t *offsets = malloc((size_t)(length + 1) * sizeof *offsets);
+    io_head head = {0};
+    io_output *output;
+    ck_ok(context, io_output_open(context, path, &output));
+    options.whole = &head;
+    for (int put = 0; put < 2; put++)
+        for (int64_t first = 0; first < m->rows || first == 0; first += length) {
+            const int64_t end = first + length < m->rows ? first + length : m->rows;
+            const sp_csr rows = some_rows(m, first, end, offsets);
+            options.row = first;
+            if (put) ck_ok(context, io_put_graph(context, output, &rows, &options));
+            else io_add_head(context, &rows, first, &head);
+        }
+    ck_ok(context, io_output_commit(output));
+    free(offsets);
+}
+
+TEST(graphs_by_blocks_of_rows_are_those_written_at_once)
+{
+    static const io_format formats[] = {IO_MTX, IO_ABC, IO_TSV, IO_CSV, IO_GRAPHML, IO_NATIVE};
+    static const int64_t sizes[] = {0, 1, 23};
+    sp_context *context = test_context(0, 2);
+    char whole[300];
+    snprintf(whole, sizeof whole, "%s", path_of("whole"));
+    for (size_t k = 0; k < 2 * COUNT(formats) * COUNT(sizes); k++) {
+        const io_write_options options = {.format = formats[k / 2 % COUNT(formats)], .undirected = k % 2, .first = 3,
+                                          .comment = "x"};
+        const int64_t n = sizes[k / 2 / COUNT(formats)];
+        test_random random = test_seed(k);
+        double *dense = calloc((size_t)(n * n + 1), sizeof *dense);
+        for (int64_t i = 0; i < n * n; i++)
+            if (i / n <= i % n && i / n != 5 && test_below(&random, 3) == 0)
+                dense[i] = dense[i % n * n + i / n] = (double)test_below(&random, 20) / (k % 4 < 2 ? 1 : 4);
+        sp_csr m = test_from_dense(context, n, n, dense, SP_F64);
+        ck_ok(context, io_write_graph(context, whole, &m, &options));
+        for (int64_t length = 1; length < 30; length += length) {
+            write_blocks(context, path_of("out"), &m, options, length);
+            test_expect(same_files(whole, path_of("out")), "case %zu: rows by %lld", k, (long long)length);
+        }
+        sp_csr_free(context, &m);
+        free(dense);
+    }
+    sp_context_destroy(context);
+}
+
+CONTEXT_TEST(metis_writing_refuses_what_metis_has_not, 0, 1)
+{
+    int64_t offsets[] = {0, 1, 2};
+    int32_t columns[] = {1, 0}, loops[] = {0, 1};
+    float values[] = {2, 3};
+    const io_write_options options = {.format = IO_METIS};
+    sp_csr m = {.rows = 2, .cols = 2, .nnz = 2, .row_offsets = offsets, .col_indices = columns, .values = values};
+    ck_assert_int_ne(io_write_graph(context, path_of("out"), &m, &options), SP_OK);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "the edge from 1 to 2 has no opposite of the same weight"));
+    values[0] = 0.5f;
+    ck_assert_int_ne(io_write_graph(context, path_of("out"), &m, &options), SP_OK);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "not a whole number above 0"));
+    m.col_indices = loops;
+    ck_assert_int_ne(io_write_graph(context, path_of("out"), &m, &options), SP_OK);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "is a loop"));
+    ck_assert_int_eq(files_in_folder(), 0);
 }
 
 /* Rows of the matrix that a graph file with source rows stands for. */
@@ -488,6 +550,7 @@ const test_entry writing_tests[] = {
     ONCE(native_graphs_are_written_as_mcl_does),
     ONCE(native_matrices_survive_writing_and_reading),
     ONCE(graphs_are_written_as_their_formats_have_them),
+    ONCE(graphs_by_blocks_of_rows_are_those_written_at_once),
     ONCE(metis_writing_refuses_what_metis_has_not),
     ONCE(graphs_survive_writing_and_reading_whatever_the_threads),
     ONCE(the_rows_of_a_binary_matrix_in_parts_are_the_matrix),

@@ -144,21 +144,48 @@ typedef struct seen {
     int64_t interrupt_after; /* the iteration after which `interrupt` is set */
     volatile int interrupt;
     int64_t interrupted;     /* the monitor's calls after an interrupt */
+    int64_t streamed;        /* rows that have come by blocks */
 } seen;
+
+/* Rows that come by blocks are those of the matrix that is gathered. */
+static void take_rows(void *user, int64_t first, const sp_csr *rows)
+{
+    seen *s = user;
+    const sp_csr *all = &s->gathered;
+    ck_assert_int_eq(first, s->streamed);
+    for (int64_t i = 0; i < rows->rows; i++) {
+        const int64_t length = test_row_length(rows, i), from = rows->row_offsets[i], to = all->row_offsets[first + i];
+        ck_assert_int_eq(length, test_row_length(all, first + i));
+        for (int64_t e = 0; e < length; e++)
+            ck_assert(rows->col_indices[from + e] == all->col_indices[to + e] &&
+                      test_value(rows, from + e) == test_value(all, to + e));
+    }
+    s->streamed += rows->rows;
+}
+
+/* By one message and by blocks. */
+static void gather_rows(seen *s, const sp_csr *iterand)
+{
+    s->status = sp_ranks_gather_rows(s->context, s->ranks, iterand, &s->gathered);
+    for (int64_t most = 1; most < 2000 && s->status == SP_OK; most *= 40) {
+        s->streamed = 0;
+        s->status = sp_ranks_stream_rows(s->context, s->ranks, iterand, most, take_rows, s);
+        if (s->status == SP_OK) ck_assert_int_eq(s->streamed, s->ranks->rank == 0 ? s->gathered.rows : 0);
+    }
+}
 
 static bool watch(void *user, const mcl_iteration *iteration, const sp_csr *iterand)
 {
     seen *s = user;
     if (iteration->interrupted) {
         s->interrupted++;
-        s->status = sp_ranks_gather_rows(s->context, s->ranks, iterand, &s->gathered);
+        gather_rows(s, iterand);
         ck_assert_int_eq(iteration->number, s->last.number);
         return false;
     }
     if (iteration->number > 0 && iteration->number == s->interrupt_after) s->interrupt = 1;
-    if (iteration->number == s->stop_after)
-        s->status = s->ranks ? sp_ranks_gather_rows(s->context, s->ranks, iterand, &s->gathered)
-                             : sp_csr_copy(s->context, iterand, SP_HOST, &s->gathered);
+    if (iteration->number == s->stop_after && s->ranks) gather_rows(s, iterand);
+    else if (iteration->number == s->stop_after) s->status = sp_csr_copy(s->context, iterand, SP_HOST, &s->gathered);
     s->count++;
     s->last = *iteration;
     s->chaos_sum += iteration->chaos * (double)iteration->number;

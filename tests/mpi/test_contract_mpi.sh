@@ -212,6 +212,20 @@ killed() { # one process of three, in the middle
         [ "$(grep -c '^contract: ' run.err)" -le 1 ]
 }
 ok 'a killed process ends all' killed
+full_disk() { # while rows of the other processes come
+    local got
+    together -n 3 "$tool" large.abc large.tsv -o small/out.mtx 2>run.err
+    got=$?
+    [ $got -eq 1 ] && [ "$(grep -c '^contract: ' run.err)" -eq 1 ] && no_leftovers small && [ ! -e small/out.mtx ] &&
+        grep -q '^contract: small/out.mtx: No space left' run.err || { echo "status $got"; cat run.err; return 1; }
+}
+mkdir small
+if mount -t tmpfs -o size=256k tmpfs small 2>/dev/null; then
+    ok 'a full disk' full_disk
+    umount small
+else
+    skip 'a full disk: no tmpfs can be mounted here'
+fi
 # The Nth request for memory of one process of three fails: it says so, and all end.
 no_memory() {
     local common=("$tool" pairs.abc families.tsv -o out.mtx --threads 1) got
