@@ -91,8 +91,8 @@ enum { IO_NAME_GROUP = 1 << 12 };
 /* Arcs with one tail for many heads, without weights if the text has none. */
 typedef struct io_packed io_packed;
 
-/* What only all parts of an IO_MTX or IO_CSR file together show. Its entries have to be as many as its header has
- * announced. If it is symmetric and has entries both above and below the diagonal, it may hold one of them twice. The
+/* What only all parts of an IO_MTX, IO_CSR or IO_NATIVE file together show. Its entries have to be as many as its header
+ * has announced (IO_NATIVE: 0; a part with a mistake has -1). If it is symmetric and has entries both above and below the diagonal, it may hold one of them twice. The
  * checksums of all parts, combined by exclusive or, have to be the one that is written in it. */
 typedef struct io_part {
     int64_t entries, announced, above, below;
@@ -130,13 +130,13 @@ typedef struct io_graph {
     int64_t vast_line;  /* SP_F64, text: the first line with a weight of 2^53 or more, which may have been rounded to a
                            whole number; 0: none. 2^53 itself counts unless it is written as 9007199254740992 */
     bool blast_hits;    /* label triples that begin like a BLAST table, whose third column is the identity */
-    io_part part;       /* IO_MTX and IO_CSR, of a file that is read in parts */
+    io_part part;       /* IO_MTX, IO_CSR and IO_NATIVE, of a file that is read in parts */
 } io_graph;
 
 /* Reads a graph from PATH ("-": standard input), compressed or not. Release it by io_graph_free. */
 sp_status io_read_graph(sp_context *context, const char *path, const io_read_options *options, io_graph *graph);
-/* Whether a file can be read in parts: it is uncompressed, and label triples, IO_MTX or IO_CSR by the options and
- * its content. */
+/* Whether a file can be read in parts: it is uncompressed, and label triples, IO_MTX, IO_CSR or IO_NATIVE by the
+ * options and its content. */
 sp_status io_can_part(sp_context *context, const char *path, const io_read_options *options, bool *can);
 
 /* The files of a folder, in the order of their names; not those that begin with . or _, and no folders. */

@@ -298,7 +298,7 @@ static bool are_sound(const io_graph *in)
 {
     const io_part *p = &in->part;
     const bool twice = (in->symmetric || in->skew) && p->above > 0 && p->below > 0;
-    const bool counted = in->format == IO_MTX || in->format == IO_CSR;
+    const bool counted = in->format == IO_MTX || in->format == IO_CSR || in->format == IO_NATIVE;
     return !counted || (p->entries == p->announced && !twice && p->checksum == p->written);
 }
 
@@ -386,6 +386,10 @@ static sp_status join_parts(team *t, const char *path, io_graph *part, io_graph 
     if (*sound && whole->format == IO_CSR) {
         whole->names = part->names; /* process 0's */
         part->names = (io_names){0};
+    }
+    if (*sound && whole->format == IO_NATIVE) {
+        whole->ids = part->ids; /* those of all nodes */
+        part->ids = NULL;
     }
 done:
     if (status != SP_OK) team_give_up(t, t->host, status); /* the others are waiting in the middle of it */

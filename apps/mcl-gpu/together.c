@@ -34,7 +34,7 @@ static sp_status decide(job *j, const io_read_options *options, bool *parts)
     if (!j->team.follows && !option) *parts = team_can_read(&j->team, s->input, options, s->mpi_read == MPI_READ_PARTS ? 0 : LEAST_BYTES);
     if (!j->team.follows && s->mpi_read == MPI_READ_PARTS && !*parts)
         log_line(&j->log, "mcl-gpu: each process reads the whole input: %s%s",
-                 option ? option : "only uncompressed label pairs, Matrix Market files and binary matrices are read in parts",
+                 option ? option : "only uncompressed label pairs and matrices (Matrix Market, mcl, binary) are read in parts",
                  option ? " needs it" : "");
     return team_agree(&j->team, parts, sizeof *parts);
 }

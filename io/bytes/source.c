@@ -225,37 +225,53 @@ static sp_status read_at(io_source *source, int64_t place, char *to, size_t coun
     return bytes < 0 ? fail(source, SP_ERROR_ARGUMENT, strerror(errno)) : SP_OK;
 }
 
-/* The place of the first line that begins at `place` or after it; at `least` one begins. */
-static sp_status find_line(io_source *source, int64_t least, int64_t place, int64_t *begin)
+/* The place of the first line that begins at `place` or after it and, with `columns`, behind one that ends a column; at
+ * `least` one begins. */
+static sp_status find_line(io_source *source, int64_t least, int64_t place, bool columns, int64_t *begin)
 {
-    char bytes[4096];
+    char bytes[4096], last = 0; /* of the line, but for blanks */
+    bool ends = !columns, comment = true; /* the first line is seen in part */
     size_t got;
+    *begin = place;
     for (int64_t at = place - 1; place > least; at += (int64_t)got) {
         const sp_status status = read_at(source, at, bytes, sizeof bytes, &got);
-        if (status != SP_OK) return status;
-        const char *newline = memchr(bytes, '\n', got);
-        *begin = newline ? at + (newline + 1 - bytes) : source->size;
-        if (newline || got == 0) return SP_OK;
+        *begin = source->size;
+        if (status != SP_OK || got == 0) return status;
+        for (size_t i = 0; i < got; i++) {
+            if (bytes[i] == '\n') {
+                *begin = at + (int64_t)i + 1;
+                if (ends || (last == '$' && !comment)) return SP_OK;
+                comment = false;
+                last = 0;
+            } else {
+                comment = comment || bytes[i] == '#';
+                if (bytes[i] > ' ') last = bytes[i];
+            }
+        }
     }
-    *begin = least;
     return SP_OK;
 }
 
-sp_status io_source_take_part(io_source *source, int64_t taken, int part, int parts, int64_t *begin)
+sp_status io_source_take_range(io_source *source, int64_t begin, int64_t end)
 {
-    const int64_t least = (int64_t)source->mark + taken, all = source->size - least;
-    const int64_t share = all / parts, rest = all % parts;
-    int64_t end;
-    sp_status status = find_line(source, least, least + share * part + rest * part / parts, begin);
-    if (status == SP_OK) status = find_line(source, least, least + share * (part + 1) + rest * (part + 1) / parts, &end);
-    if (status != SP_OK) return status;
-    if (lseek(source->raw.file, (off_t)*begin, SEEK_SET) < 0) return fail(source, SP_ERROR_ARGUMENT, strerror(errno));
+    if (lseek(source->raw.file, (off_t)begin, SEEK_SET) < 0) return fail(source, SP_ERROR_ARGUMENT, strerror(errno));
     source->peeked_at = source->peeked_end = 0;
     source->raw.at = source->raw.end = 0;
     source->raw.ended = false;
     source->raw.limited = true;
-    source->raw.left = source->size = end - *begin;
+    source->raw.left = source->size = end - begin;
     return SP_OK;
+}
+
+sp_status io_source_take_part(io_source *source, int64_t taken, int part, int parts, bool columns, int64_t *begin)
+{
+    const int64_t least = (int64_t)source->mark + taken, all = source->size - least;
+    const int64_t share = all / parts, rest = all % parts;
+    const int64_t from = least + share * part + rest * part / parts, to = least + share * (part + 1) + rest * (part + 1) / parts;
+    int64_t end;
+    sp_status status = find_line(source, least, from, columns, begin);
+    if (status == SP_OK) status = find_line(source, least, to, columns, &end);
+    return status == SP_OK ? io_source_take_range(source, *begin, end) : status;
 }
 
 sp_status io_source_count_lines(io_source *source, int64_t begin, int64_t *lines)

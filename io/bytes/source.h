@@ -31,8 +31,11 @@ sp_status io_source_line(io_source *source, const char **line, const char **end,
 /* Whether the source is an uncompressed file of a known size. Nothing but peeking and io_source_line has happened. */
 bool io_source_has_parts(const io_source *source);
 /* From now on the source has only the lines that begin in one of `parts` equal parts of such a file, but for its first
- * `taken` bytes, which io_source_line has taken. *begin is the place of the first. */
-sp_status io_source_take_part(io_source *source, int64_t taken, int part, int parts, int64_t *begin);
+ * `taken` bytes, which have been taken. *begin is the place of the first. With `columns` these are the columns of a
+ * matrix: parts begin behind lines that end with $ and have no comment, where in a sound file a column has ended. */
+sp_status io_source_take_part(io_source *source, int64_t taken, int part, int parts, bool columns, int64_t *begin);
+/* From now on the source has only these bytes of such a file. */
+sp_status io_source_take_range(io_source *source, int64_t begin, int64_t end);
 /* The lines that end before that place. */
 sp_status io_source_count_lines(io_source *source, int64_t begin, int64_t *lines);
 /* What it reads, if that is a file with a path; else -1. */

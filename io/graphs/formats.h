@@ -27,6 +27,8 @@ extern const unsigned char io_binary_cookie[4]; /* what mcl's binary matrices be
  * columns, which are the arcs' tails. */
 sp_status io_read_native(sp_context *context, io_source *source, const io_read_options *options, int64_t *columns,
                          io_graph *graph);
+/* The columns of a part of such a file as arcs. If it is not sound, io_part says so. */
+sp_status io_read_native_part(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph);
 sp_status io_read_npz_graph(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph);
 sp_status io_read_graphml(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph);
 sp_status io_read_mtx(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,

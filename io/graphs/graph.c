@@ -304,7 +304,8 @@ static sp_status open_parts(sp_context *context, const char *path, const io_read
     sp_status status = io_source_open(context, path, options->interrupt, source);
     if (status != SP_OK) return status;
     status = begin_graph(context, *source, options, graph);
-    const bool cut = graph->format == IO_ABC || graph->format == IO_MTX || graph->format == IO_CSR;
+    const bool cut = graph->format == IO_ABC || graph->format == IO_MTX || graph->format == IO_CSR ||
+                     graph->format == IO_NATIVE;
     if (status == SP_OK && cut && io_source_has_parts(*source)) return SP_OK;
     io_source_close(*source);
     *source = NULL;
@@ -327,7 +328,7 @@ static sp_status read_abc_part(sp_context *context, io_source *source, const io_
 {
     const io_format_state triples = {.options = options, .scanner = io_scan_abc};
     int64_t begin = 0, before = 0;
-    sp_status status = io_source_take_part(source, 0, options->part, options->parts, &begin);
+    sp_status status = io_source_take_part(source, 0, options->part, options->parts, false, &begin);
     if (status == SP_OK && number) status = io_source_count_lines(source, begin, &before);
     graph->symmetric = true;
     return status == SP_OK ? io_read_lines(context, source, &triples, io_line_abc, 0, before, NULL, graph) : status;
@@ -339,10 +340,12 @@ static sp_status read_part(sp_context *context, const char *path, const io_read_
     io_source *source = NULL;
     sp_status status = open_parts(context, path, options, &source, graph);
     if (status == SP_OK && !source)
-        status = sp_fail(context, SP_ERROR_UNSUPPORTED, "%s: only uncompressed label pairs, Matrix Market files and "
-                         "our binary matrices are read in parts", path);
+        status = sp_fail(context, SP_ERROR_UNSUPPORTED, "%s: only uncompressed label pairs, Matrix Market files, mcl's "
+                         "matrices and our binary ones are read in parts", path);
     if (status == SP_OK && graph->format == IO_CSR)
         status = io_read_csr_part(context, source, options, graph);
+    else if (status == SP_OK && graph->format == IO_NATIVE)
+        status = io_read_native_part(context, source, options, graph);
     else if (status == SP_OK)
         status = graph->format == IO_MTX ? io_read_mtx_part(context, source, options, number, graph)
                                          : read_abc_part(context, source, options, number, graph);

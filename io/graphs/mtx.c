@@ -398,7 +398,7 @@ sp_status io_read_mtx_part(sp_context *context, io_source *source, const io_read
         state.join = join_triangles;
     }
     TRY(io_check_nodes(context, io_source_name(source), state.rows, size));
-    TRY(io_source_take_part(source, bytes, options->part, options->parts, &begin));
+    TRY(io_source_take_part(source, bytes, options->part, options->parts, false, &begin));
     if (number) TRY(io_source_count_lines(source, begin, &before));
     if (options->part == 0) {
         before = head.lines;

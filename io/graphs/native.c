@@ -130,10 +130,11 @@ sp_status io_native_end_column(native *to, int32_t tail)
 
 sp_status io_native_finish(native *from, int64_t lines, int64_t bytes, io_graph *graph)
 {
+    const int64_t all = from->parts > 1 ? from->size : bytes;
     if (!from->ids) {
-        sp_status status = io_check_nodes(from->context, from->name, from->nodes, bytes);
+        sp_status status = io_check_nodes(from->context, from->name, from->nodes, all);
         if (status == SP_OK && !from->column_ids)
-            status = io_check_nodes(from->context, from->name, from->columns, bytes);
+            status = io_check_nodes(from->context, from->name, from->columns, all);
         if (status != SP_OK) return status;
     }
     sp_free(from->context, from->entries);
@@ -204,23 +205,41 @@ bool io_native_sort_domain(int64_t *ids, int64_t count)
 
 const unsigned char io_binary_cookie[4] = {0x1b, 0xc2, 0x4d, 0xe8};
 
+static sp_status read_matrix(native *to, io_source *source, io_graph *graph)
+{
+    sp_context *context = to->context;
+    const char *bytes;
+    size_t count = sizeof io_binary_cookie;
+    sp_status status = io_source_peek(source, &bytes, &count);
+    if (count == sizeof io_binary_cookie && memcmp(bytes, io_binary_cookie, count) == 0)
+        status = io_native_read_binary(to, source, graph);
+    else if (status == SP_OK)
+        status = io_native_read_text(to, source, graph);
+    sp_free(context, to->ids);
+    sp_free(context, to->column_ids);
+    sp_free(context, to->entries);
+    sp_free(context, to->weights);
+    io_packed_free(context, &to->arcs);
+    return status;
+}
+
 sp_status io_read_native(sp_context *context, io_source *source, const io_read_options *options, int64_t *columns,
                          io_graph *graph)
 {
     native to = {.context = context, .options = options, .name = io_source_name(source), .clustering = columns != NULL,
                  .arcs = {.weight = 1, .values = options->values}};
-    const char *bytes;
-    size_t count = sizeof io_binary_cookie;
-    sp_status status = io_source_peek(source, &bytes, &count);
-    if (count == sizeof io_binary_cookie && memcmp(bytes, io_binary_cookie, count) == 0)
-        status = io_native_read_binary(&to, source, graph);
-    else if (status == SP_OK)
-        status = io_native_read_text(&to, source, graph);
+    const sp_status status = read_matrix(&to, source, graph);
     if (columns) *columns = to.columns;
-    sp_free(context, to.ids);
-    sp_free(context, to.column_ids);
-    sp_free(context, to.entries);
-    sp_free(context, to.weights);
-    io_packed_free(context, &to.arcs);
     return status;
+}
+
+/* Whoever reads the whole file says what is wrong with it. */
+sp_status io_read_native_part(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph)
+{
+    native to = {.context = context, .options = options, .name = io_source_name(source),
+                 .arcs = {.weight = 1, .values = options->values}, .part = options->part, .parts = options->parts,
+                 .size = io_source_size(source)};
+    const sp_status status = read_matrix(&to, source, graph);
+    graph->part.entries = status == SP_ERROR_MATRIX || status == SP_ERROR_ARGUMENT ? -1 : 0;
+    return graph->part.entries < 0 ? SP_OK : status == SP_OK ? io_graph_spread(context, graph) : status;
 }

@@ -22,8 +22,9 @@ typedef struct native {
     double *weights;      /* of the column, in that case; there only if it has any */
     int64_t entry_capacity, weight_capacity;
     int64_t negative, odd_lines, vast_line;
+    int part, parts;     /* parts > 1: only the columns of one are read */
+    int64_t size;        /* of the file, then */
 } native;
-
 
 /* The node, or the column, with this id, or -1. */
 int64_t io_native_node(const native *from, int64_t id);

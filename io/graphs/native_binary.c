@@ -13,6 +13,11 @@ typedef struct binary {
     int64_t bytes;
 } binary;
 
+/* Some columns, and the bytes behind the offsets that they take. */
+typedef struct range {
+    int64_t first, end, begin, stop;
+} range;
+
 static sp_status take_bytes(binary *from, void *into, size_t count)
 {
     size_t got;
@@ -74,23 +79,43 @@ done:
     return status;
 }
 
-/* The offsets only serve access out of order; here they must ascend and end where the columns do. */
-static sp_status take_offsets(binary *from, int64_t count, int64_t *last)
+/* The offsets only serve access out of order; here they must ascend and end where the columns do. *columns becomes
+ * those that begin in this part of the bytes. */
+static sp_status take_offsets(binary *from, int64_t count, range *columns)
 {
-    int64_t offsets[BINARY_ENTRIES];
+    int64_t offsets[BINARY_ENTRIES], last = 0;
+    const native *to = from->to;
+    const double share = to->parts > 1 ? (double)(to->size - from->bytes - count * 8) / to->parts : 0;
+    const int64_t begin = (int64_t)(share * to->part);
+    const int64_t end = to->parts > 1 && to->part < to->parts - 1 ? (int64_t)(share * (to->part + 1)) : INT64_MAX;
     sp_status status = SP_OK;
-    *last = 0;
+    *columns = (range){-1, -1, 0, 0};
     for (int64_t done = 0; done < count;) {
         int64_t now = count - done < BINARY_ENTRIES ? count - done : BINARY_ENTRIES;
         TRY(take_bytes(from, offsets, (size_t)now * sizeof *offsets));
         for (int64_t i = 0; i < now; i++) {
-            if (offsets[i] < *last) return corrupt(from, "column offsets that do not ascend", offsets[i]);
-            *last = offsets[i];
+            if (offsets[i] < last) return corrupt(from, "column offsets that do not ascend", offsets[i]);
+            last = offsets[i];
+            if (columns->first < 0 && (last >= begin || done + i == count - 1)) {
+                columns->first = done + i;
+                columns->begin = last;
+            }
+            if (columns->end < 0 && (last >= end || done + i == count - 1)) {
+                columns->end = done + i;
+                columns->stop = last;
+            }
         }
         done += now;
     }
 done:
     return status;
+}
+
+/* Goes to the columns of this part. */
+static sp_status take_part(binary *from, const range *columns)
+{
+    if (columns->first == 0 && columns->begin > 0) return corrupt(from, "a first column that does not begin at 0", columns->begin);
+    return io_source_take_range(from->source, from->bytes + columns->begin, from->bytes + columns->stop);
 }
 
 static sp_status take_column(binary *from)
@@ -128,7 +153,8 @@ static sp_status read_vectors(binary *from, int64_t **row_ids, int64_t **col_ids
 {
     native *to = from->to;
     int32_t cookie;
-    int64_t sizes[3], last, begin; /* columns, rows, flags */
+    int64_t sizes[3], begin; /* columns, rows, flags */
+    range columns;
     sp_status status;
     TRY(take_bytes(from, &cookie, sizeof cookie));
     TRY(take_bytes(from, sizes, sizeof sizes));
@@ -139,10 +165,13 @@ static sp_status read_vectors(binary *from, int64_t **row_ids, int64_t **col_ids
     if (!(sizes[2] & 2)) TRY(take_domain(from, sizes[1], row_ids));
     status = io_native_set_domains(to, sizes[1], sizes[0], row_ids, col_ids);
     if (status != SP_OK) return status;
-    TRY(take_offsets(from, sizes[0] + 1, &last));
+    TRY(take_offsets(from, sizes[0] + 1, &columns));
+    if (to->parts > 1) TRY(take_part(from, &columns));
+    if (to->part > 0) from->bytes = 0;
     begin = from->bytes;
-    for (int64_t j = 0; j < sizes[0]; j++) TRY(take_column(from));
-    if (from->bytes - begin != last) return corrupt(from, "columns that do not end where their offsets say", last);
+    for (int64_t j = columns.first; j < columns.end; j++) TRY(take_column(from));
+    if (from->bytes - begin != columns.stop - (to->parts > 1 ? columns.begin : 0))
+        return corrupt(from, "columns that do not end where their offsets say", columns.stop);
 done:
     return status;
 }

@@ -240,12 +240,29 @@ done:
     return status;
 }
 
+/* Of the columns that follow only those of a part are left. */
+static sp_status take_part(text *from)
+{
+    const native *to = from->to;
+    int64_t begin, taken = from->bytes - (from->end - from->at);
+    const sp_status status = io_source_take_part(from->source, taken, to->part, to->parts, true, &begin);
+    if (to->part > 0) from->line = 1;
+    from->bytes = to->part > 0 ? 0 : taken;
+    from->at = from->end = from->buffer;
+    *from->buffer = '\0';
+    from->ended = false;
+    return status;
+}
+
 static sp_status read_columns(text *from)
 {
+    const bool goes_on = from->to->parts > 1 && from->to->part < from->to->parts - 1; /* in another part */
     sp_status status;
+    if (from->to->parts > 1) TRY(take_part(from));
     for (;;) {
         TRY(skip_space(from));
-        if (take_char(from, ')')) break;
+        if (goes_on && from->at == from->end) return SP_OK;
+        if (!goes_on && take_char(from, ')')) break;
         TRY(read_column(from));
     }
     TRY(skip_space(from));

@@ -201,6 +201,116 @@ TEST(native_binary_is_read_and_its_lies_are_refused)
         expect_failure(bad[i].made.data, bad[i].made.count, automatic, bad[i].message);
 }
 
+/* ---- parts of a file --------------------------------------------------------------------------------------- */
+
+/* A matrix as it may be written: columns in any order or twice, several a line, broken, with comments; kind: bit 0 ids
+ * of the caller's, bit 1 no newline at the end. */
+static size_t random_native(test_random *random, uint64_t kind, int64_t nodes, int64_t columns, char *text, size_t room)
+{
+    FILE *file = fmemopen(text, room, "w");
+    ck_assert_ptr_nonnull(file);
+    fprintf(file, "# $\n(mclheader\nmcltype matrix\ndimensions %lldx%lld\n)\n", (long long)nodes, (long long)nodes);
+    if (kind & 1) {
+        fprintf(file, "(mcldoms\n");
+        for (int64_t i = 0; i < nodes; i++) fprintf(file, "%lld ", (long long)(3 * i + 1));
+        fprintf(file, "$\n)\n");
+    }
+    fprintf(file, "(mclmatrix\nbegin\n");
+    for (int64_t k = 0; k < columns; k++) {
+        const int64_t scale = kind & 1 ? 3 : 1, shift = kind & 1;
+        fprintf(file, "%lld", (long long)(test_below(random, nodes) * scale + shift));
+        for (int64_t e = test_below(random, 6); e > 0; e--)
+            fprintf(file, "%s%lld:%g", test_below(random, 5) ? " " : " # of $\n  ",
+                    (long long)(test_below(random, nodes) * scale + shift), (double)test_below(random, 100) / 8);
+        fprintf(file, test_below(random, 4) ? " $\n" : test_below(random, 2) ? " $ " : "$ # $ \n");
+    }
+    fprintf(file, kind & 2 ? ")" : ")\n");
+    const size_t count = (size_t)ftell(file);
+    ck_assert(count < room && fclose(file) == 0);
+    return count;
+}
+
+/* Whether the parts of a file add up to a graph; then it is the whole, NULL: a file that is refused. */
+static bool add_up_columns(sp_context *context, const char *path, int parts, const io_graph *whole)
+{
+    int64_t arcs = 0, lines = 0, bytes = 0;
+    bool sound = true, same = true;
+    for (int part = 0; part < parts; part++) {
+        const io_read_options options = {.format = IO_NATIVE, .part = part, .parts = parts};
+        io_graph graph;
+        ck_ok(context, io_read_graph(context, path, &options, &graph));
+        sound = sound && graph.part.entries == 0 && graph.part.announced == 0;
+        for (int64_t k = 0; k < graph.arcs && sound && whole; k++, arcs++)
+            same = same && arcs < whole->arcs && graph.tails[k] == whole->tails[arcs] &&
+                   graph.heads[k] == whole->heads[arcs] && io_arc_weight(&graph, k) == io_arc_weight(whole, arcs);
+        for (int64_t i = 0; i < graph.nodes && sound && whole; i++)
+            same = same && graph.nodes == whole->nodes && !graph.ids == !whole->ids &&
+                   (!graph.ids || graph.ids[i] == whole->ids[i]);
+        lines += graph.lines;
+        bytes += graph.bytes;
+        io_graph_free(context, &graph);
+    }
+    if (!sound) return false;
+    ck_assert(whole && same && arcs == whole->arcs && lines == whole->lines && bytes == whole->bytes);
+    return true;
+}
+
+/* Of each file with one byte that is another the parts say nothing else than the whole. */
+static void damage(sp_context *context, const char *path, char *bytes, size_t count)
+{
+    for (size_t at = 0; at < count; at += 1 + count / 300) {
+        const io_read_options options = {.format = IO_NATIVE};
+        const char kept = bytes[at];
+        io_graph whole;
+        bytes[at] = at % 3 == 0 ? '$' : at % 3 == 1 ? '\n' : (char)(kept ^ 4);
+        write_file(path, bytes, count);
+        const bool right = io_read_graph(context, path, &options, &whole) == SP_OK;
+        if (right) ck_ok(context, io_graph_spread(context, &whole));
+        add_up_columns(context, path, 3, right ? &whole : NULL);
+        if (right) io_graph_free(context, &whole);
+        bytes[at] = kept;
+    }
+}
+
+TEST(the_columns_of_a_native_matrix_in_parts_are_the_matrix)
+{
+    static char text[1 << 16];
+    const io_read_options options = {.format = IO_NATIVE};
+    const char *path = path_of("parts.mci");
+    sp_context *context = test_context(0, 1);
+    for (uint64_t seed = 0; seed < 16; seed++) {
+        test_random random = test_seed(seed + 1);
+        const int64_t columns = seed < 4 ? (int64_t)seed / 2 : 40 + test_below(&random, 400);
+        size_t count = random_native(&random, seed % 4, 1 + test_below(&random, 60), columns, text, sizeof text);
+        bool can = false;
+        io_graph whole;
+        write_file(path, text, count);
+        ck_ok(context, io_read_graph(context, path, &options, &whole));
+        if (seed >= 8) { /* the same in binary */
+            sp_csr matrix;
+            int64_t *ids = whole.ids;
+            whole.ids = NULL;
+            ck_ok(context, io_graph_matrix(context, &whole, false, SP_COMBINE_MAX, false, &matrix));
+            ck_ok(context, io_write_native_matrix(context, path, &matrix, ids, NULL, 7, true, NULL));
+            sp_csr_free(context, &matrix);
+            sp_free(context, ids);
+            io_graph_free(context, &whole);
+            ck_ok(context, io_read_graph(context, path, &options, &whole));
+            FILE *file = fopen(path, "rb");
+            count = fread(text, 1, sizeof text, file);
+            ck_assert(fclose(file) == 0 && count < sizeof text);
+        }
+        ck_ok(context, io_can_part(context, path, &options, &can));
+        ck_assert(can);
+        ck_ok(context, io_graph_spread(context, &whole));
+        for (int parts = 2; parts <= 64; parts *= 2) /* a last part may begin behind all columns */
+            ck_assert(add_up_columns(context, path, parts, &whole) || (seed < 8 && (columns < 40 || parts > 16)));
+        damage(context, path, text, count);
+        io_graph_free(context, &whole);
+    }
+    sp_context_destroy(context);
+}
+
 const test_entry native_tests[] = {
     CASE("formats", 60),
     ONCE(native_text_is_read_as_it_occurs_in_the_wild),
@@ -210,5 +320,7 @@ const test_entry native_tests[] = {
     ONCE(native_text_refuses_what_is_no_graph),
     ONCE(native_text_longer_than_a_buffer_is_read_whole),
     ONCE(native_binary_is_read_and_its_lies_are_refused),
+    CASE_WITH("parts of native matrices", 60, make_folder, remove_folder),
+    ONCE(the_columns_of_a_native_matrix_in_parts_are_the_matrix),
     {0},
 };

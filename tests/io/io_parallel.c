@@ -257,7 +257,7 @@ TEST(other_files_have_no_parts)
 {
     char packed[200];
     const struct { const char *name, *text; bool zipped; } cases[] = {
-        {"g.mci", HEADER "(mclmatrix\nbegin\n0 1 $\n)\n", false}, {"g.mtx.gz", four_numbers, true},
+        {"g.graph", "2 1\n2\n1\n", false}, {"g.mtx.gz", four_numbers, true},
         {"g.abc.gz", four_names, true}, {"g.csv", "source,target\na,b\n", false}};
     sp_context *context = test_context(0, 1);
     for (size_t i = 0; i < COUNT(cases); i++) {

@@ -176,6 +176,19 @@ seq 0 1229 >numbers
 "$(dirname "$tool")/contract" below.mtx numbers -o below.bin --quiet
 matrix 3 below.bin
 matrix 3 directed.mtx -c 2 -P 20 -S 10 -R 0
+"$tool" protein.abc --abc -o protein.cls -write-graph protein.mci 2>run.err
+"$tool" protein.abc --abc -o protein.cls -write-graph protein.bin --write-binary 2>run.err
+{
+    printf '(mclheader\nmcltype matrix\ndimensions 9x9\n)\n(mcldoms\n 2 3 5 7 11 13 17 19 23 $\n)\n(mclmatrix\nbegin\n'
+    printf '%s # $\n 3:2 $\n' 2 3 5 7 11 2
+    printf '13 17:1.5\n  19:2 $ 23 13 $\n19 $\n)\n'
+} >domain.mci
+for processes in 2 3; do
+    for network in protein.mci protein.bin domain.mci; do matrix $processes $network; done
+done
+sed '9000s/:/:x/' protein.mci >wrong.mci
+ok 'a mistake in a later part of a native matrix' fails 3 1 'wrong.mci:9000: a value that is a number' wrong.mci \
+    --mpi-read parts
 whole_again() { # PATTERN ARGUMENTS...: what wants the whole input says so and reads it
     together -n 2 "$tool" "${@:2}" -o out --mpi-read parts 2>run.err && "$tool" "${@:2}" -o alone.cls 2>/dev/null &&
         cmp out alone.cls && grep -q "^mcl-gpu: each process reads the whole input: .*$1" run.err
