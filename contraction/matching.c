@@ -10,65 +10,100 @@
  * best neighbour are a pair. So leaves of a hub and nodes with the same neighbours come first, then relatives. Nodes
  * that weigh more than half of the bound are left out, so that all pairs fit. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "coarsen.h"
 
-static candidate best_neighbour(const coarsening *c, int32_t node)
+/* Positive numbers have the order of their bits, as whole numbers. */
+static inline uint64_t order_of(double rating)
+{
+    uint64_t bits;
+    memcpy(&bits, &rating, sizeof bits);
+    return bits;
+}
+
+typedef enum rated { BY_NONE, BY_F32, BY_F64, BY_PLACES } rated;
+
+/* Which neighbours are free, and which edge of equals is the best, cannot be predicted: so nothing branches on it. */
+static inline __attribute__((always_inline)) int32_t scan_row(const coarsening *c, int32_t node, rated by, bool capped)
 {
     const sp_csr *g = c->g;
-    candidate best = {0, -1};
-    for (int64_t k = g->row_offsets[node]; k < g->row_offsets[node + 1]; k++) {
-        const int32_t other = g->col_indices[k];
-        if (other == node || !is_free(c, other) || c->load[node] + c->load[other] > c->cap) continue;
-        const double rating = rate(c, entry_value(g, k), node, c->load[node], other, c->load[other]);
-        if (is_better(c, node, rating, other, best)) best = (candidate){rating, other};
+    const int32_t *columns = g->col_indices, *leader = c->leader;
+    const void *values = g->values;
+    const uint64_t seed = c->how->seed;
+    const double *load = c->load, own = load[node], cap = c->cap;
+    const int64_t end = g->row_offsets[node + 1];
+    uint64_t best = 0, best_bits = 0, found = UINT64_MAX;
+    for (int64_t k = g->row_offsets[node]; k < end; k++) {
+        const int32_t other = columns[k];
+        const double rating = by == BY_NONE     ? 1
+                              : by == BY_F32    ? (double)((const float *)values)[k]
+                              : by == BY_F64    ? ((const double *)values)[k]
+                                                : rate(c, entry_value(g, k), node, own, other, load[other]);
+        const uint64_t order = by == BY_NONE ? 0 : order_of(rating), bits = edge_bits(seed, node, other);
+        bool better = (order > best) | ((order == best) & (bits >= best_bits));
+        better &= (other != node) & (leader[other] < 0);
+        if (by != BY_NONE) better &= rating > 0;
+        if (capped) better &= !(own + load[other] > cap);
+        const uint64_t changed = -(uint64_t)better;
+        best ^= (best ^ order) & changed;
+        best_bits ^= (best_bits ^ bits) & changed;
+        found ^= (found ^ (uint64_t)other) & changed;
     }
-    return best;
+    return (int32_t)found;
+}
+
+/* The free neighbour at the best edge as is_better() has it, -1 for none. */
+static int32_t best_neighbour(const coarsening *c, int32_t node)
+{
+    const bool capped = c->cap < INFINITY;
+    if (c->place) return scan_row(c, node, BY_PLACES, true);
+    if (!c->g->values) return capped ? scan_row(c, node, BY_NONE, true) : scan_row(c, node, BY_NONE, false);
+    if (c->g->value_type == SP_F32) return capped ? scan_row(c, node, BY_F32, true) : scan_row(c, node, BY_F32, false);
+    return capped ? scan_row(c, node, BY_F64, true) : scan_row(c, node, BY_F64, false);
 }
 
 static void begin_group(coarsening *c, int32_t a, int32_t b) { c->leader[a] = c->leader[b] = a < b ? a : b; }
 
-/* Free nodes with a proposal; returns their number. */
-static int64_t keep_open(const coarsening *c, const int32_t *wish, int32_t *open, int64_t count)
+/* One round: open nodes whose wish is taken propose again, and those that propose to each other are pairs. Returns the
+ * number of nodes that stay open, which is that of the free ones with a proposal; *paired tells whether there was a
+ * pair. */
+static int64_t propose(coarsening *c, int32_t *wish, int32_t *open, int64_t count, bool first, bool *paired)
 {
-    int64_t kept = 0;
-    for (int64_t i = 0; i < count; i++)
-        if (is_free(c, open[i]) && wish[open[i]] >= 0) open[kept++] = open[i];
-    return kept;
-}
-
-/* One round; whether there was a pair. */
-static bool propose(coarsening *c, int32_t *wish, const int32_t *open, int64_t count, bool first)
-{
-    bool paired = false;
+    int64_t kept = 0, pairs = 0;
 #pragma omp parallel for schedule(dynamic, 512) num_threads(c->threads) if (count > 10000)
     for (int64_t i = 0; i < count; i++)
-        if (first || !is_free(c, wish[open[i]])) wish[open[i]] = best_neighbour(c, open[i]).node;
-#pragma omp parallel for schedule(static) reduction(|| : paired) num_threads(c->threads) if (count > 10000)
+        if (first || !is_free(c, wish[open[i]])) wish[open[i]] = best_neighbour(c, open[i]);
+#pragma omp parallel for schedule(static) reduction(+ : pairs) num_threads(c->threads) if (count > 10000)
     for (int64_t i = 0; i < count; i++) {
         const int32_t node = open[i], other = wish[node];
-        if (other < node || wish[other] != node) continue;
-        begin_group(c, node, other);
-        paired = true;
+        const bool mutual = other >= 0 && wish[other] == node;
+        if (mutual) c->leader[node] = node < other ? node : other;
+        if (mutual || other < 0) open[i] = ~node;
+        pairs += mutual;
     }
-    return paired;
+    for (int64_t i = 0; i < count; i++) {
+        const int32_t node = open[i];
+        open[kept] = node;
+        kept += node >= 0;
+    }
+    *paired = pairs > 0;
+    return kept;
 }
 
 sp_status coarsen_match(coarsening *c)
 {
     int32_t *wish = NULL, *open = NULL;
     int64_t count = c->g->rows;
+    bool paired = true;
     sp_status status;
     TRY(sp_alloc(c->context, count, sizeof *wish, (void **)&wish));
     TRY(sp_alloc(c->context, count, sizeof *open, (void **)&open));
     for (int64_t i = 0; i < count; i++) open[i] = (int32_t)i;
-    for (int round = 0; round < MATCHING_ROUNDS && count > 0; round++) {
-        const bool paired = propose(c, wish, open, count, round == 0);
-        count = keep_open(c, wish, open, count);
-        if (!paired) break;
-    }
+    for (int round = 0; round < MATCHING_ROUNDS && count > 0 && paired; round++)
+        count = propose(c, wish, open, count, round == 0, &paired);
     for (int64_t i = 0; i < count; i++) { /* directed graphs, and the rest of long chains */
-        const int32_t other = is_free(c, open[i]) ? best_neighbour(c, open[i]).node : -1;
+        const int32_t other = is_free(c, open[i]) ? best_neighbour(c, open[i]) : -1;
         if (other >= 0) begin_group(c, open[i], other);
     }
 done:
