@@ -21,8 +21,7 @@ typedef enum contraction_engine {
 typedef struct contraction_options {
     contraction_engine engine;
     sp_contract_options how;
-    bool undirected;               /* contraction_repeat: G is symmetric, and contraction_mirror keeps its levels
-                                      symmetric */
+    bool undirected;               /* contraction_repeat: G is symmetric, and so are its levels, to the last bit */
     bool on_device;                /* contraction_repeat on CUDA: the labeller gets each graph on the device */
     sp_spgemm_algorithm algorithm; /* algorithm of the products */
     sp_aia aia;                    /* gather stage of the products */
@@ -33,6 +32,7 @@ typedef struct contraction_info {
     int64_t nnz;               /* nonzeros of C */
     int64_t peak_bytes;        /* working memory beyond G, labels and C (0: not measured) */
     double seconds;
+    bool mirrored;             /* how.symmetric: C is symmetric to the last bit, and needs no contraction_mirror */
 } contraction_info;
 
 /* The quotient graph of a square G by `labels` (host, G.rows entries below `groups`; a negative label leaves out the

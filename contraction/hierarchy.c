@@ -44,11 +44,14 @@ static sp_status take_present(repetition *r, sp_csr *c)
 static sp_status contract_level(repetition *r, const int32_t *labels, contraction_level *level)
 {
     sp_context *context = r->context;
+    contraction_options how = r->options ? *r->options : (contraction_options){0};
+    contraction_info info;
     sp_csr c = {0};
     bool symmetric;
     sp_status status;
-    TRY(contraction_quotient_at(context, present(r), labels, r->space, level->groups, r->options, &c, NULL));
-    if (r->options && r->options->undirected) TRY(contraction_mirror(context, &c, &symmetric));
+    how.how.symmetric = how.undirected;
+    TRY(contraction_quotient_at(context, present(r), labels, r->space, level->groups, &how, &c, &info));
+    if (how.undirected && !info.mirrored) TRY(contraction_mirror(context, &c, &symmetric));
     if (r->space == SP_HOST && c.space == SP_HOST) {
         level->c = c;
         c = (sp_csr){0};

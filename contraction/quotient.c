@@ -79,7 +79,7 @@ sp_status contraction_quotient_at(sp_context *context, const sp_csr *g, const in
         status = sp_contract(context, g, labels, labels_space, groups, &how.how, c, &measured);
         if (status == SP_OK && info)
             *info = (contraction_info){.engine = CONTRACTION_FUSED, .nnz = c->nnz, .peak_bytes = measured.peak_bytes,
-                                       .seconds = wall_seconds() - start};
+                                       .seconds = wall_seconds() - start, .mirrored = measured.mirrored};
         if (status != SP_ERROR_UNSUPPORTED || how.engine == CONTRACTION_FUSED) return status;
     }
     how.engine = CONTRACTION_PRODUCT;

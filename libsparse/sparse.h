@@ -58,7 +58,7 @@ const char *sp_version(void);
 /* Counts the changes of structs, enums and prototypes in the public headers and io.h that a compiled caller
  * would notice. sp_abi returns that of the library: a caller that was compiled, or generated, from headers with another
  * SP_ABI must not call it. */
-#define SP_ABI 5
+#define SP_ABI 6
 int sp_abi(void);
 
 /* ---- status ------------------------------------------------------------------------------------------- */
@@ -439,6 +439,8 @@ typedef struct sp_contract_options {
     sp_loops loops;
     bool half_loops; /* halve sums and counts on C's diagonal, because a symmetric G holds each edge within a group
                         twice. Other operations keep their values */
+    bool symmetric;  /* G is symmetric. Then a back end may form one half of C and copy the other from it, which
+                        info->mirrored reports: entries above the diagonal have the values of those below */
 } sp_contract_options;
 
 /* What one contraction cost. Times are wall seconds. */
@@ -449,6 +451,7 @@ typedef struct sp_contract_info {
     double group_seconds, combine_seconds;
     int groups; /* used elements of `group` */
     sp_spgemm_group group[SP_SPGEMM_GROUPS];
+    bool mirrored; /* C is symmetric to the last bit */
 } sp_contract_info;
 
 /* The quotient graph of a square G: C(p, q) combines all G(i, j) with labels[i] = p and labels[j] = q. That is

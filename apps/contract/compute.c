@@ -85,7 +85,8 @@ sp_status contract_on(contract_job *job, sp_context *context)
 {
     const contract_options *o = job->options;
     contraction_options how = {.engine = o->engine,
-                               .how = {.combine = job->combine, .loops = o->loops, .half_loops = o->half_loops}};
+                               .how = {.combine = job->combine, .loops = o->loops, .half_loops = o->half_loops,
+                                       .symmetric = job->undirected && o->combine != SP_COMBINE_FIRST}};
     const sp_csr *s = &job->labelling.s;
     sp_csr times = {0};
     sp_status status;
@@ -146,6 +147,7 @@ static sp_status finish(contract_job *job)
     if (job->options->combine == SP_COMBINE_MEAN)
         status = contract_convert(job->host, &job->c, job->options->values);
     if (job->options->repeat != REPEAT_NEVER) job->c_undirected = job->undirected; /* each level was mirrored */
+    else if (job->info.mirrored) job->c_undirected = true;
     else if (status == SP_OK && job->undirected && job->options->combine != SP_COMBINE_FIRST)
         status = contraction_mirror(job->host, &job->c, &job->c_undirected);
     if (status == SP_OK) status = contract_refuse_infinite(job);

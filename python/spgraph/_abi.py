@@ -3,7 +3,7 @@
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, c_int32,
                     c_int64, c_size_t, c_uint32, c_uint64, c_void_p)
 
-SP_ABI = 5
+SP_ABI = 6
 SP_OK, SP_ERROR_ARGUMENT, SP_ERROR_MATRIX, SP_ERROR_NOT_FINITE, SP_ERROR_OVERFLOW = 0, 1, 2, 3, 4
 SP_ERROR_HOST_MEMORY, SP_ERROR_DEVICE_MEMORY, SP_ERROR_NO_DEVICE = 5, 6, 7
 SP_ERROR_DEVICE, SP_ERROR_UNSUPPORTED, SP_ERROR_INTERRUPTED = 8, 9, 10
@@ -93,14 +93,14 @@ class sp_markov_row(Structure):
 
 class sp_contract_options(Structure):
     _fields_ = [
-        ("combine", c_int), ("loops", c_int), ("half_loops", c_bool),
+        ("combine", c_int), ("loops", c_int), ("half_loops", c_bool), ("symmetric", c_bool),
     ]
 
 
 class sp_contract_info(Structure):
     _fields_ = [
         ("entries", c_int64), ("nnz", c_int64), ("peak_bytes", c_int64), ("group_seconds", c_double),
-        ("combine_seconds", c_double), ("groups", c_int), ("group", sp_spgemm_group * 12),
+        ("combine_seconds", c_double), ("groups", c_int), ("group", sp_spgemm_group * 12), ("mirrored", c_bool),
     ]
 
 
@@ -249,7 +249,7 @@ class contraction_options(Structure):
 
 class contraction_info(Structure):
     _fields_ = [
-        ("engine", c_int), ("nnz", c_int64), ("peak_bytes", c_int64), ("seconds", c_double),
+        ("engine", c_int), ("nnz", c_int64), ("peak_bytes", c_int64), ("seconds", c_double), ("mirrored", c_bool),
     ]
 
 

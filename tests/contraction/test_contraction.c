@@ -142,6 +142,50 @@ DEVICE_TEST(shapes_give_what_the_definition_says, _i / SHAPES, 3)
     }
 }
 
+/* ---- symmetric graphs ---------------------------------------------------------------------------------- */
+
+/* The subject's graph and its transpose added up. */
+static void make_symmetric(sp_context *host, subject *s)
+{
+    sp_csr transpose, sum;
+    ck_ok(host, sp_csr_transpose(host, &s->g, &transpose));
+    ck_ok(host, sp_csr_add(host, 1, &s->g, 1, &transpose, &sum));
+    sp_csr_free(host, &transpose);
+    sp_csr_free(host, &s->g);
+    s->g = sum;
+}
+
+DEVICE_TEST(a_symmetric_graph_has_the_mirrored_quotient_of_the_definition, _i / SHAPES, 3)
+{
+    const struct shape *shape = &shapes[_i % SHAPES];
+    test_random random = test_seed((uint64_t)(_i + 1));
+    subject s = make_subject(host, &random, shape->nodes, shape->degree / 2, shape->groups, shape->kind,
+                             _i % 2 ? SP_F32 : SP_F64, TEST_POSITIVE);
+    make_symmetric(host, &s);
+    for (int combine = SP_COMBINE_SUM; combine <= SP_COMBINE_COUNT; combine++) {
+        sp_contract_options how = random_options(&random, combine);
+        how.symmetric = true;
+        double *sizes;
+        int64_t entries;
+        bool symmetric;
+        sp_csr expected = definition(host, &s, &how, &sizes, &entries), c;
+        sp_contract_info info;
+        ck_ok(host, contraction_mirror(host, &expected, &symmetric));
+        ck_assert(symmetric);
+        ck_ok(context, sp_contract(context, &s.g, s.labels, SP_HOST, s.groups, &how, &c, &info));
+        check_info(&info, &c, entries, s.name);
+        test_expect(info.mirrored != sp_context_is_cuda(context), "%s: mirrored", s.name);
+        if (!info.mirrored) ck_ok(context, contraction_mirror(context, &c, &symmetric));
+        test_to_host(context, &c);
+        ck_ok(host, sp_csr_check(host, &c));
+        product_same(&expected, &c, s.name);
+        sp_csr_free(context, &c);
+        sp_csr_free(host, &expected);
+        free(sizes);
+    }
+    free_subject(host, &s);
+}
+
 /* ---- sums in order ------------------------------------------------------------------------------------ */
 
 /* Rows of some 800, 1500, 3000, 6000 and 20000 entries, in few columns and in so many that bits for all take too
@@ -572,6 +616,7 @@ static const test_entry tests[] = {
     ON_DEVICES(both_engines_give_what_the_definition_says),
     CASE("shapes", 120),
     TURNS_ON_DEVICES(shapes_give_what_the_definition_says, SHAPES),
+    TURNS_ON_DEVICES(a_symmetric_graph_has_the_mirrored_quotient_of_the_definition, SHAPES),
     CASE("sums", 120),
     TURNS_ON_DEVICES(sums_have_the_bits_of_sums_in_order, SUMMED_SHAPES),
     CASE("engines", 120),

@@ -237,6 +237,13 @@ static sp_status contract(sp_context *context, subject *s, contraction_engine en
 CALL(contract, contract(context, s, CONTRACTION_FUSED, SP_COMBINE_MEAN, 11, out))
 /* Cells for so many groups are not worth their memory. */
 CALL(contract_hash, contract(context, s, CONTRACTION_FUSED, SP_COMBINE_SUM, 100000, out))
+static sp_status call_contract_symmetric(sp_context *context, subject *s, void *out)
+{
+    int32_t labels[200];
+    for (int i = 0; i < 200; i++) labels[i] = s->order[i] % 3 * 5;
+    return sp_contract(context, &s->square, labels, SP_HOST, 11, &(sp_contract_options){.symmetric = true}, out, NULL);
+}
+
 CALL(triple, contract(context, s, CONTRACTION_PRODUCT, SP_COMBINE_SUM, 11, out))
 CALL(quotient_mean, contract(context, s, CONTRACTION_PRODUCT, SP_COMBINE_MEAN, 11, out))
 CALL(quotient_first, contract(context, s, CONTRACTION_PRODUCT, SP_COMBINE_FIRST, 11, out))
@@ -557,6 +564,7 @@ const trial trials[] = {
     {"sp_spgemm_plan_execute, again", call_plan_execute_again, release_csr, sizeof(sp_csr)},
     {"sp_contract", call_contract, release_csr, sizeof(sp_csr)},
     {"sp_contract, hash", call_contract_hash, release_csr, sizeof(sp_csr)},
+    {"sp_contract, symmetric", call_contract_symmetric, release_csr, sizeof(sp_csr)},
     {"sp_triple_product", call_triple, release_csr, sizeof(sp_csr)},
     {"contraction_quotient, mean", call_quotient_mean, release_csr, sizeof(sp_csr)},
     {"contraction_quotient, first", call_quotient_first, release_csr, sizeof(sp_csr)},

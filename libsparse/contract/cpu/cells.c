@@ -6,8 +6,8 @@
 #include "core/table.h"
 #include "core/touched.h"
 
-/* Insertion sort moves a quarter of the square of these. */
-enum { SORT_ENTRIES = 32 };
+/* Insertion sort moves a quarter of the square of these. Half of a row's entries are up to the diagonal, as a rule. */
+enum { SORT_ENTRIES = 32, LOWER_SORT_ENTRIES = 2 * SORT_ENTRIES };
 /* As for products (accumulator.c): rows from this share of all groups on are dense, rows with less than an entry in
  * so many groups are not, and so many cells fit the second-level cache of any machine. */
 enum { DENSE_SHARE = 16, SCAN_GROUPS = 1 << 14, FREE_GROUPS = 1 << 16 };
@@ -130,14 +130,16 @@ KERNEL void prefetch_rows(const contraction *job, int64_t n, int type)
     __builtin_prefetch((const char *)g->values + (size_t)start * (type == F32 ? sizeof(float) : sizeof(double)));
 }
 
-/* How many entries of the batch are loops that are not wanted, or no loops where only these are. */
-static int64_t count_unwanted(const worker *w, int64_t row)
+/* How many entries of G the batch stands for that contribute to C: without loops that are not wanted and, where only
+ * these are, without others. Those up to the diagonal stand for their mirror images, too. */
+static int64_t count_kept(const worker *w, int64_t row)
 {
-    const sp_loops loops = w->job->loops;
+    const contraction *job = w->job;
     int64_t own = 0;
-    if (loops == SP_LOOPS_KEEP) return 0;
+    if (job->loops == SP_LOOPS_KEEP && !job->lower) return w->count;
     for (int64_t i = 0; i < w->count; i++) own += w->columns[i] == row;
-    return loops == SP_LOOPS_DROP ? own : w->count - own;
+    const int64_t others = (w->count - own) * (job->lower ? 2 : 1);
+    return job->loops == SP_LOOPS_KEEP ? others + own : job->loops == SP_LOOPS_DROP ? others : own;
 }
 
 /* Puts the entries of row `row` of C, in the order of G, where `put` says; the last batch has fewer. */
@@ -147,6 +149,7 @@ KERNEL void walk(worker *w, int64_t row, int op, int type, bool dense, put_batch
     const int32_t *labels = job->labels, *columns = job->g->col_indices;
     const int64_t *offsets = job->g->row_offsets;
     const void *values = job->g->values;
+    const uint32_t most = job->lower ? (uint32_t)row : INT32_MAX; /* nodes without a label have greater ones */
     int64_t count = 0, seen = 0, kept = 0;
     for (int64_t n = job->starts[row]; n < job->starts[row + 1]; n++) {
         const int32_t node = job->order[n];
@@ -160,17 +163,17 @@ KERNEL void walk(worker *w, int64_t row, int op, int type, bool dense, put_batch
                 w->columns[count] = column;
                 if (type != ONES) w->values[count] = load(values, type, k);
                 if (dense) __builtin_prefetch(w->cells + (int64_t)column * width_of(op), 1);
-                count += column >= 0;
+                count += (uint32_t)column <= most;
             }
             if (count < BATCH) continue;
             w->count = count;
-            kept += count - count_unwanted(w, row);
+            kept += count_kept(w, row);
             put(w, op, type);
             count = 0;
         }
     }
     w->count = count;
-    kept += count - count_unwanted(w, row);
+    kept += count_kept(w, row);
     put(w, op, type);
     w->left_out += seen - kept;
 }
@@ -182,9 +185,9 @@ KERNEL void put_sorted(worker *w, int op, int type)
 {
     const contraction *job = w->job;
     row_buffer *out = w->out;
-    uint64_t packed[SORT_ENTRIES];
-    for (int64_t i = 0; i < w->count; i++) packed[i] = pack_entry(w->columns[i], (uint32_t)i);
-    const uint64_t *list = sort_entries(packed, NULL, w->count, job->groups);
+    uint64_t packed[2][LOWER_SORT_ENTRIES];
+    for (int64_t i = 0; i < w->count; i++) packed[0][i] = pack_entry(w->columns[i], (uint32_t)i);
+    const uint64_t *list = sort_entries(packed[0], packed[1], w->count, job->groups);
     int64_t to = out->count;
     for (int64_t i = 0; i < w->count;) {
         const int32_t column = (int32_t)(list[i] >> 32);
@@ -313,7 +316,7 @@ static void row_loop(worker *w, int64_t row, row_buffer *out)
 static int choose_method(const contraction *job, int64_t entries)
 {
     if (job->loops == SP_LOOPS_ONLY) return ROW_LOOP;
-    if (entries <= SORT_ENTRIES) return ROW_SORT;
+    if (entries <= (job->lower ? LOWER_SORT_ENTRIES : SORT_ENTRIES)) return ROW_SORT;
     if (entries >= job->groups / DENSE_SHARE) return ROW_DENSE;
     return job->dense && entries >= job->groups / SCAN_GROUPS ? ROW_DENSE : ROW_HASH;
 }
@@ -342,7 +345,8 @@ contraction sp_contraction_begin(const sp_csr *g, const int32_t *labels, int64_t
 {
     const bool sums = options->combine == SP_COMBINE_SUM || options->combine == SP_COMBINE_COUNT;
     contraction job = {.g = g, .labels = labels, .groups = groups, .kind = kind_of(g, options->combine),
-                       .loops = options->loops, .half = options->half_loops && sums};
+                       .loops = options->loops, .half = options->half_loops && sums,
+                       .lower = options->symmetric};
     job.width = job.kind / 2 == SP_COMBINE_MEAN ? 2 : 1;
     return job;
 }

@@ -1,6 +1,7 @@
 /* Accumulators of contractions: how one thread combines the entries of a row of C.
  *
- *   sort    up to 32 entries: (label, place) pairs, sorted by insertion, equal labels combined by ascending place;
+ *   sort    up to 32 entries (64, if only those up to the diagonal are wanted): (label, place) pairs, sorted by
+ *           insertion, equal labels combined by ascending place;
  *   dense   a cell a group, a bit a touched group and a bit a touched word of these, read back in order;
  *   hash    a table of at least twice as many slots as entries, its labels sorted afterwards;
  *   loop    where only C's diagonal is wanted: one cell.
@@ -31,6 +32,7 @@ typedef struct contraction {
     int width;  /* doubles a cell */
     sp_loops loops;
     bool half;  /* sums on the diagonal are halved */
+    bool lower; /* of each row only the entries up to the diagonal */
     bool dense; /* where the choice is free, cells are worth their memory */
 } contraction;
 
