@@ -2,6 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/try.h"
+#include "base/value.h"
 #include "job.h"
 #include "mcl.h"
 
@@ -125,16 +127,14 @@ static void notice_end(contract_job *job)
  * levels compose to the direct contraction. */
 static void settle_loops(const contract_options *o, bool sums, sp_csr *c)
 {
-    const size_t size = c->value_type == SP_F32 ? sizeof(float) : sizeof(double);
+    const bool half = o->half_loops && sums;
     int64_t kept = 0;
+    if (o->loops == SP_LOOPS_KEEP && !half) return;
     for (int64_t i = 0, e = 0; i < c->rows; i++) {
         for (const int64_t end = c->row_offsets[i + 1]; e < end; e++) {
             const bool loop = c->col_indices[e] == i;
             if (o->loops != SP_LOOPS_KEEP && loop != (o->loops == SP_LOOPS_ONLY)) continue;
-            if (c->values)
-                memmove((char *)c->values + (size_t)kept * size, (char *)c->values + (size_t)e * size, size);
-            if (loop && o->half_loops && sums && c->value_type == SP_F32) ((float *)c->values)[kept] /= 2;
-            if (loop && o->half_loops && sums && c->value_type == SP_F64) ((double *)c->values)[kept] /= 2;
+            if (c->values) store_value(c->values, c->value_type, kept, entry_value(c, e) / (loop && half ? 2 : 1));
             c->col_indices[kept++] = c->col_indices[e];
         }
         c->row_offsets[i + 1] = kept;
@@ -158,6 +158,7 @@ static sp_status compose_maps(contract_job *job)
     return SP_OK;
 }
 
+/* Ones for the values of a pattern. */
 static sp_status give_values(contract_job *job)
 {
     sp_csr *g = &job->g;
@@ -167,6 +168,24 @@ static sp_status give_values(contract_job *job)
     g->value_type = SP_F64;
     for (int64_t e = 0; e < g->nnz; e++) ((double *)g->values)[e] = 1;
     return SP_OK;
+}
+
+/* The last graph, which is the input itself if there is no level, as it will be written. Of the level its number of
+ * entries stays, for the report. */
+static sp_status take_last(contract_job *job)
+{
+    contraction_hierarchy *h = &job->hierarchy;
+    sp_status status = SP_OK;
+    if (h->count > 0) {
+        sp_csr *last = &h->level[h->count - 1].c;
+        job->c = *last;
+        *last = (sp_csr){.nnz = job->c.nnz};
+    } else {
+        TRY(give_values(job));
+        TRY(sp_csr_copy(job->host, &job->g, SP_HOST, &job->c));
+    }
+done:
+    return status;
 }
 
 /* Levels are kept in host memory of the context that makes them: on a device's context that is malloc's as well. */
@@ -182,7 +201,8 @@ sp_status contract_repeat_on(contract_job *job, sp_context *context)
     const double began = wall_seconds();
     sp_space loads_space = SP_HOST;
     sp_status status;
-    TRY(give_values(job)); /* the last graph may be this one */
+    job->g.value_type = job->g.values ? job->g.value_type : SP_F64;
+    if (sp_context_is_cuda(context) || o->repeat == REPEAT_CLUSTER) TRY(give_values(job));
     job->shrunk = 0;
     if (o->repeat != REPEAT_CLUSTER) TRY(start_loads(job));
     status = how.on_device ? move_loads(job, context) : SP_OK;
@@ -193,7 +213,7 @@ sp_status contract_repeat_on(contract_job *job, sp_context *context)
         goto done;
     }
     snprintf(job->device_name, sizeof job->device_name, "%s", sp_context_device(context));
-    TRY(sp_csr_copy(job->host, h->count ? &h->level[h->count - 1].c : &job->g, SP_HOST, &job->c));
+    TRY(take_last(job));
     settle_loops(o, sums, &job->c);
     TRY(compose_maps(job));
     notice_end(job);
