@@ -86,7 +86,8 @@ sp_status contract_on(contract_job *job, sp_context *context)
     const contract_options *o = job->options;
     contraction_options how = {.engine = o->engine,
                                .how = {.combine = job->combine, .loops = o->loops, .half_loops = o->half_loops,
-                                       .symmetric = job->undirected && o->combine != SP_COMBINE_FIRST}};
+                                       .symmetric = job->undirected && o->combine != SP_COMBINE_FIRST &&
+                                                    !job->team.ranks}}; /* each of these has other rows of G */
     const sp_csr *s = &job->labelling.s;
     sp_csr times = {0};
     sp_status status;
