@@ -6,10 +6,12 @@
  *
  *   gain of a node = Σ weights of its edges to the new part - Σ of those to its own
  *
- * The heap has upper bounds of gains, which a move of a neighbour changes in O(1). The gain itself is found when a node
- * comes first. Moves follow each other, so one thread makes them; all threads find where a pass begins. So the result
- * does not depend on their number. A pass takes O(nnz) and, for a move, O(degree · log nodes). */
+ * The heap has upper bounds of gains: what a move would gain if all parts had room, which a move of a neighbour then
+ * changes in O(1). The gain itself is found when a node comes first. Moves follow each other, so one thread makes them;
+ * all threads find where a pass begins. So the result does not depend on their number. A pass takes O(nnz) and, for a
+ * move, O(degree · log nodes). */
 #include <math.h>
+#include <omp.h>
 #include <string.h>
 
 #include "base/random.h"
@@ -23,15 +25,32 @@ enum {
     INTERRUPT_STEP = 4096 /* nodes between looks at the interrupt flag */
 };
 
+/* The parts next to a node, as one thread looks at it. */
+typedef struct neighbourhood {
+    double *toward; /* weight of the node's edges to each part, */
+    int64_t *stamp; /* if this is the number of the present look */
+    int64_t look;
+    int32_t *part;  /* those that it has edges to */
+    int64_t count;
+} neighbourhood;
+
+/* Of the heap. */
+typedef struct entry {
+    double key;
+    int32_t node;
+} entry;
+
+/* Passes end with one that lowers the cut by less than this part of it: on large graphs they would go on for a long
+ * time, and each takes the nodes of all borders. */
+static const double WORTH = 1e-4;
+
 typedef struct moving {
     const partition *p;
     int64_t *load, *size; /* of parts: weights, nodes */
-    double *toward;       /* weight of the present node's edges to each part, */
-    int64_t *stamp;       /* if this is the number of the present look */
-    int64_t look;
-    int32_t *near;        /* parts that the present node has edges to */
+    neighbourhood *near;  /* of each thread that fills the heap; the first is that of the moves */
+    int threads;
     double *key;          /* of nodes: at least the gain */
-    int32_t *heap;        /* the largest key first */
+    entry *heap;          /* the largest key first */
     int32_t *place;       /* of nodes in the heap; OUTSIDE, WAITING, or FIXED in this pass */
     int64_t count;
     int32_t *first, *last; /* of the nodes that wait for room in a part, those of the largest gain first; -1: none */
@@ -43,33 +62,32 @@ enum { OUTSIDE = -1, FIXED = -2, WAITING = -3, LIST_END = -1, NOT_LISTED = -2 };
 
 /* ---- the heap ---------------------------------------------------------------------------------------------- */
 
-static bool comes_first(const moving *m, int32_t a, int32_t b)
+static bool comes_first(const moving *m, entry a, entry b)
 {
-    if (m->key[a] != m->key[b]) return m->key[a] > m->key[b];
-    const uint64_t bits_a = mix64(m->p->seed ^ (uint64_t)a), bits_b = mix64(m->p->seed ^ (uint64_t)b);
-    return bits_a > bits_b;
+    if (a.key != b.key) return a.key > b.key;
+    return mix64(m->p->seed ^ (uint64_t)a.node) > mix64(m->p->seed ^ (uint64_t)b.node);
 }
 
-static void put(moving *m, int64_t at, int32_t node)
+static void put(moving *m, int64_t at, entry e)
 {
-    m->heap[at] = node;
-    m->place[node] = (int32_t)at;
+    m->heap[at] = e;
+    m->place[e.node] = (int32_t)at;
 }
 
-static void rise(moving *m, int64_t at, int32_t node)
+static void rise(moving *m, int64_t at, entry e)
 {
-    for (; at > 0 && comes_first(m, node, m->heap[(at - 1) / 2]); at = (at - 1) / 2) put(m, at, m->heap[(at - 1) / 2]);
-    put(m, at, node);
+    for (; at > 0 && comes_first(m, e, m->heap[(at - 1) / 2]); at = (at - 1) / 2) put(m, at, m->heap[(at - 1) / 2]);
+    put(m, at, e);
 }
 
-static void sink(moving *m, int64_t at, int32_t node)
+static void sink(moving *m, int64_t at, entry e)
 {
     for (int64_t below; (below = 2 * at + 1) < m->count; at = below) {
         if (below + 1 < m->count && comes_first(m, m->heap[below + 1], m->heap[below])) below++;
-        if (!comes_first(m, m->heap[below], node)) break;
+        if (!comes_first(m, m->heap[below], e)) break;
         put(m, at, m->heap[below]);
     }
-    put(m, at, node);
+    put(m, at, e);
 }
 
 /* Enters a node, or changes its key. */
@@ -77,13 +95,14 @@ static void set_key(moving *m, int32_t node, double key)
 {
     const bool inside = m->place[node] >= 0, falls = inside && key < m->key[node];
     m->key[node] = key;
-    if (falls) sink(m, m->place[node], node);
-    else rise(m, inside ? m->place[node] : m->count++, node);
+    if (falls) sink(m, m->place[node], (entry){key, node});
+    else rise(m, inside ? m->place[node] : m->count++, (entry){key, node});
 }
 
 static int32_t take_first(moving *m)
 {
-    const int32_t first = m->heap[0], last = m->heap[--m->count];
+    const int32_t first = m->heap[0].node;
+    const entry last = m->heap[--m->count];
     if (m->count > 0) sink(m, 0, last);
     m->place[first] = OUTSIDE;
     return first;
@@ -91,22 +110,39 @@ static int32_t take_first(moving *m)
 
 /* ---- gains ------------------------------------------------------------------------------------------------- */
 
-/* A node's gain if each of its edges to other parts led to the same; whether there is such an edge. */
-static bool bound_gain(const partition *p, int64_t node, double *bound)
+/* Fills `near` for a node. */
+static void look_at(const partition *p, int64_t node, neighbourhood *near)
 {
     const sp_csr *g = p->g;
-    const int32_t own = p->labels[node];
-    bool at_border = false;
-    *bound = 0;
-    for (int64_t k = g->row_offsets[node]; own >= 0 && k < g->row_offsets[node + 1]; k++) {
-        const int32_t other = p->labels[g->col_indices[k]];
-        const double weight = entry_value(g, k);
-        if (other < 0 || g->col_indices[k] == node) continue;
-        if (other == own) *bound -= weight;
-        else if (weight > 0) *bound += weight;
-        at_border |= other != own;
+    near->look++;
+    near->count = 0;
+    for (int64_t k = g->row_offsets[node]; k < g->row_offsets[node + 1]; k++) {
+        const int32_t part = p->labels[g->col_indices[k]];
+        if (part < 0 || g->col_indices[k] == node) continue;
+        if (near->stamp[part] != near->look) {
+            near->stamp[part] = near->look;
+            near->toward[part] = 0;
+            near->part[near->count++] = part;
+        }
+        near->toward[part] += entry_value(g, k);
     }
-    return at_border;
+}
+
+/* What a node would gain if all parts had room; whether it has neighbours in another part. */
+static bool bound_gain(const partition *p, int64_t node, neighbourhood *near, double *bound)
+{
+    const int32_t own = p->labels[node];
+    double inside = 0, most = -INFINITY;
+    *bound = 0;
+    if (own < 0) return false;
+    look_at(p, node, near);
+    for (int64_t i = 0; i < near->count; i++) {
+        const double toward = near->toward[near->part[i]];
+        if (near->part[i] == own) inside = toward;
+        else most = fmax(most, toward);
+    }
+    *bound = fmax(most, 0) - inside;
+    return most > -INFINITY;
 }
 
 static bool has_room(const moving *m, int32_t node, int32_t part)
@@ -125,42 +161,32 @@ static bool has_room(const moving *m, int32_t node, int32_t part)
 static int32_t best_part(moving *m, int32_t node, double *gain, int32_t *full)
 {
     const partition *p = m->p;
-    const sp_csr *g = p->g;
+    neighbourhood *near = &m->near[0];
+    const double *toward = near->toward;
     const int32_t own = p->labels[node];
     double inside = 0;
     int32_t best = -1;
-    int64_t count = 0;
     *gain = 0;
     *full = -1;
     if (m->size[own] == 1) return -1;
-    m->look++;
-    for (int64_t k = g->row_offsets[node]; k < g->row_offsets[node + 1]; k++) {
-        const int32_t part = p->labels[g->col_indices[k]];
-        const double weight = entry_value(g, k);
-        if (part < 0 || g->col_indices[k] == node) continue;
+    look_at(p, node, near);
+    for (int64_t i = 0; i < near->count; i++) {
+        const int32_t part = near->part[i];
         if (part == own) {
-            inside += weight;
-        } else if (m->stamp[part] == m->look) {
-            m->toward[part] += weight;
-        } else {
-            m->stamp[part] = m->look;
-            m->toward[part] = weight;
-            m->near[count++] = part;
-        }
-    }
-    for (int64_t i = 0; i < count; i++) {
-        const int32_t part = m->near[i];
-        if (!has_room(m, node, part)) {
-            if (*full < 0 || m->toward[part] > m->toward[*full]) *full = part;
+            inside = toward[own];
             continue;
         }
-        if (best >= 0 && (m->toward[part] < m->toward[best] ||
-                          (m->toward[part] == m->toward[best] &&
+        if (!has_room(m, node, part)) {
+            if (*full < 0 || toward[part] > toward[*full]) *full = part;
+            continue;
+        }
+        if (best >= 0 && (toward[part] < toward[best] ||
+                          (toward[part] == toward[best] &&
                            m->load[(int64_t)part * p->constraints] >= m->load[(int64_t)best * p->constraints])))
             continue;
         best = part;
     }
-    *gain = (best >= 0 ? m->toward[best] : 0) - inside;
+    *gain = (best >= 0 ? toward[best] : 0) - inside;
     return best;
 }
 
@@ -194,7 +220,7 @@ static void change_neighbours(moving *m, int32_t node, int32_t from)
         if (part < 0 || other == node || m->place[other] == FIXED) continue;
         const double change = part == from ? 2 * size : part == to ? -weight : size;
         if (m->place[other] >= 0) set_key(m, other, m->key[other] + change);
-        else if (bound_gain(p, other, &bound)) set_key(m, other, bound);
+        else if (bound_gain(p, other, &m->near[0], &bound)) set_key(m, other, bound);
     }
 }
 
@@ -203,16 +229,16 @@ static int64_t fill_heap(moving *m, bool (*may_move)(const moving *m, int32_t no
 {
     const partition *p = m->p;
     const int64_t n = p->g->rows;
-#pragma omp parallel for schedule(dynamic, 1024) num_threads(sp_context_threads(p->context)) if (p->g->nnz > 100000)
+#pragma omp parallel for schedule(dynamic, 1024) num_threads(m->threads) if (p->g->nnz > 100000)
     for (int64_t i = 0; i < n; i++) {
-        const bool at_border = bound_gain(p, i, &m->key[i]);
+        const bool at_border = bound_gain(p, i, &m->near[omp_get_thread_num()], &m->key[i]);
         m->place[i] = (may_move ? may_move(m, (int32_t)i) : at_border) ? 0 : OUTSIDE;
     }
     m->count = 0;
     for (int64_t k = 0; k < p->parts; k++) m->first[k] = LIST_END;
     for (int64_t i = 0; i < n; i++) m->next[i] = NOT_LISTED;
     for (int64_t i = 0; i < n; i++)
-        if (m->place[i] == 0) put(m, m->count++, (int32_t)i);
+        if (m->place[i] == 0) put(m, m->count++, (entry){m->key[i], (int32_t)i});
     for (int64_t at = m->count / 2; at-- > 0;) sink(m, at, m->heap[at]);
     return m->count;
 }
@@ -226,7 +252,7 @@ static sp_status look_for_interrupt(const moving *m)
 /* Puts a node back whose gain turns out to be less than that of another, which comes first. */
 static bool is_late(moving *m, int32_t node, double gain)
 {
-    if (m->count == 0 || gain >= m->key[node] || gain >= m->key[m->heap[0]]) return false;
+    if (m->count == 0 || gain >= m->key[node] || gain >= m->heap[0].key) return false;
     set_key(m, node, gain);
     return true;
 }
@@ -292,7 +318,24 @@ static sp_status pass(moving *m, bool *better)
     m->p->made->cut -= best;
     m->p->made->moves += kept;
     m->p->made->passes++;
-    *better = best > 0;
+    *better = best > WORTH * m->p->made->cut;
+done:
+    return status;
+}
+
+/* As many threads as have no more parts to keep than there are edges. */
+static sp_status open_neighbourhoods(moving *m)
+{
+    const partition *p = m->p;
+    const int64_t most = p->g->nnz / p->parts, threads = sp_context_threads(p->context);
+    sp_status status;
+    m->threads = (int)(most < 1 ? 1 : most < threads ? most : threads);
+    TRY(sp_calloc(p->context, m->threads, sizeof *m->near, (void **)&m->near));
+    for (int t = 0; t < m->threads; t++) {
+        TRY(sp_calloc(p->context, p->parts, sizeof *m->near->toward, (void **)&m->near[t].toward));
+        TRY(sp_calloc(p->context, p->parts, sizeof *m->near->stamp, (void **)&m->near[t].stamp));
+        TRY(sp_alloc(p->context, p->parts, sizeof *m->near->part, (void **)&m->near[t].part));
+    }
 done:
     return status;
 }
@@ -305,9 +348,6 @@ static sp_status start(moving *m)
     sp_status status;
     TRY(sp_calloc(context, p->parts * p->constraints, sizeof *m->load, (void **)&m->load));
     TRY(sp_calloc(context, p->parts, sizeof *m->size, (void **)&m->size));
-    TRY(sp_calloc(context, p->parts, sizeof *m->toward, (void **)&m->toward));
-    TRY(sp_calloc(context, p->parts, sizeof *m->stamp, (void **)&m->stamp));
-    TRY(sp_alloc(context, p->parts, sizeof *m->near, (void **)&m->near));
     TRY(sp_alloc(context, p->parts, sizeof *m->first, (void **)&m->first));
     TRY(sp_alloc(context, p->parts, sizeof *m->last, (void **)&m->last));
     TRY(sp_alloc(context, n, sizeof *m->next, (void **)&m->next));
@@ -316,6 +356,7 @@ static sp_status start(moving *m)
     TRY(sp_alloc(context, n, sizeof *m->place, (void **)&m->place));
     TRY(sp_alloc(context, n, sizeof *m->moved, (void **)&m->moved));
     TRY(sp_alloc(context, n, sizeof *m->from, (void **)&m->from));
+    TRY(open_neighbourhoods(m));
     for (int64_t i = 0; i < n; i++) {
         const int32_t part = p->labels[i];
         if (part < 0) continue;
@@ -332,8 +373,11 @@ static void finish(moving *m)
     sp_context *context = m->p->context;
     sp_free(context, m->load);
     sp_free(context, m->size);
-    sp_free(context, m->toward);
-    sp_free(context, m->stamp);
+    for (int t = 0; m->near && t < m->threads; t++) {
+        sp_free(context, m->near[t].toward);
+        sp_free(context, m->near[t].stamp);
+        sp_free(context, m->near[t].part);
+    }
     sp_free(context, m->near);
     sp_free(context, m->first);
     sp_free(context, m->last);
