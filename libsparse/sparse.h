@@ -370,11 +370,15 @@ sp_status sp_spgemm_plan_create(sp_context *context, const sp_csr *a, const sp_c
                                 const sp_spgemm_options *options, sp_spgemm_plan **plan);
 /* Products, nnz(C), groups, bytes and times of the symbolic phase. Valid as long as the plan; NULL for NULL. */
 const sp_spgemm_info *sp_spgemm_plan_info(const sp_spgemm_plan *plan);
-/* The numeric phase. A and B must have the patterns that the plan was made for; only their shapes, types and nnz are
- * checked. Their values are arbitrary. A zeroed `c` becomes a new matrix, which the caller releases by sp_csr_free. A
- * `c` that this plan made before gets new values and is not reallocated. C lies where sp_spgemm would put it; in host
- * memory its rows are filled block by block. O(products). */
-sp_status sp_spgemm_plan_execute(sp_spgemm_plan *plan, const sp_csr *a, const sp_csr *b, sp_csr *c);
+/* The numeric phase: C = alpha · A·B + beta · C. A and B must have the patterns that the plan was made for; only their
+ * shapes, types and nnz are checked. Their values are arbitrary. A zeroed `c`, with beta 0, becomes a new matrix, which
+ * the caller releases by sp_csr_free. Any other `c` has the pattern that an execution of the plan gave; its arrays may
+ * be the caller's, and only its values are written. With beta = 0 they are not read. A new C lies where sp_spgemm would
+ * put it; in host memory its rows are filled block by block. Other alpha than 1 and beta than 0 are for plus-times and
+ * plus-pair: the product is rounded to its type before it is multiplied, and with beta two more C are in memory during
+ * the call. O(products). */
+sp_status sp_spgemm_plan_execute(sp_spgemm_plan *plan, double alpha, const sp_csr *a, const sp_csr *b, double beta,
+                                 sp_csr *c);
 void sp_spgemm_plan_free(sp_spgemm_plan *plan);
 
 /* The row epilogue of Markov clustering. It is applied to each row of A·B in its accumulator, so the product itself is

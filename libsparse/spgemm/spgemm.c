@@ -370,24 +370,76 @@ static sp_status copy_pattern(sp_spgemm_plan *plan, sp_space space, sp_csr *c)
     return status;
 }
 
-sp_status sp_spgemm_plan_execute(sp_spgemm_plan *plan, const sp_csr *a, const sp_csr *b, sp_csr *c)
+/* C = alpha · C, in place. */
+static sp_status scale(sp_context *context, double alpha, sp_csr *c)
+{
+    double *factors = NULL;
+    sp_status status;
+    TRY(sp_alloc(context, c->rows, sizeof *factors, (void **)&factors));
+    for (int64_t i = 0; i < c->rows; i++) factors[i] = alpha;
+    TRY(sp_csr_scale(context, c, factors, NULL, SP_HOST));
+done:
+    sp_free(context, factors);
+    return status;
+}
+
+/* C = alpha · A·B + beta · C, where A·B is rounded before it is added. */
+static sp_status add_product(sp_spgemm_plan *plan, double alpha, const operands *o, double beta, sp_csr *c)
+{
+    sp_context *context = plan->context;
+    sp_csr product = {0}, sum = {0};
+    sp_status status;
+    TRY(copy_pattern(plan, c->space, &product));
+    TRY(context->backend->spgemm_numeric(context, o->a, o->b, &o->options, plan->state, &product));
+    TRY(sp_csr_add(context, alpha, &product, beta, c, &sum));
+    if (sum.nnz == c->nnz)
+        TRY(sp_array_copy(context, c->nnz, sp_value_size(c->value_type), c->values, c->space, sum.values, sum.space));
+    else status = sp_fail(context, SP_ERROR_ARGUMENT, "C does not have the pattern of the plan's product");
+done:
+    sp_csr_free(context, &product);
+    sp_csr_free(context, &sum);
+    return status;
+}
+
+static sp_status check_execution(const sp_spgemm_plan *plan, double alpha, const sp_csr *a, const sp_csr *b,
+                                 double beta, const sp_csr *c)
+{
+    sp_context *context = plan->context;
+    const sp_semiring semiring = plan->options.semiring;
+    sp_status status;
+    TRY(check_matrices(context, "sp_spgemm_plan_execute", a, b, NULL, c));
+    if (c->row_offsets) TRY(sp_require_csr(context, "sp_spgemm_plan_execute", "C", c));
+    if (!same_size(a, &plan->a) || !same_size(b, &plan->b))
+        status = sp_fail(context, SP_ERROR_ARGUMENT,
+                         "the plan is for %lld x %lld (%lld entries) and %lld x %lld (%lld entries), not for these",
+                         (long long)plan->a.rows, (long long)plan->a.cols, (long long)plan->a.nnz,
+                         (long long)plan->b.rows, (long long)plan->b.cols, (long long)plan->b.nnz);
+    else if (c->row_offsets && (!same_size(c, &plan->pattern) || !c->values != (semiring == SP_OR_AND) ||
+                                (c->space == SP_DEVICE && context->backend->space == SP_HOST)))
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "C does not have the pattern of the plan's product");
+    else if (beta != 0 && !c->row_offsets)
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "beta is %g, but there is no C to be added", beta);
+    else if ((alpha != 1 || beta != 0) && semiring != SP_PLUS_TIMES && semiring != SP_PLUS_PAIR)
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "alpha is %g and beta %g, but the semiring forms no sums", alpha,
+                         beta);
+done:
+    return status;
+}
+
+sp_status sp_spgemm_plan_execute(sp_spgemm_plan *plan, double alpha, const sp_csr *a, const sp_csr *b, double beta,
+                                 sp_csr *c)
 {
     if (!plan) return sp_fail(NULL, SP_ERROR_ARGUMENT, "%s: plan is NULL", __func__);
     sp_context *context = plan->context;
     operands o = {0};
     sp_csr made = {0};
-    sp_status status = check_matrices(context, __func__, a, b, NULL, c);
-    if (status == SP_OK && c->row_offsets) status = sp_require_csr(context, __func__, "C", c);
+    sp_status status = check_execution(plan, alpha, a, b, beta, c);
     if (status != SP_OK) return status;
-    if (!same_size(a, &plan->a) || !same_size(b, &plan->b))
-        return sp_fail(context, SP_ERROR_ARGUMENT,
-                       "the plan is for %lld x %lld (%lld entries) and %lld x %lld (%lld entries), not for these",
-                       (long long)plan->a.rows, (long long)plan->a.cols, (long long)plan->a.nnz,
-                       (long long)plan->b.rows, (long long)plan->b.cols, (long long)plan->b.nnz);
-    if (c->row_offsets && (!same_size(c, &plan->pattern) || !c->values != (plan->options.semiring == SP_OR_AND) ||
-                           (c->space == SP_DEVICE && context->backend->space == SP_HOST)))
-        return sp_fail(context, SP_ERROR_ARGUMENT, "C was not made by this plan");
     TRY(prepare(context, a, b, &plan->options, &o));
+    if (beta != 0) {
+        status = add_product(plan, alpha, &o, beta, c);
+        goto done;
+    }
     if (!c->row_offsets) {
         status = copy_pattern(plan, plan->pattern.space, &made);
         if (status == SP_ERROR_DEVICE_MEMORY) status = copy_pattern(plan, SP_HOST, &made);
@@ -396,6 +448,7 @@ sp_status sp_spgemm_plan_execute(sp_spgemm_plan *plan, const sp_csr *a, const sp
     sp_csr *target = c->row_offsets ? c : &made;
     if (plan->options.semiring != SP_OR_AND)
         TRY(context->backend->spgemm_numeric(context, o.a, o.b, &o.options, plan->state, target));
+    if (alpha != 1) TRY(scale(context, alpha, target));
     if (target == &made) *c = made;
     memset(&made, 0, sizeof made);
 done:

@@ -381,7 +381,7 @@ FUNCTIONS = {
     "sp_similarity": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(sp_similarity_options), POINTER(sp_csr), POINTER(sp_spgemm_info)]),
     "sp_spgemm_plan_create": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(sp_spgemm_options), c_void_p]),
     "sp_spgemm_plan_info": (POINTER(sp_spgemm_info), [c_void_p]),
-    "sp_spgemm_plan_execute": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(sp_csr)]),
+    "sp_spgemm_plan_execute": (c_int, [c_void_p, c_double, POINTER(sp_csr), POINTER(sp_csr), c_double, POINTER(sp_csr)]),
     "sp_spgemm_plan_free": (None, [c_void_p]),
     "sp_spgemm_markov": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(sp_markov_epilogue), POINTER(sp_csr), POINTER(sp_markov_row), POINTER(sp_spgemm_info)]),
     "sp_csr_inflate": (c_int, [c_void_p, POINTER(sp_csr), c_double]),

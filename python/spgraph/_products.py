@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _abi
-from ._core import Context, Session, lib
+from ._core import F4, F8, Context, Session, lib
 from ._device import Home, home_of
 from ._matrix import Types, as_csr, choose, largest, lend, take
 
@@ -186,6 +186,7 @@ class MatmulPlan:
         if o.types.whole and semiring not in ("plus_pair", "or_and"):
             raise NotImplementedError("plans are for float32 and float64 values")
         self._like = a[:0]
+        self._pattern: Any = None
         self._context = Context()
         self._lock = threading.Lock()
         self._plan = ctypes.c_void_p()
@@ -195,18 +196,24 @@ class MatmulPlan:
             info = ctypes.cast(lib.sp_spgemm_plan_info(self._plan), ctypes.POINTER(_abi.sp_spgemm_info)).contents
             self.nnz, self.products = info.nnz, info.products
 
-    def __call__(self, a_values: Any = None, b_values: Any = None) -> Any:
+    def __call__(self, a_values: Any = None, b_values: Any = None, out: Any = None, alpha: float = 1.0,
+                 beta: float = 0.0) -> Any:
         """Form the product.
 
         Parameters
         ----------
         a_values, b_values : array, optional
             Values of `a` and `b` in the order of their entries. The matrices' own values by default.
+        out : sparse array or matrix, optional
+            An earlier result of the plan, or one with its entries: its values are replaced. They are read unless `beta`
+            is 0.
+        alpha, beta : float
+            Factors of the product and of the previous values of `out`, for sums.
 
         Returns
         -------
         sparse array or matrix
-            As of `matmul`.
+            `out`, or a new one as of `matmul`.
         """
         o, keep = self._operands, []
         lent = []
@@ -219,10 +226,29 @@ class MatmulPlan:
                 keep.append(array)
                 copy.values = array.ctypes.data
             lent.append(copy)
-        c = _abi.sp_csr()
+        c = _abi.sp_csr() if out is None else self._lend_out(out, keep)
         with self._lock, Session(context=self._context) as session:
-            session.check(lib.sp_spgemm_plan_execute(self._plan, lent[0], lent[1], c))
-            return take(session, c, o.types, self._like)
+            session.check(lib.sp_spgemm_plan_execute(self._plan, float(alpha), lent[0], lent[1], float(beta), c))
+            return take(session, c, o.types, self._like) if out is None else out
+
+    def _lend_out(self, out: Any, keep: list[Any]) -> _abi.sp_csr:
+        """A matrix whose values the plan replaces. Its entries must be those of the product, which the first call forms.
+        """
+        o = self._operands
+        if getattr(out, "format", None) != "csr" or o.types.result not in (F4, F8) or out.dtype != o.types.result:
+            raise ValueError("out must be a matrix in compressed rows of the type of the result, float32 or float64")
+        if self._pattern is None:
+            self._pattern = self()
+        if (out.shape != self._pattern.shape or not np.array_equal(out.indptr, self._pattern.indptr) or
+                not np.array_equal(out.indices, self._pattern.indices)):
+            raise ValueError("out does not have the entries of the product: pass a result of the plan")
+        if len(out.data) != self.nnz or not out.data.flags.c_contiguous or not out.data.flags.writeable:
+            raise ValueError("the values of out must be writable, one after another")
+        if any(array is not None and np.may_share_memory(out.data, array) for array in o.keep + keep):
+            raise ValueError("out has the values of an operand")
+        struct = lend(self._pattern, o.types.compute, keep)
+        struct.values = out.data.ctypes.data
+        return struct
 
     def __del__(self, free: Any = lib.sp_spgemm_plan_free) -> None:
         if getattr(self, "_plan", None):

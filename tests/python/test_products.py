@@ -198,6 +198,38 @@ def test_plans(make):
 
 
 @pytest.mark.parametrize("dtype", REAL)
+def test_plans_fill_the_callers_matrices(make, dtype):
+    a, b = make(30, 20, dtype=dtype), make(20, 25, dtype=dtype)
+    plan = spgraph.MatmulPlan(a, b)
+    product = spgraph.matmul(a, b)
+    for out in (plan(), product.copy(), ss.csr_matrix(product, copy=True)):
+        data = out.data
+        data[:] = np.nan
+        assert plan(out=out) is out and out.data is data
+        assert (data == product.data).all()
+        plan(out=out, alpha=2, beta=3)
+        np.testing.assert_allclose(data, 5 * product.data, rtol=1e-6)
+        plan(out=out, alpha=0.5)
+        assert (data == product.data / 2).all()
+    assert (plan(alpha=2).data == product.data * 2).all()
+    shifted, frozen = product.copy(), product.copy()
+    shifted.indices = (shifted.indices + 1) % 25
+    frozen.data.flags.writeable = False
+    for out, message in ((shifted, "entries of the product"), (product[:-1], "entries of the product"),
+                         (frozen, "writable"), (product.tocsc(), "compressed rows"),
+                         (product.astype(complex), "type of the result"), (product.data, "compressed rows")):
+        with pytest.raises(ValueError, match=message):
+            plan(out=out)
+    with pytest.raises(ValueError, match="no C"):
+        plan(beta=1)
+    square = ss.csr_array(np.eye(4, dtype=dtype))
+    with pytest.raises(ValueError, match="operand"):
+        spgraph.MatmulPlan(square, square)(out=square)
+    with pytest.raises(ValueError, match="no sums"):
+        spgraph.MatmulPlan(a, b, semiring="min_plus")(alpha=2)
+
+
+@pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("transpose", [False, True])
 def test_dense_products(make, rng, dtype, transpose):
     a = make(30, 20, dtype=dtype)

@@ -76,7 +76,7 @@ static sp_status call_plan_execute(sp_context *context, subject *s, void *out)
     sp_spgemm_plan *plan;
     sp_csr c = {0};
     sp_status status = sp_spgemm_plan_create(context, &s->square, &s->wide, &options, &plan);
-    if (status == SP_OK) status = sp_spgemm_plan_execute(plan, &s->square, &s->wide, &c);
+    if (status == SP_OK) status = sp_spgemm_plan_execute(plan, 1, &s->square, &s->wide, 0, &c);
     sp_spgemm_plan_free(plan);
     if (status == SP_OK) memcpy(out, &c, sizeof c);
     else test_expect(!c.row_offsets && !c.col_indices && !c.values, "sp_spgemm_plan_execute: C was touched");
@@ -89,12 +89,14 @@ static sp_status call_plan_execute_again(sp_context *context, subject *s, void *
     sp_spgemm_plan *plan;
     sp_csr c = {0}, before = {0};
     sp_status status = sp_spgemm_plan_create(context, &s->square, &s->wide, NULL, &plan);
-    if (status == SP_OK) status = sp_spgemm_plan_execute(plan, &s->square, &s->wide, &c);
+    if (status == SP_OK) status = sp_spgemm_plan_execute(plan, 1, &s->square, &s->wide, 0, &c);
     if (status == SP_OK) status = sp_csr_copy(context, &c, SP_HOST, &before);
     if (status == SP_OK) {
-        status = sp_spgemm_plan_execute(plan, &s->negative, &s->wide, &c);
+        status = sp_spgemm_plan_execute(plan, 1, &s->negative, &s->wide, 0, &c);
         if (status != SP_OK && c.space == SP_HOST) test_same(&before, &c, 0);
     }
+    if (status == SP_OK) status = sp_spgemm_plan_execute(plan, 2, &s->square, &s->wide, 3, &c);
+    if (status == SP_OK) status = sp_spgemm_plan_execute(plan, 2, &s->square, &s->wide, 0, &c);
     sp_csr_free(context, &before);
     sp_spgemm_plan_free(plan);
     return hand_over(context, status, &c, out, sizeof c, release_csr);

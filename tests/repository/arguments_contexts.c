@@ -99,7 +99,7 @@ TEST(a_context_lives_as_long_as_its_plans)
         sp_context_destroy(context);
         if (kind == 2) {
             sp_csr c = {0};
-            ck_ok(context, sp_spgemm_plan_execute(product, &o.a, &o.a, &c));
+            ck_ok(context, sp_spgemm_plan_execute(product, 1, &o.a, &o.a, 0, &c));
             sp_csr_free(context, &c);
             sp_context_destroy(context);
         }

@@ -93,8 +93,8 @@ TEST(calls_without_a_matrix_are_refused)
     REFUSED(t, sp_similarity(t, NULL, &o.a, NULL, &c, NULL), "sp_similarity: A is NULL");
     REFUSED(t, sp_similarity(t, &o.a, NULL, NULL, &c, NULL), "sp_similarity: B is NULL");
     REFUSED(t, sp_spgemm_plan_create(t, NULL, &o.a, NULL, &product), "sp_spgemm_plan_create: A is NULL");
-    REFUSED(t, sp_spgemm_plan_execute(o.product, NULL, &o.a, &c), "sp_spgemm_plan_execute: A is NULL");
-    REFUSED(t, sp_spgemm_plan_execute(o.product, &o.a, NULL, &c), "sp_spgemm_plan_execute: B is NULL");
+    REFUSED(t, sp_spgemm_plan_execute(o.product, 1, NULL, &o.a, 0, &c), "sp_spgemm_plan_execute: A is NULL");
+    REFUSED(t, sp_spgemm_plan_execute(o.product, 1, &o.a, NULL, 0, &c), "sp_spgemm_plan_execute: B is NULL");
     REFUSED(t, sp_spgemm_markov(t, NULL, &o.a, &epilogue, &c, NULL, NULL), "sp_spgemm_markov: A is NULL");
     REFUSED(t, sp_spgemm_markov(t, &o.a, &o.a, NULL, &c, NULL, NULL), "sp_spgemm_markov: epilogue is NULL");
     REFUSED(t, sp_csr_inflate(t, NULL, 2), "sp_csr_inflate: matrix is NULL");
@@ -139,7 +139,7 @@ TEST(calls_without_a_matrix_are_refused)
     REFUSED(NULL, sp_spmm_execute(NULL, 1, &o.x, 0, &o.y), "sp_spmm_execute: plan is NULL");
     REFUSED(NULL, sp_spmm_execute_argument(NULL, &o.x, &o.y, NULL), "plan is NULL");
     REFUSED(NULL, sp_spmm_plan_set_values(NULL, result, SP_HOST), "plan is NULL");
-    REFUSED(NULL, sp_spgemm_plan_execute(NULL, &o.a, &o.a, &c), "plan is NULL");
+    REFUSED(NULL, sp_spgemm_plan_execute(NULL, 1, &o.a, &o.a, 0, &c), "plan is NULL");
     REFUSED(NULL, sp_maxk_spmm(NULL, 1, &o.kept, 0, &o.y), "plan is NULL");
     REFUSED(NULL, sp_maxk_spmm_backward(NULL, &o.x, &o.kept), "plan is NULL");
     close_operands(&o);
@@ -166,7 +166,7 @@ TEST(calls_without_an_output_are_refused)
     REFUSED(t, sp_similarity(t, &o.a, &o.a, NULL, NULL, NULL), "sp_similarity: C is NULL");
     REFUSED(t, sp_spgemm_top_k(t, &o.a, &o.a, 1, NULL, NULL, NULL), "sp_spgemm_top_k: C is NULL");
     REFUSED(t, sp_spgemm_plan_create(t, &o.a, &o.a, NULL, NULL), "sp_spgemm_plan_create: plan is NULL");
-    REFUSED(t, sp_spgemm_plan_execute(o.product, &o.a, &o.a, NULL), "sp_spgemm_plan_execute: C is NULL");
+    REFUSED(t, sp_spgemm_plan_execute(o.product, 1, &o.a, &o.a, 0, NULL), "sp_spgemm_plan_execute: C is NULL");
     REFUSED(t, sp_spgemm_markov(t, &o.a, &o.a, &epilogue, NULL, NULL, NULL), "sp_spgemm_markov: C is NULL");
     REFUSED(t, sp_contract(t, &o.a, labels, SP_HOST, 1, NULL, NULL, NULL), "sp_contract: C is NULL");
     REFUSED(t, sp_triple_product(t, &o.a, &o.a, NULL, NULL, NULL), "sp_triple_product: C is NULL");
@@ -352,7 +352,7 @@ TEST(an_output_must_not_be_an_input)
     REFUSED(t, sp_spgemm(t, a, a, &masked, &b, NULL), "C is the mask");
     REFUSED(t, sp_spgemm_top_k(t, a, a, 1, NULL, a, NULL), "C is A");
     REFUSED(t, sp_spgemm_markov(t, a, &b, &epilogue, &b, NULL, NULL), "C is B");
-    REFUSED(t, sp_spgemm_plan_execute(o.product, a, &b, &b), "C is B");
+    REFUSED(t, sp_spgemm_plan_execute(o.product, 1, a, &b, 0, &b), "C is B");
     REFUSED(t, sp_triple_product(t, a, &b, NULL, a, NULL), "C is S");
     REFUSED(t, sp_triple_product(t, a, &b, NULL, &b, NULL), "C is G");
     REFUSED(t, sp_contract(t, a, labels, SP_HOST, NODES, NULL, a, NULL), "C is G");

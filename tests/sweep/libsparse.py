@@ -154,7 +154,7 @@ def spgemm_plan(env, rng):
     info = env.plan_info("sp_spgemm_plan_info", plan)
     expect(info.nnz == want.i.size, f"plan: {info.nnz} entries, {want.i.size} are right")
     for turn in range(3):
-        env.call_plan("sp_spgemm_plan_execute", plan, a, b, out)
+        env.call_plan("sp_spgemm_plan_execute", plan, 1.0, a, b, 0.0, out)
         kept = take(env, out, free=False)
         compare(kept, want)
         if turn < 2:

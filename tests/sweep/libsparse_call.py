@@ -24,7 +24,7 @@ sp_csr_community_order cpp
 sp_spgemm cppppp
 sp_spgemm_top_k cpplppp
 sp_spgemm_plan_create cpppp
-sp_spgemm_plan_execute pppp
+sp_spgemm_plan_execute pdppdp
 sp_spgemm_markov cpppppp
 sp_csr_inflate cpd
 sp_contract cppilppp

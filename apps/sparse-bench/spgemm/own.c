@@ -87,7 +87,7 @@ static sp_status measure_aia(bench_case *c, own_run *run)
 static sp_status plan_step(void *user)
 {
     own_run *run = user;
-    return sp_spgemm_plan_execute(run->plan, &run->a, run->b, &run->c);
+    return sp_spgemm_plan_execute(run->plan, 1, &run->a, run->b, 0, &run->c);
 }
 
 /* C by a plan must be C. */

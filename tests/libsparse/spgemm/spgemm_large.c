@@ -110,7 +110,7 @@ DEVICE_TEST(entries_may_outnumber_32_bits, 1, 0)
     check_large(context, &c);
     sp_csr_free(context, &c);
     ck_ok(context, sp_spgemm_plan_create(context, &a, &b, NULL, &plan));
-    ck_ok(context, sp_spgemm_plan_execute(plan, &a, &b, &c));
+    ck_ok(context, sp_spgemm_plan_execute(plan, 1, &a, &b, 0, &c));
     check_large(context, &c);
     sp_csr_free(context, &c);
     sp_spgemm_plan_free(plan);

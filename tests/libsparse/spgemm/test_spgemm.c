@@ -300,10 +300,10 @@ TEST(interrupt_flag_ends_a_product)
     interrupt = 0;
     ck_ok(context, sp_spgemm_plan_create(context, &a, &a, NULL, &plan));
     interrupt = 1;
-    ck_assert_int_eq(sp_spgemm_plan_execute(plan, &a, &a, &c), SP_ERROR_INTERRUPTED);
+    ck_assert_int_eq(sp_spgemm_plan_execute(plan, 1, &a, &a, 0, &c), SP_ERROR_INTERRUPTED);
     ck_assert_ptr_null(c.row_offsets);
     interrupt = 0;
-    ck_ok(context, sp_spgemm_plan_execute(plan, &a, &a, &c));
+    ck_ok(context, sp_spgemm_plan_execute(plan, 1, &a, &a, 0, &c));
     sp_csr_free(context, &c);
     ck_ok(context, sp_spgemm(context, &a, &a, NULL, &c, NULL));
     sp_csr_free(context, &c);

@@ -39,7 +39,7 @@ static void execute(sp_context *context, sp_spgemm_plan *plan, const product *p,
         ck_ok(context, sp_csr_copy(context, &p->a, SP_DEVICE, &a));
         ck_ok(context, sp_csr_copy(context, product_b(p), SP_DEVICE, &b));
     }
-    const sp_status status = sp_spgemm_plan_execute(plan, there ? &a : &p->a, there ? &b : product_b(p), c);
+    const sp_status status = sp_spgemm_plan_execute(plan, 1, there ? &a : &p->a, there ? &b : product_b(p), 0, c);
     test_expect(status == SP_OK, "%s: %s (%s)", p->name, sp_status_string(status), sp_last_error(context));
     ck_ok(context, sp_csr_copy(context, c, SP_HOST, &got));
     product_same(&expected, &got, p->name);
@@ -245,6 +245,42 @@ DEVICE_TEST(plans_stand_alone, _i, 2)
     }
 }
 
+/* C = alpha · A·B + beta · C, in arrays of the caller, beside the product that the same plan gives. */
+DEVICE_TEST(plans_scale_and_add_to_the_callers_arrays, _i, 2)
+{
+    static const double alphas[] = {1, 0, -0.3, 2}, betas[] = {0, 1, 0.7, 0};
+    for (int type = SP_F32; type <= SP_F64; type++)
+        for (int semiring = SP_PLUS_TIMES; semiring <= SP_PLUS_PAIR; semiring++) {
+            test_random random = test_seed(12);
+            product p = product_of(product_matrix(host, &random, 60, 50, 6, (sp_value_type)type, TEST_SIGNED),
+                                   product_matrix(host, &random, 50, 70, 6, (sp_value_type)type, TEST_SIGNED));
+            p.options.semiring = (sp_semiring)semiring;
+            sp_spgemm_plan *plan = plan_for(context, &p);
+            sp_csr plain = {0}, expected;
+            ck_ok(context, sp_spgemm_plan_execute(plan, 1, &p.a, &p.b, 0, &plain));
+            test_to_host(context, &plain);
+            ck_ok(context, sp_csr_copy(context, &plain, SP_HOST, &expected));
+            for (int there = 0; there < 2; there++)
+                for (size_t i = 0; i < COUNT(alphas); i++) {
+                    sp_csr c;
+                    for (int64_t e = 0; e < plain.nnz; e++) test_set(&expected, e, i ? (double)(e % 9) - 4 : NAN);
+                    ck_ok(context, sp_csr_copy(context, &expected, there ? test_space(context) : SP_HOST, &c));
+                    const sp_csr before = c;
+                    for (int64_t e = 0; e < plain.nnz; e++)
+                        test_set(&expected, e, alphas[i] * test_value(&plain, e) +
+                                               (betas[i] != 0 ? betas[i] * test_value(&expected, e) : 0));
+                    ck_ok(context, sp_spgemm_plan_execute(plan, alphas[i], &p.a, &p.b, betas[i], &c));
+                    ck_assert(memcmp(&before, &c, sizeof c) == 0);
+                    test_to_host(context, &c);
+                    product_same(&expected, &c, "alpha and beta");
+                    sp_csr_free(context, &c);
+                }
+            test_free(context, &plain, &expected);
+            sp_spgemm_plan_free(plan);
+            product_free(host, &p);
+        }
+}
+
 CONTEXT_TEST(plans_refuse_what_they_are_not_for, _i, 1)
 {
     test_random random = test_seed(4);
@@ -258,15 +294,26 @@ CONTEXT_TEST(plans_refuse_what_they_are_not_for, _i, 1)
     ck_ok(context, sp_spgemm_plan_create(context, &a, &b, NULL, &plan));
     const sp_csr *wrong[][2] = {{&denser, &b}, {&a, &wider}, {&b, &a}, {&a64, &b}, {&a, &a}};
     for (size_t i = 0; i < COUNT(wrong); i++) {
-        ck_assert_int_eq(sp_spgemm_plan_execute(plan, wrong[i][0], wrong[i][1], &c), SP_ERROR_ARGUMENT);
+        ck_assert_int_eq(sp_spgemm_plan_execute(plan, 1, wrong[i][0], wrong[i][1], 0, &c), SP_ERROR_ARGUMENT);
         ck_assert_int_gt((int)strlen(sp_last_error(context)), 0);
         ck_assert_ptr_null(c.row_offsets);
     }
     ck_ok(context, sp_csr_copy(context, &denser, test_space(context), &foreign));
     const sp_csr before = foreign;
-    ck_assert_int_eq(sp_spgemm_plan_execute(plan, &a, &b, &foreign), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_spgemm_plan_execute(plan, 1, &a, &b, 0, &foreign), SP_ERROR_ARGUMENT);
     ck_assert(memcmp(&before, &foreign, sizeof before) == 0);
-    ck_ok(context, sp_spgemm_plan_execute(plan, &a, &b, &c));
+    ck_assert_int_eq(sp_spgemm_plan_execute(plan, 1, &a, &b, 2, &c), SP_ERROR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "there is no C"));
+    ck_ok(context, sp_spgemm_plan_execute(plan, 1, &a, &b, 0, &c));
+    test_to_host(context, &c);
+    if (c.col_indices[0] > 0) c.col_indices[0]--; /* another pattern of the same size */
+    else for (int64_t e = 0; e < c.row_offsets[1]; e++) c.col_indices[e] = (int32_t)(c.cols - c.row_offsets[1] + e);
+    ck_assert_int_eq(sp_spgemm_plan_execute(plan, 1, &a, &b, 2, &c), SP_ERROR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "does not have the pattern"));
+    sp_spgemm_plan_free(plan);
+    ck_ok(context, sp_spgemm_plan_create(context, &a, &b, &(sp_spgemm_options){.semiring = SP_MIN_PLUS}, &plan));
+    ck_assert_int_eq(sp_spgemm_plan_execute(plan, 2, &a, &b, 0, &c), SP_ERROR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "forms no sums"));
     sp_csr *all[] = {&a, &b, &denser, &wider, &a64, &c, &foreign};
     for (size_t i = 0; i < COUNT(all); i++) sp_csr_free(context, all[i]);
     sp_spgemm_plan_free(plan);
@@ -284,7 +331,7 @@ CONTEXT_TEST(plans_put_c_where_the_options_say, _i, 1)
         ck_ok(context, sp_spgemm(context, &a, &a, NULL, &expected, NULL));
         ck_ok(context, sp_spgemm_plan_create(context, &a, &a, &options, &plan));
         for (int round = 0; round < 2; round++) {
-            ck_ok(context, sp_spgemm_plan_execute(plan, &a, &a, &c));
+            ck_ok(context, sp_spgemm_plan_execute(plan, 1, &a, &a, 0, &c));
             ck_assert_int_eq(c.space, _i && !to_host ? SP_DEVICE : SP_HOST);
         }
         sp_spgemm_plan_free(plan);
@@ -340,6 +387,7 @@ static const test_entry tests[] = {
     ON_DEVICES(plans_combine_very_many_products_by_any_semiring),
     ON_DEVICES(plans_of_finite_elements_have_the_bits_of_the_reference),
     ON_DEVICES(plans_stand_alone),
+    ON_DEVICES(plans_scale_and_add_to_the_callers_arrays),
     ON_DEVICES(plans_refuse_what_they_are_not_for),
     ON_DEVICES(plans_put_c_where_the_options_say),
     ON_DEVICES(plans_give_back_their_memory),
