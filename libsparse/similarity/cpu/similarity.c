@@ -29,7 +29,7 @@ enum {
 };
 
 
-/* Of what a row keeps, the part that the next one is expected to reach: 0.8 leaves few rows to be looked at twice. */
+/* A row is expected to keep sums of at least this part of the least that the row before kept. */
 static const double LIKELY = 0.8;
 
 /* Half a line: a register of AVX2. */
