@@ -8,6 +8,7 @@ import threading
 from typing import Any
 
 import numpy as np
+import scipy.sparse as ss
 
 from . import _abi
 from ._core import F4, F8, Context, Session, address, lib
@@ -95,6 +96,8 @@ class SpmmPlan:
         ndarray
             `out`, or a new array. float16 gives float16.
         """
+        if ss.issparse(x):
+            raise TypeError("x is a sparse matrix: matmul multiplies two of them, SpmmPlan takes a dense x")
         x = np.asarray(x)
         if x.dtype.kind not in "biuf":
             raise NotImplementedError(f"x of type {x.dtype} is not supported: real numbers are")

@@ -249,6 +249,8 @@ def test_dense_products(make, rng, dtype, transpose):
     np.testing.assert_allclose(out, 2 * (s @ x) + 3, **close)
     with pytest.raises(ValueError, match="out"):
         plan(x, beta=1)
+    with pytest.raises(TypeError, match="matmul multiplies two"):
+        plan(ss.csr_array(x))
     with pytest.raises(ValueError):
         plan(x[1:])
 
