@@ -129,6 +129,24 @@ done:
     return status;
 }
 
+/* Room for the figures of all columns, or elsewhere than at process 0 of those kept. */
+static sp_status open_rows(process *p, int64_t all)
+{
+    const int64_t count = p->ranks && p->ranks->rank > 0 ? p->current->rows : all;
+    return sp_alloc(p->context, count, sizeof *p->rows, (void **)&p->rows);
+}
+
+/* Rows of the iterand move where a process would have too many products. */
+static sp_status even_out(process *p)
+{
+    bool moves;
+    const sp_status status = mcl_ranks_even(p->context, p->ranks, p->cut, &p->owned, &moves);
+    if (status != SP_OK || !moves) return status;
+    sp_free(p->context, p->rows);
+    p->rows = NULL;
+    return open_rows(p, p->owned.cols);
+}
+
 /* One step: *next = epilogue(current²), with the figures of the step. */
 static sp_status step(process *p, mcl_iteration *iteration, sp_csr *next)
 {
@@ -148,9 +166,10 @@ static sp_status step(process *p, mcl_iteration *iteration, sp_csr *next)
     const double start = wall_seconds();
     const clock_t cpu_start = clock();
     sp_spgemm_info *product = &iteration->product;
-    sp_status status = p->ranks ? mcl_ranks_expand(p->context, p->ranks, p->cut, p->current, &epilogue, next, p->rows,
-                                                   product)
-                                : sp_spgemm_markov(p->context, p->current, p->current, &epilogue, next, p->rows, product);
+    sp_status status = p->ranks ? even_out(p) : SP_OK;
+    if (status != SP_OK) return status;
+    status = p->ranks ? mcl_ranks_expand(p->context, p->ranks, p->cut, p->current, &epilogue, next, p->rows, product)
+                      : sp_spgemm_markov(p->context, p->current, p->current, &epilogue, next, p->rows, product);
     if (status == SP_ERROR_HOST_MEMORY && !p->ranks && p->current->space == SP_HOST)
         status = find_size(p, &epilogue, iteration->number);
     if (status != SP_OK) return status;
@@ -259,13 +278,6 @@ static sp_status take_part(process *p)
     p->owned = part;
     p->current = &p->owned;
     return SP_OK;
-}
-
-/* Room for the figures of all columns, or elsewhere than at process 0 of those kept. */
-static sp_status open_rows(process *p, int64_t all)
-{
-    const int64_t count = p->ranks && p->ranks->rank > 0 ? p->current->rows : all;
-    return sp_alloc(p->context, count, sizeof *p->rows, (void **)&p->rows);
 }
 
 static void close_process(process *p)

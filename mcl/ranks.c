@@ -3,7 +3,8 @@
  * A process fetches the rows that its own rows name, into a matrix of the whole shape in which all other rows are
  * empty: 8 bytes a row beside the entries. So columns, the order of sums and the diagonal keep their numbers, and a row
  * gets the bits that it has in a product of the whole. With a limit for the fetched rows it does so in batches of its
- * rows; processes take turns together, because all serve all. Figures of rows are gathered by process 0 in the order of the
+ * rows; processes take turns together, because all serve all. Rows move between neighbours before an expansion in which a
+ * process would have too many products. Figures of rows are gathered by process 0 in the order of the
  * rows and evaluated there, as those of a single process are.
  */
 #include <string.h>
@@ -198,6 +199,121 @@ static int64_t cut_batches(const sp_csr *part, int64_t memory, const int64_t *le
     ends[count++] = part->rows;
     return count;
 }
+
+/* ---- a new cut ----------------------------------------------------------------------------------------- */
+
+/* sums[i]: products that the part's rows before row i make, and one a row. */
+static sp_status add_up_work(sp_context *context, const sp_ranks *ranks, const int64_t *cut, const sp_csr *part,
+                             int64_t *sums)
+{
+    int64_t *lengths = NULL;
+    sp_status status;
+    TRY(sp_alloc(context, part->cols, sizeof *lengths, (void **)&lengths));
+    TRY(named_lengths(context, ranks, cut, part, lengths));
+    sums[0] = 0;
+    for (int64_t i = 0; i < part->rows; i++) {
+        sums[i + 1] = sums[i] + 1;
+        for (int64_t e = part->row_offsets[i]; e < part->row_offsets[i + 1]; e++)
+            sums[i + 1] += lengths[part->col_indices[e]];
+    }
+done:
+    sp_free(context, lengths);
+    return status;
+}
+
+/* next[k]: where process k begins when all have equal work, all[r] being that of the rows that process r has now. A
+ * process finds the places in its own rows. */
+static sp_status find_cut(sp_context *context, const sp_ranks *ranks, const int64_t *cut, const int64_t *sums,
+                          const int64_t *all, int64_t *next)
+{
+    const int size = ranks->size;
+    int64_t *first = NULL, total = 0, before = 0, row = 0;
+    sp_status status;
+    TRY(sp_alloc(context, size + 1, sizeof *first, (void **)&first));
+    for (int r = 0; r < size; r++) total += all[r];
+    for (int r = 0, k = 0; r < size; before += all[r++])
+        for (first[r] = k; k < size && total / size * k + total % size * k / size <= before + all[r]; k++) {
+            if (r != ranks->rank) continue;
+            while (before + sums[row] < total / size * k + total % size * k / size) row++;
+            next[k] = cut[r] + row;
+        }
+    first[size] = size;
+    TRY(sp_ranks_share(context, ranks, first, sizeof *next, next));
+    next[size] = cut[size];
+done:
+    sp_free(context, first);
+    return status;
+}
+
+static int64_t within(int64_t row, int64_t first, int64_t end) { return row < first ? first : row > end ? end : row; }
+
+/* Moves the rows of `part` to the processes of the cut `next`. They lie in the order of these in either. */
+static sp_status move_rows(sp_context *context, const sp_ranks *ranks, const int64_t *cut, const int64_t *next,
+                           const sp_csr *part, sp_csr *moved)
+{
+    const int64_t first = cut[ranks->rank], end = cut[ranks->rank + 1];
+    const int64_t rows = next[ranks->rank + 1] - next[ranks->rank];
+    int64_t *lengths = NULL;
+    sp_traffic of_rows = {0}, of_entries = {0};
+    sp_csr made = {0};
+    sp_status status;
+    TRY(sp_traffic_create(context, ranks, &of_rows));
+    TRY(sp_traffic_create(context, ranks, &of_entries));
+    for (int r = 0; r < ranks->size; r++) {
+        const int64_t from = within(next[r], first, end) - first, to = within(next[r + 1], first, end) - first;
+        of_rows.out[r] = to - from;
+        of_entries.out[r] = part->row_offsets[to] - part->row_offsets[from];
+    }
+    TRY(sp_traffic_learn(context, ranks, &of_rows));
+    TRY(sp_traffic_learn(context, ranks, &of_entries));
+    TRY(sp_alloc(context, part->rows, sizeof *lengths, (void **)&lengths));
+    for (int64_t i = 0; i < part->rows; i++) lengths[i] = part->row_offsets[i + 1] - part->row_offsets[i];
+    TRY(sp_csr_create(context, rows, part->cols, of_entries.got, SP_F32, SP_HOST, &made));
+    TRY(sp_traffic_exchange(context, ranks, &of_rows, sizeof *lengths, lengths, made.row_offsets + 1));
+    TRY(sp_traffic_exchange(context, ranks, &of_entries, ENTRY_BYTES / 2, part->col_indices, made.col_indices));
+    TRY(sp_traffic_exchange(context, ranks, &of_entries, ENTRY_BYTES / 2, part->values, made.values));
+    made.row_offsets[0] = 0;
+    for (int64_t i = 0; i < rows; i++) made.row_offsets[i + 1] += made.row_offsets[i];
+    *moved = made;
+    made = (sp_csr){0};
+done:
+    sp_csr_free(context, &made);
+    sp_traffic_free(context, &of_rows);
+    sp_traffic_free(context, &of_entries);
+    sp_free(context, lengths);
+    return status;
+}
+
+sp_status mcl_ranks_even(sp_context *context, const sp_ranks *ranks, int64_t *cut, sp_csr *part, bool *moves)
+{
+    int64_t *sums = NULL, *all = NULL, *next = NULL, total = 0, most = 0;
+    sp_csr moved = {0};
+    sp_status status;
+    *moves = false;
+    TRY(sp_alloc(context, part->rows + 1, sizeof *sums, (void **)&sums));
+    TRY(sp_alloc(context, ranks->size, sizeof *all, (void **)&all));
+    TRY(sp_alloc(context, ranks->size + 1, sizeof *next, (void **)&next));
+    TRY(add_up_work(context, ranks, cut, part, sums));
+    TRY(sp_ranks_numbers(context, ranks, sums[part->rows], all));
+    for (int r = 0; r < ranks->size; r++) {
+        total += all[r];
+        if (all[r] > most) most = all[r];
+    }
+    if ((double)most <= MCL_RANKS_UNEVEN * (double)total / ranks->size) goto done;
+    TRY(find_cut(context, ranks, cut, sums, all, next));
+    TRY(move_rows(context, ranks, cut, next, part, &moved));
+    sp_csr_free(context, part);
+    *part = moved;
+    memcpy(cut, next, (size_t)(ranks->size + 1) * sizeof *cut);
+    *moves = true;
+done:
+    sp_free(context, sums);
+    sp_free(context, all);
+    sp_free(context, next);
+    return status;
+}
+
+/* ---- batches by memory --------------------------------------------------------------------------------- */
 
 /* *ends: where the batches of this process end; *count: the largest number that a process has. */
 static sp_status plan_batches(sp_context *context, const sp_ranks *ranks, const int64_t *cut, const sp_csr *part,

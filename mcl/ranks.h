@@ -7,6 +7,8 @@
 
 /* A matrix of this many entries stays in cache however its nodes are numbered. */
 enum { RENUMBER_NNZ = 200000 };
+/* Rows are cut again when a process has more than this many times the mean of the products. */
+static const double MCL_RANKS_UNEVEN = 1.1;
 
 /* Cuts the rows so that all processes get about equally many products and rows; *cut has size + 1 elements. *part is
  * this process's rows. */
@@ -16,6 +18,9 @@ sp_status mcl_ranks_cut(sp_context *context, const sp_ranks *ranks, const sp_csr
  * the new numbering of the nodes, NULL: as they were. *nnz: entries of the whole. */
 sp_status mcl_ranks_share(sp_context *context, const sp_ranks *ranks, const sp_csr *start, const int64_t *given,
                           int64_t **cut, int32_t **order, sp_csr *part, int64_t *nnz);
+
+/* If a process has too many products of the iterand with itself, cuts the rows again, and moves them. */
+sp_status mcl_ranks_even(sp_context *context, const sp_ranks *ranks, int64_t *cut, sp_csr *part, bool *moves);
 
 /* As sp_spgemm_markov of the whole matrix with itself, for this process's rows; *next is in host memory. */
 sp_status mcl_ranks_expand(sp_context *context, const sp_ranks *ranks, const int64_t *cut, const sp_csr *part,

@@ -4,14 +4,14 @@
  *   volume GRAPH INFLATION P,P,...
  *
  * Rows: process r keeps the rows of mcl_ranks_cut, in the order of the communities, and receives the other rows that
- * its rows name (mcl/ranks.c). Tiles: CombBLAS's Sparse SUMMA on the squares among the numbers. Nodes are in random
+ * its rows name (mcl/ranks.c). "rows" keep this cut; "recut" is what the program does: they are cut again where a process
+ * has too many products, and rows that change hands are received, too ("moved"). Tiles: CombBLAS's Sparse SUMMA on the squares among the numbers. Nodes are in random
  * order, which balances tiles; the process of tile (i, j) receives the other tiles of its row and column of the grid.
  *
  * Prints one JSON object. Of each iteration and each P, in entries: what all processes receive, and what one does at
  * most; the most that one holds: its rows, those that they name, its rows of the next iterand; the most rows that one
- * receives and the most products that it forms. "recut" is the same where rows are cut by the products of each
- * iteration anew, and counts the rows that change hands too. Of tiles the same, without the next iterand, with all
- * products in one phase.
+ * receives and the most products that it forms. Of tiles the same, without the next iterand, with all products in one
+ * phase.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ enum { MOST_SIZES = 32 };
 
 /* The figures of the processes of one run, for one number of them. */
 typedef struct figures {
-    int64_t received, most_received, most_rows, most_held, most_products;
+    int64_t received, most_received, most_rows, most_held, most_products, moved;
 } figures;
 
 typedef struct study {
@@ -35,7 +35,7 @@ typedef struct study {
     int count, sizes[MOST_SIZES];
     int64_t *cut[MOST_SIZES];  /* rows of each process, from the first iterand */
     int64_t *held[MOST_SIZES]; /* entries of each process in the present iteration, without the next iterand */
-    int64_t *recut[MOST_SIZES]; /* rows of each process, from the present iterand */
+    int64_t *recut[MOST_SIZES]; /* rows of each process, from an iterand that they were cut for */
     int32_t *place;            /* of each node in a random order */
     figures rows[MOST_SIZES], moved[MOST_SIZES], tiles[MOST_SIZES]; /* of the present iteration */
     int64_t nnz;
@@ -89,7 +89,20 @@ static figures study_rows(const study *s, const sp_csr *m, int p, const int64_t 
     return f;
 }
 
-/* Cuts the rows anew, which moves those that lie between an older and a new cut. */
+/* As mcl_ranks_even finds it. */
+static bool is_uneven(const sp_csr *m, int size, const int64_t *cut)
+{
+    int64_t most = 0, total = 0;
+    for (int r = 0; r < size; r++) {
+        int64_t work = cut[r + 1] - cut[r];
+        for (int64_t e = m->row_offsets[cut[r]]; e < m->row_offsets[cut[r + 1]]; e++) work += length_of(m, m->col_indices[e]);
+        most = larger(most, work);
+        total += work;
+    }
+    return (double)most > MCL_RANKS_UNEVEN * (double)total / size;
+}
+
+/* Cuts the rows again if they are uneven, which moves those that lie between an older and a new cut. */
 static sp_status study_recut(study *s, const sp_csr *m, int p, int32_t *seen)
 {
     const int size = s->sizes[p];
@@ -98,14 +111,16 @@ static sp_status study_recut(study *s, const sp_csr *m, int p, int32_t *seen)
     sp_status status;
     TRY(sp_alloc(s->context, size, sizeof *held, (void **)&held));
     TRY(cut_rows(s, m, p, &cut));
+    if (!is_uneven(m, size, s->recut[p])) memcpy(cut, s->recut[p], (size_t)(size + 1) * sizeof *cut);
     *f = study_rows(s, m, p, cut, held, seen);
     for (int r = 0; r < size; r++) {
         f->most_held = larger(f->most_held, held[r]);
         const int64_t kept_first = larger(cut[r], s->recut[p][r]);
         const int64_t kept_end = cut[r + 1] < s->recut[p][r + 1] ? cut[r + 1] : s->recut[p][r + 1];
-        f->received += m->row_offsets[cut[r + 1]] - m->row_offsets[cut[r]];
-        if (kept_end > kept_first) f->received -= m->row_offsets[kept_end] - m->row_offsets[kept_first];
+        f->moved += m->row_offsets[cut[r + 1]] - m->row_offsets[cut[r]];
+        if (kept_end > kept_first) f->moved -= m->row_offsets[kept_end] - m->row_offsets[kept_first];
     }
+    f->received += f->moved;
     memcpy(s->recut[p], cut, (size_t)(size + 1) * sizeof *cut);
 done:
     sp_free(s->context, held);
@@ -196,6 +211,7 @@ static void print_figures(const char *name, const study *s, const figures *of)
     print_field("most_rows", s, of, offsetof(figures, most_rows));
     print_field("most_held", s, of, offsetof(figures, most_held));
     print_field("most_products", s, of, offsetof(figures, most_products));
+    print_field("moved", s, of, offsetof(figures, moved));
     putchar('}');
 }
 

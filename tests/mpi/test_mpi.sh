@@ -82,13 +82,13 @@ memory=7M compare 4 p2000.abc
 device=cpu,cpu compare 2 protein.abc
 ok 'several inflations' same 3 ../p2000.abc --abc -I 1.4,2,4 -V all
 ok 'dumps' same 3 ../protein.abc --abc -o out -dump ite,cls -dump-interval 0:3
-reckoned() { # what bench/ranks/volume.c reckons is what processes receive
+reckoned() { # what bench/ranks/volume.c reckons is what processes receive, who cut their rows again
     local megabytes
-    "$tests/../bench/volume" p2000.abc 2 3 >volume.json 2>run.err &&
+    "$tests/../bench/volume" p2000.abc 2 5 >volume.json 2>run.err &&
         megabytes=$(python3 -c 'import json
-print(sum(i["rows"]["received"][0] for i in json.load(open("volume.json"))["iterations"]) * 8 // 1000000)') &&
-        together -n 3 "$tool" p2000.abc --abc -o out --device cpu 2>run.err &&
-        grep -q "^mcl-gpu: 3 processes received $megabytes MB" run.err || { echo "reckoned: $megabytes MB"; return 1; }
+print(sum(i["recut"]["received"][0] - i["recut"]["moved"][0] for i in json.load(open("volume.json"))["iterations"]) * 8 // 1000000)') &&
+        together -n 5 "$tool" p2000.abc --abc -o out --device cpu 2>run.err &&
+        grep -q "^mcl-gpu: 5 processes received $megabytes MB" run.err || { echo "reckoned: $megabytes MB"; return 1; }
 }
 ok 'the volume model' reckoned
 resumed() { # resumed P FILE: from a checkpoint of another number of processes
