@@ -9,7 +9,7 @@
 #   ABLATION=1        SPARSE_WITHOUT=name,name leaves special paths out, for bench/ablation.sh; with a BUILD of its own
 #   ISAL=0            decompress gzip files by zlib, although ISA-L is there, which is more than twice as fast
 #   BLAS_LIBS=-lblas  what gnn links for CBLAS (Debian: whatever libblas.so is set to, OpenBLAS once it is installed)
-#   PETSC=NAME        what pkg-config calls PETSc, for make mpi (PETSc; with PKG_CONFIG_PATH another one, of 64 bits)
+#   PETSC=NAME        what pkg-config calls PETSc, for make mpi (PETSc; PETSc64: with 64-bit numbers)
 #   SYSTEM=Darwin     build for macOS, when uname does not say so
 #   BUILD=DIR         where everything made goes
 #   PREFIX, BINDIR, LIBDIR, INCLUDEDIR, MANDIR, DESTDIR=DIR  where make install puts things

@@ -341,7 +341,7 @@ static const option_row options[] = {
      OPTION_DEVICES, AT(device), .main = true},
     {"--mpi", "HOW", "processes of mpirun share the work: auto, yes or no [auto: if it started several]", OPTION_WORD,
      AT(mpi), .words = mpi_words},
-    {"--mpi-read", "HOW", "each process reads the whole input, or a part of label pairs [auto: large ones in parts]",
+    {"--mpi-read", "HOW", "each process reads the whole input, or a part of it [auto: large ones in parts]",
      OPTION_WORD, AT(mpi_read), .words = mpi_read_words},
     {"--exact", NULL, "the very bytes that mcl writes (on the CPU, its default)", OPTION_FLAG, AT(exact), .main = true},
     {"--fast", NULL, "the same partition up to rounding (CUDA always does so)", OPTION_FLAG, AT(fast), .main = true},
