@@ -166,7 +166,7 @@ static void *run_task(void *argument)
     task->status = task->work(devices->contexts[task->number], task->number, task->user);
     if (task->status == SP_OK) return NULL;
     __atomic_compare_exchange_n(&devices->failed, &none, task->number + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-    devices->halt = 1;
+    __atomic_store_n(&devices->halt, 1, __ATOMIC_RELAXED);
     return NULL;
 }
 

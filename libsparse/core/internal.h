@@ -131,9 +131,12 @@ struct sp_context {
 void sp_fork_enter(sp_context *context);
 void sp_fork_leave(sp_context *context);
 
+/* The flag is set by a signal handler or by another thread. */
+static inline bool sp_is_set(const volatile int *flag) { return flag && __atomic_load_n(flag, __ATOMIC_RELAXED); }
+
 static inline bool sp_interrupted(const sp_context *context)
 {
-    return (context->interrupt && *context->interrupt) || (context->halt && *context->halt);
+    return sp_is_set(context->interrupt) || sp_is_set(context->halt);
 }
 
 /* Stops a long loop: its threads look at the interrupt flag about every millisecond of work. Once one of them has seen

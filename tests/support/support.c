@@ -349,7 +349,7 @@ static void *heap_allocate(void *user, size_t bytes)
 {
     test_heap *heap = user;
     const int64_t number = __atomic_fetch_add(&heap->allocations, 1, __ATOMIC_SEQ_CST);
-    if (heap->flag && number == heap->raise_at) *heap->flag = 1;
+    if (heap->flag && number == heap->raise_at) __atomic_store_n(heap->flag, 1, __ATOMIC_RELAXED);
     if (number == heap->fail_at || (heap->fail_all && heap->fail_at >= 0 && number > heap->fail_at)) return NULL;
     if (bytes > (size_t)1 << 34) return NULL;
     char *block = malloc(bytes + HEADER);
