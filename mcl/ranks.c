@@ -335,7 +335,8 @@ static sp_status plan_batches(sp_context *context, const sp_ranks *ranks, const 
         for (int64_t e = part->row_offsets[**ends]; e < part->row_offsets[**ends + 1]; e++)
             bytes += lengths[part->col_indices[e]] * ENTRY_BYTES;
         TRY(sp_fail(context, SP_ERROR_HOST_MEMORY, "one column needs %lld bytes of other columns, and the memory for "
-                    "them is limited to %lld in a process", (long long)bytes, (long long)ranks->memory));
+                    "them is limited to %lld in a process; allow more, or start fewer processes on a host",
+                    (long long)bytes, (long long)ranks->memory));
     }
     TRY(sp_ranks_numbers(context, ranks, *own, counts));
     for (int r = 0; r < ranks->size; r++)

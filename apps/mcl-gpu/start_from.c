@@ -84,6 +84,9 @@ static void log_part(job *j)
     char a[COUNT_TEXT], b[COUNT_TEXT], c[COUNT_TEXT], d[COUNT_TEXT];
     log_line(&j->log, "mcl-gpu: %s: %s clusters; nodes: %s new, %s gone", j->settings->start_from,
              show_count(f->former.clustering.clusters, a), show_count(u->new_nodes, b), show_count(f->gone, c));
+    if (f->gone > j->start.rows - u->new_nodes)
+        log_warning(&j->log, "mcl-gpu: most of what %s lists is not in %s; is it a file of clusters?",
+                    j->settings->start_from, input_name(j->settings->input));
     if (!j->settings->start_graph)
         log_line(&j->log, "mcl-gpu: edges between old nodes are taken to be as they were%s; --start-graph OLD compares "
                  "them", f->gone > 0 ? ", and nodes that are gone to have had none to other components" : "");

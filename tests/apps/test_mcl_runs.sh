@@ -93,6 +93,7 @@ refused() { # refused STATUS PATTERN ARGUMENTS...
     status "$expected" "$@" -V all && [ "$(wc -l <run.err)" -eq 1 ] && grep -qE -- "^mcl-gpu: $pattern" run.err || { cat run.err; return 1; }
 }
 printf 'q\tr\n' >part.cls
+ok 'edges in place of clusters' eval 'status 0 grown.abc --start-from old.abc -o w && grep -q "most of what old.abc lists is not in grown.abc; is it a file of clusters?" run.err'
 ok 'clusters of another network' refused 1 'part.cls: none of its 2 nodes is in grown.abc' grown.abc --start-from part.cls -o w
 ok 'numbers for a network of names' refused 1 'n.old: its clusters have numbers, grown.abc has names' grown.abc --start-from n.old -o w
 ok 'no such clusters' refused 1 'missing.cls: ' grown.abc --start-from missing.cls -o w
