@@ -92,8 +92,9 @@ enum { IO_NAME_GROUP = 1 << 12 };
 typedef struct io_packed io_packed;
 
 /* What only all parts of an IO_MTX, IO_CSR or IO_NATIVE file together show. Its entries have to be as many as its header
- * has announced (IO_NATIVE: 0; a part with a mistake has -1). If it is symmetric and has entries both above and below the diagonal, it may hold one of them twice. The
- * checksums of all parts, combined by exclusive or, have to be the one that is written in it. */
+ * has announced (IO_NATIVE: 0; a part with a mistake has -1). If it is symmetric and has entries both above and below the
+ * diagonal, it may hold one of them twice. The checksums of all parts, combined by exclusive or, have to be the one that
+ * is written in it. */
 typedef struct io_part {
     int64_t entries, announced, above, below;
     int64_t checksum, written; /* IO_CSR */

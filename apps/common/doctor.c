@@ -44,7 +44,9 @@ static void print_driver(void)
         const char *digits = strpbrk(line, "0123456789");
         /* "... x86_64 Kernel Module  570.124.06  ..." */
         for (; digits; digits = strpbrk(digits + strcspn(digits, " \n"), "0123456789"))
-            if (digits > line && digits[-1] == ' ' && sscanf(digits, "%31[0-9.]", version) == 1 && strchr(version, '.')) break;
+            if (digits > line && digits[-1] == ' ' && sscanf(digits, "%31[0-9.]", version) == 1 &&
+                strchr(version, '.'))
+                break;
     }
     if (file) fclose(file);
     printf("%-20s%s\n", "GPU driver", *version ? version : "none of NVIDIA's is loaded");

@@ -68,9 +68,9 @@ sp_status gnn_on_device(gnn_job *job, sp_status (*work)(gnn_job *))
         if (!device_gives_way(choice.device, status)) return status;
         notice_line(&job->line, GOING_ON_WITH_CPU, sp_last_error(job->host));
     }
-    bool known;
-    const char *blas = gnn_blas(&known);
-    if (!known && is_large(job) && !job->line.quiet)
+    bool known = true;
+    const char *blas = is_large(job) && !job->line.quiet ? gnn_blas(&known) : NULL;
+    if (!known)
         notice_line(&job->line, "the BLAS of this machine is %s; if that is the reference one, as Debian has it, "
                     "OpenBLAS (libopenblas0) is some 20 times as fast", blas);
     status = set_compute(job, NULL);

@@ -267,7 +267,8 @@ sp_status io_source_take_part(io_source *source, int64_t taken, int part, int pa
 {
     const int64_t least = (int64_t)source->mark + taken, all = source->size - least;
     const int64_t share = all / parts, rest = all % parts;
-    const int64_t from = least + share * part + rest * part / parts, to = least + share * (part + 1) + rest * (part + 1) / parts;
+    const int64_t from = least + share * part + rest * part / parts;
+    const int64_t to = least + share * (part + 1) + rest * (part + 1) / parts;
     int64_t end;
     sp_status status = find_line(source, least, from, columns, begin);
     if (status == SP_OK) status = find_line(source, least, to, columns, &end);

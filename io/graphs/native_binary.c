@@ -114,7 +114,8 @@ done:
 /* Goes to the columns of this part. */
 static sp_status take_part(binary *from, const range *columns)
 {
-    if (columns->first == 0 && columns->begin > 0) return corrupt(from, "a first column that does not begin at 0", columns->begin);
+    if (columns->first == 0 && columns->begin > 0)
+        return corrupt(from, "a first column that does not begin at 0", columns->begin);
     return io_source_take_range(from->source, from->bytes + columns->begin, from->bytes + columns->stop);
 }
 

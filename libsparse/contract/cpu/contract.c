@@ -111,7 +111,8 @@ static void count_below(const sp_csr *lower, int64_t low, int64_t high, int64_t 
 
 /* Rows low to high - 1 of C: each is that of `lower`, and what column p of `lower` has below the diagonal follows.
  * next[p] is the place of the first of these. */
-static inline __attribute__((always_inline)) void fill_rows(const sp_csr *lower, sp_value_type type, int64_t low, int64_t high, int64_t *next, sp_csr *c)
+static inline __attribute__((always_inline)) void fill_rows(const sp_csr *lower, sp_value_type type, int64_t low,
+                                                            int64_t high, int64_t *next, sp_csr *c)
 {
     for (int64_t p = low; p < lower->rows; p++) {
         int64_t to = p < high ? c->row_offsets[p] : -1;

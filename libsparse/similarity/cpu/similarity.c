@@ -28,7 +28,6 @@ enum {
     SPLITS_SHARE = 2     /* the places where rows of B enter a window are at most nnz / SPLITS_SHARE */
 };
 
-
 /* A row is expected to keep sums of at least this part of the least that the row before kept. */
 static const double LIKELY = 0.8;
 
