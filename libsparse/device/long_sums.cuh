@@ -217,27 +217,39 @@ template <typename V> struct write_sum {
     __device__ __forceinline__ void operator()(const long_run &run, double sum) const { values[run.place] = (V)sum; }
 };
 
-/* Sums the listed runs, whose list is being made on the stream; `most`: of all their numbers. */
+/* The most chunks that runs of `numbers` numbers in all can have. */
+static inline int64_t most_chunks(int64_t numbers) { return numbers / CHUNK_NUMBERS + MOST_LONG_RUNS; }
+
+/* Sums the listed runs, whose list is being made on the stream; `most`: of all their numbers. `totals` and `growths`
+ * have room for most_chunks(most). */
+template <typename N, typename Finish>
+static sp_status cuda_launch_long_sums(sp_context *context, const N *numbers, const long_runs *list, int64_t most,
+                                       double *totals, chunk_growth *growths, cudaStream_t stream, Finish finish)
+{
+    const int64_t warps = LONG_SUM_THREADS / 32;
+    const unsigned blocks = (unsigned)((most_chunks(most) + warps - 1) / warps);
+    total_chunks<<<blocks, LONG_SUM_THREADS, 0, stream>>>(numbers, list, totals);
+    CUDA_CHECK(cudaGetLastError());
+    scan_chunks<<<MOST_LONG_RUNS, LONG_SUM_THREADS, 0, stream>>>(list, totals);
+    CUDA_CHECK(cudaGetLastError());
+    grow_chunks<<<blocks, LONG_SUM_THREADS, 0, stream>>>(numbers, list, totals, growths);
+    CUDA_CHECK(cudaGetLastError());
+    sum_long_runs<<<MOST_LONG_RUNS, 32, 0, stream>>>(numbers, list, growths, finish);
+    CUDA_CHECK(cudaGetLastError());
+    return SP_OK;
+}
+
+/* The same on the context's stream, with room of its own. */
 template <typename N, typename Finish>
 static sp_status cuda_sum_long_runs(sp_context *context, const N *numbers, const long_runs *list, int64_t most,
                                     Finish finish)
 {
-    const cudaStream_t stream = cuda_state_of(context)->stream;
-    const int64_t chunks = most / CHUNK_NUMBERS + MOST_LONG_RUNS, warps = LONG_SUM_THREADS / 32;
-    const unsigned blocks = (unsigned)((chunks + warps - 1) / warps);
     device_array<double> totals;
     device_array<chunk_growth> growths;
-    CHECK(totals.allocate(context, chunks));
-    CHECK(growths.allocate(context, chunks));
-    total_chunks<<<blocks, LONG_SUM_THREADS, 0, stream>>>(numbers, list, totals.data);
-    CUDA_CHECK(cudaGetLastError());
-    scan_chunks<<<MOST_LONG_RUNS, LONG_SUM_THREADS, 0, stream>>>(list, totals.data);
-    CUDA_CHECK(cudaGetLastError());
-    grow_chunks<<<blocks, LONG_SUM_THREADS, 0, stream>>>(numbers, list, totals.data, growths.data);
-    CUDA_CHECK(cudaGetLastError());
-    sum_long_runs<<<MOST_LONG_RUNS, 32, 0, stream>>>(numbers, list, growths.data, finish);
-    CUDA_CHECK(cudaGetLastError());
-    return SP_OK;
+    CHECK(totals.allocate(context, most_chunks(most)));
+    CHECK(growths.allocate(context, most_chunks(most)));
+    return cuda_launch_long_sums(context, numbers, list, most, totals.data, growths.data,
+                                 cuda_state_of(context)->stream, finish);
 }
 
 #endif

@@ -18,7 +18,7 @@ enum { PART = 8192 };
 /* All that is counted on the device. */
 struct contract_totals {
     unsigned long long entries, wide_entries, parts; /* wide ones: where their cells lie */
-    unsigned long long wide_stage;              /* entries of wide rows */
+    unsigned long long wide_stage, inexact_stage; /* entries of wide rows, and of those that are inexact */
     unsigned long long allotted;                /* entries of the stage and nodes that groups have, as counted */
     unsigned members[ROW_CLASSES];              /* rows of a class */
     unsigned drawn[ROW_CLASSES];                /* rows of a class that blocks have drawn */

@@ -4,7 +4,7 @@
  * cells as there is room for lie there, too. An entry is written once, 8 bytes, and read once or twice for each window;
  * it costs an atomic for its bit and one or two for its sum.
  *
- * Rows whose sums may not be exact are left to ranked_rows. */
+ * Rows whose sums may not be exact are left to ordered.cu. */
 #ifndef SPARSE_CUDA_CONTRACT_NEAR_CUH
 #define SPARSE_CUDA_CONTRACT_NEAR_CUH
 
@@ -124,7 +124,7 @@ struct near_row {
                 for (int u = 0; u < PART_ITEMS; u++) {
                     const uint32_t number = __float_as_uint(part.value[u]), magnitude = number & 0x7fffffffu;
                     least = min(least, magnitude - 1);
-                    most = max(most, number == 0x80000000u ? UINT32_MAX : magnitude); /* -0 is left to ranked_rows */
+                    most = max(most, number == 0x80000000u ? UINT32_MAX : magnitude); /* -0 is left to ordered.cu */
                     sign |= number;
                     if (32 * u < left) to[32 * u] = make_uint2((uint32_t)part.col[u], number);
                 }

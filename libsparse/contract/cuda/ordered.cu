@@ -2,27 +2,33 @@
  * place in the list and the column as key, are sorted by radix, stably, and each cell's are combined as they follow
  * each other. So the work is even whatever the rows are; a block a row took 4 ms for one of 300,000 entries.
  *
- * A thread combines up to SERIAL entries of a cell, a warp more. Bytes an entry of f64: 12 read and 16 written, 32 for
+ * A thread combines up to SERIAL entries of a cell, a warp more, and all warps the sum of very many: where nearly all
+ * of a graph lies within one group one cell has most of it. Bytes an entry of f64: 12 read and 16 written, 32 for
  * every 8 bits of the key, 20 for its cell.
  */
 #include <cub/device/device_scan.cuh>
 
 #include "contract/cuda/wide.cuh"
-#include "device/ordered_sum.cuh"
+#include "device/long_sums.cuh"
 #include "device/radix.cuh"
 
 /* Entries of a cell that a thread combines, and that it reads at once. A warp takes about as long for a cell of some
  * hundreds as a thread for LANE_SERIAL, and its threads work at the same time. */
 enum { SERIAL = 64, LANE_SERIAL = 48, AHEAD = 8 };
 enum { SEGMENT = 4 }; /* neighbouring cells of a warp */
+/* Entries of a cell that is summed by all warps, at least, and of all wide rows where there are such cells: four
+ * launches more, some 10 µs, are little beside their sort. */
+enum { LEAST_ALONE = 1 << 15, LEAST_WITH_ALONE = 1 << 18 };
 enum { PLACE_THREADS = 1024, KEY_THREADS = 256 };
 
 /* ---- device: entries to keys ---------------------------------------------------------------------------- */
 
-/* The entries before each wide row, and in `lengths` its place in the list until it has its cells. One block. */
+/* The entries before each wide row, and in `lengths` its place in the list until it has its cells. Inexact rows are
+ * listed by their places among all (`again`), from here on by their numbers. One block. */
 template <typename V>
-static __global__ void __launch_bounds__(PLACE_THREADS) place_wide(contract_job<V> job, int64_t *before)
+static __global__ void __launch_bounds__(PLACE_THREADS) place_wide(contract_job<V> job, int64_t *before, bool again)
 {
+    const int64_t listed = first_of_class(job, WIDE_ROWS);
     __shared__ uint64_t scratch[PLACE_THREADS / 32];
     const class_rows own = rows_of(job, WIDE_ROWS);
     int64_t done = 0;
@@ -30,7 +36,8 @@ static __global__ void __launch_bounds__(PLACE_THREADS) place_wide(contract_job<
         const unsigned i = first + threadIdx.x;
         int length = 0, total;
         if (i < own.count) {
-            const int32_t p = own.rows[i];
+            const int32_t p = again ? job.list[listed + own.rows[i]] : own.rows[i];
+            if (again) job.inexact[listed + i] = p;
             length = (int)(job.ranges[p].end - job.ranges[p].begin);
             job.lengths[p] = (int32_t)i;
         }
@@ -103,7 +110,7 @@ static __global__ void __launch_bounds__(KEY_THREADS) list_cells(contract_job<V>
         (int32_t)(number - sorted.cells_before(sorted.before[i]) - (left_out ? 1 : 0));
 }
 
-/* Cell c, combined of `count` entries, to its row in the stage, unless it is what is left out. */
+/* Cell c, combined of `count` entries, to its row in the stage. */
 template <typename Key, typename V>
 static __device__ __forceinline__ void write_cell(const contract_job<V> &job, const sorted_entries<Key, V> &sorted,
                                                   int64_t c, double kept, int64_t count)
@@ -111,7 +118,6 @@ static __device__ __forceinline__ void write_cell(const contract_job<V> &job, co
     const Key key = sorted.keys[sorted.first[c]];
     const int64_t i = sorted.row(key);
     const int32_t p = rows_of(job, WIDE_ROWS).rows[i], column = sorted.column(key);
-    if (column == job.columns) return;
     const int64_t to = job.ranges[p].begin + c - sorted.cells_before(sorted.before[i]);
     job.cols[to] = column;
     job.values[to] = (V)cell_value(job.operation, kept, (double)count, column == p);
@@ -158,10 +164,22 @@ template <typename V> static __device__ double combine_run(sp_combine operation,
     return kept;
 }
 
-/* A cell a lane, and of many entries the warp, if few of its cells have. Cells of many are often neighbours, as those of
- * large groups: a warp's are far from each other, by fours where there are more cells than lanes. */
+/* The sum of a cell that was listed to be summed by all warps. */
+template <typename Key, typename V> struct write_long_cell {
+    contract_job<V> job;
+    sorted_entries<Key, V> sorted;
+    __device__ __forceinline__ void operator()(const long_run &run, double sum) const
+    {
+        write_cell(job, sorted, run.place, sum, run.count);
+    }
+};
+
+/* A cell a lane, and of many entries the warp, if few of its cells have; sums of `alone` and more are listed. Cells of
+ * many are often neighbours, as those of large groups: a warp's are far from each other, by fours where there are more
+ * cells than lanes. */
 template <typename Key, typename V>
-static __global__ void __launch_bounds__(KEY_THREADS) combine_cells(contract_job<V> job, sorted_entries<Key, V> sorted)
+static __global__ void __launch_bounds__(KEY_THREADS)
+    combine_cells(contract_job<V> job, sorted_entries<Key, V> sorted, int64_t alone, long_runs *longest)
 {
     __shared__ double tiles[KEY_THREADS / 32][SUM_PLACES];
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
@@ -172,12 +190,14 @@ static __global__ void __launch_bounds__(KEY_THREADS) combine_cells(contract_job
     const bool first_only = operation == SP_COMBINE_COUNT || operation == SP_COMBINE_FIRST;
     for (int64_t base = (blockIdx.x * (KEY_THREADS / 32) + warp) * (int64_t)segment; base < cells; base += 32 * warps) {
         const int64_t c = base + lane / segment * segment * warps + lane % segment;
-        const bool own = c < cells;
-        const int64_t begin = own ? sorted.first[c] : 0, count = own ? sorted.first[c + 1] - begin : 0;
-        const int longs_here = __popc(__ballot_sync(FULL_WARP, count > SERIAL));
-        const bool is_long = count > max((int)SERIAL, LANE_SERIAL * longs_here) && !first_only;
+        const int64_t begin = c < cells ? sorted.first[c] : 0;
+        const bool own = c < cells && sorted.column(sorted.keys[begin]) != job.columns; /* not left out */
+        const int64_t count = own ? sorted.first[c + 1] - begin : 0;
+        const bool is_listed = sums && count >= alone;
+        const int longs_here = __popc(__ballot_sync(FULL_WARP, count > SERIAL && !is_listed));
+        const bool is_long = count > max((int)SERIAL, LANE_SERIAL * longs_here) && !first_only && !is_listed;
         double kept = own ? (double)sorted.values[begin] : 0;
-        if (own && !is_long && !first_only) kept = combine_run(operation, sorted.values + begin, count);
+        if (own && !is_long && !is_listed && !first_only) kept = combine_run(operation, sorted.values + begin, count);
         for (unsigned longs = __ballot_sync(FULL_WARP, is_long); longs; longs &= longs - 1) {
             const int of = __ffs((int)longs) - 1;
             const V *values = sorted.values + __shfl_sync(FULL_WARP, (long long)begin, of);
@@ -186,7 +206,8 @@ static __global__ void __launch_bounds__(KEY_THREADS) combine_cells(contract_job
                                       : ordered_extreme(operation, values, its);
             if (lane == of) kept = whole;
         }
-        if (own) write_cell(job, sorted, c, kept, count);
+        if (is_listed) add_long_run(longest, begin, count, (int32_t)c);
+        else if (own) write_cell(job, sorted, c, kept, count);
     }
 }
 
@@ -218,15 +239,17 @@ template <typename Key, typename V> static sp_status measure_scratch(contract_ru
     return SP_OK;
 }
 
-template <typename V> sp_status open_ordered(contract_run<V> *run, const contract_totals *totals)
+template <typename V> sp_status open_ordered(contract_run<V> *run, const contract_totals *totals, bool again)
 {
     sp_context *context = run->context;
     ordered_rows<V> *rows = &run->ordered;
-    array_block *arrays = &run->cells;
-    const unsigned count = totals->members[WIDE_ROWS];
+    array_block *arrays = &rows->arrays;
+    const unsigned count = again ? totals->inexact[WIDE_ROWS] : totals->members[WIDE_ROWS];
     size_t available;
-    rows->entries = (int64_t)totals->wide_stage;
-    if (totals->wide_stage > INT32_MAX || run->job.columns >= INT32_MAX) return SP_OK;
+    rows->again = again;
+    rows->entries = (int64_t)(again ? totals->inexact_stage : totals->wide_stage);
+    rows->alone = INT64_MAX;
+    if (rows->entries > INT32_MAX || run->job.columns >= INT32_MAX) return SP_OK;
     rows->bits = radix_bits(run->job.columns + 1);
     rows->key_bits = rows->bits + radix_bits(count);
     const bool narrow = rows->key_bits <= 32;
@@ -241,6 +264,12 @@ template <typename V> sp_status open_ordered(contract_run<V> *run, const contrac
     CHECK(arrays->add(context, rows->entries, &rows->number));
     CHECK(arrays->add(context, rows->entries + 1, &rows->first));
     CHECK(arrays->add(context, (int64_t)rows->scratch_bytes, &rows->scratch));
+    if (rows->entries >= LEAST_WITH_ALONE) {
+        rows->alone = max((int64_t)LEAST_ALONE, rows->entries / MOST_LONG_RUNS + 1);
+        CHECK(arrays->add(context, 1, &rows->longest));
+        CHECK(arrays->add(context, most_chunks(rows->entries), &rows->totals));
+        CHECK(arrays->add(context, most_chunks(rows->entries), &rows->growths));
+    }
     CHECK(cuda_available(context, &available));
     rows->fit = arrays->bytes <= available / 2;
     if (rows->fit) return arrays->allocate(context);
@@ -258,7 +287,7 @@ template <typename Key, typename V> static sp_status combine_ordered(contract_ru
     cub::DoubleBuffer<Key> keys((Key *)rows->keys[0], (Key *)rows->keys[1]);
     cub::DoubleBuffer<V> values(rows->values[0], rows->values[1]);
     const key_sink<Key, V> sink = {keys.Current(), values.Current(), rows->before, rows->bits, 0, 0};
-    place_wide<<<1, PLACE_THREADS, 0, stream>>>(job, rows->before);
+    place_wide<<<1, PLACE_THREADS, 0, stream>>>(job, rows->before, rows->again);
     CUDA_CHECK(cudaGetLastError());
     CHECK(launch(run, gather_wide<V, key_sink<Key, V>>, GATHER_THREADS, 0,
                  blocks_of(run->entries, GATHER_THREADS / 32 * TILE * TILES), stream, sink));
@@ -271,7 +300,12 @@ template <typename Key, typename V> static sp_status combine_ordered(contract_ru
                                            rows->first,    rows->entries,    rows->bits};
     list_cells<<<blocks, KEY_THREADS, 0, stream>>>(job, sorted);
     CUDA_CHECK(cudaGetLastError());
-    return launch(run, combine_cells<Key, V>, KEY_THREADS, 0, blocks, stream, sorted);
+    const bool some_alone = rows->alone < INT64_MAX;
+    if (some_alone) CUDA_CHECK(cudaMemsetAsync(rows->longest, 0, sizeof *rows->longest, stream));
+    CHECK(launch(run, combine_cells<Key, V>, KEY_THREADS, 0, blocks, stream, sorted, rows->alone, rows->longest));
+    if (!some_alone) return SP_OK;
+    return cuda_launch_long_sums(context, sorted.values, rows->longest, rows->entries, rows->totals, rows->growths,
+                                 stream, write_long_cell<Key, V>{job, sorted});
 }
 
 template <typename V> sp_status launch_ordered(contract_run<V> *run, cudaStream_t stream)
@@ -280,7 +314,7 @@ template <typename V> sp_status launch_ordered(contract_run<V> *run, cudaStream_
                                        : combine_ordered<uint64_t>(run, stream);
 }
 
-template sp_status open_ordered(contract_run<float> *, const contract_totals *);
-template sp_status open_ordered(contract_run<double> *, const contract_totals *);
+template sp_status open_ordered(contract_run<float> *, const contract_totals *, bool);
+template sp_status open_ordered(contract_run<double> *, const contract_totals *, bool);
 template sp_status launch_ordered(contract_run<float> *, cudaStream_t);
 template sp_status launch_ordered(contract_run<double> *, cudaStream_t);

@@ -9,7 +9,7 @@
  * has few words of bits or few cells, else in the second-level cache. A row costs some 12 bytes a word of 32
  * columns, and 12 an entry that are cleared.
  *
- * Rows whose sums may not be exact are left to ranked_rows. */
+ * Rows whose sums may not be exact are left to ordered.cu. */
 #ifndef SPARSE_CUDA_CONTRACT_PARTED_CUH
 #define SPARSE_CUDA_CONTRACT_PARTED_CUH
 
@@ -133,10 +133,12 @@ static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS)
     add_entries(job.totals, kept);
 }
 
-/* Leaves a row to ranked_rows, for a thread; not while blocks with barriers look at its class. */
+/* Leaves a row to be summed again, for a thread; not while blocks with barriers look at its class. */
 static __device__ __forceinline__ void leave_row(const contract_job<float> &job, unsigned at)
 {
-    job.classes[rows_of(job, WIDE_ROWS).rows[at]] = WIDE_ROWS;
+    const int32_t p = rows_of(job, WIDE_ROWS).rows[at];
+    job.classes[p] = WIDE_ROWS;
+    atomicAdd(&job.totals->inexact_stage, (unsigned long long)(job.ranges[p].end - job.ranges[p].begin));
     leave_row(job, WIDE_ROWS, (int32_t)at);
 }
 

@@ -243,6 +243,7 @@ template <typename V> sp_status write_result(contract_run<V> *run, sp_csr *c, co
     }
     run->arrays.memory.free();
     run->cells.memory.free();
+    run->ordered.arrays.memory.free();
     return cuda_finish(run->context);
 }
 

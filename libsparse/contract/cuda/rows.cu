@@ -184,8 +184,8 @@ static sp_status launch_parts(contract_run<V> *run, const contract_totals *total
                   stream, run->parted);
 }
 
-/* Wide rows, in parts, or sorted, or where memory is short a block each; `again` those that were inexact, a block
- * each. */
+/* Wide rows, in parts, or sorted, or where memory is short a block each; `again` those that were inexact, sorted or a
+ * block each. */
 template <typename V>
 static sp_status launch_wide(contract_run<V> *run, const contract_totals *totals, bool again, cudaStream_t stream)
 {
@@ -197,7 +197,7 @@ static sp_status launch_wide(contract_run<V> *run, const contract_totals *totals
         key_sources<<<blocks_of(run->job.nodes, 256), 256, 0, stream>>>(run->job);
         CUDA_CHECK(cudaGetLastError());
     }
-    if (run->ordered.fit && !again) return launch_ordered(run, stream);
+    if (run->ordered.fit) return launch_ordered(run, stream);
     CHECK(launch(run, gather_wide<V, stage_sink<V>>, GATHER_THREADS, 0, work, stream, stage_sink<V>()));
     const unsigned count = again ? totals->inexact[WIDE_ROWS] : totals->members[WIDE_ROWS];
     return launch_ranked<WIDE_ROW_THREADS, 0>(run, WIDE_ROWS, count, run->longer_words, again, stream);
@@ -253,7 +253,7 @@ template <typename V> static sp_status open_wide(contract_run<V> *run, const con
     int64_t words;
     const bool near = job->near && totals->parts == 0, parted = !near && is_parted(run, rows, &words);
     run->parts = near || parted;
-    if (!run->parts) CHECK(open_ordered(run, totals));
+    if (!run->parts) CHECK(open_ordered(run, totals, false));
     if (run->ordered.fit) return SP_OK;
     CHECK(cells->add(context, entries, &job->cells));
     if (parted) {
@@ -321,6 +321,7 @@ template <typename V> sp_status combine_again(contract_run<V> *run, const contra
     run->job.placed = NULL;
     run->job.listed = run->job.inexact;
     run->job.counted = run->job.totals->inexact;
+    if (totals->inexact[WIDE_ROWS]) CHECK(open_ordered(run, totals, true));
     CHECK(fork_rows(run->context, totals->inexact[WIDE_ROWS] > 0));
     if (totals->inexact[WIDE_ROWS]) CHECK(launch_wide(run, totals, true, side[WIDE_ROW_STREAM]));
     for (int c = TO_8192; c > NO_ENTRIES; c--)

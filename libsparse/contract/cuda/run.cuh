@@ -48,20 +48,6 @@ struct parted_rows {
     int64_t words;
 };
 
-/* Wide rows whose entries are sorted by row and column (ordered.cu). */
-template <typename V> struct ordered_rows {
-    bool fit; /* there is the memory for it; else they are ranked_rows' */
-    int64_t entries;
-    int bits, key_bits;  /* of a column; of row and column */
-    char *keys[2];       /* before and after a pass of the sort */
-    V *values[2];
-    int64_t *before;     /* entries before each row, as listed */
-    uint32_t *number;    /* cells up to an entry */
-    uint32_t *first;     /* entry of each cell */
-    char *scratch;
-    size_t scratch_bytes;
-};
-
 /* Arrays that share one block of device memory: asking for a block takes the host a microsecond or two, and giving it
  * back as much. */
 struct array_block {
@@ -97,6 +83,26 @@ struct array_block {
         place(memory.data);
         return SP_OK;
     }
+};
+
+/* Wide rows whose entries are sorted by row and column (ordered.cu). */
+template <typename V> struct ordered_rows {
+    bool fit; /* there is the memory for it; else they are ranked_rows' */
+    bool again; /* they are those that were inexact */
+    array_block arrays;
+    int64_t entries;
+    int64_t alone; /* cells of so many entries are summed by all warps */
+    int bits, key_bits;  /* of a column; of row and column */
+    char *keys[2];       /* before and after a pass of the sort */
+    V *values[2];
+    int64_t *before;     /* entries before each row, as listed */
+    uint32_t *number;    /* cells up to an entry */
+    uint32_t *first;     /* entry of each cell */
+    char *scratch;
+    size_t scratch_bytes;
+    struct long_runs *longest; /* such cells, and what their sums need (long_sums.cuh) */
+    double *totals;
+    struct chunk_growth *growths;
 };
 
 /* Everything that one call holds on the device. */
@@ -228,8 +234,9 @@ template <typename V>
 sp_status combine_rows(contract_run<V> *run, const contract_totals *totals, sp_csr *result);
 template <typename V> sp_status combine_again(contract_run<V> *run, const contract_totals *totals);
 
-/* Room to sort the entries of wide rows, if there is the memory; combines those rows (ordered.cu). */
-template <typename V> sp_status open_ordered(contract_run<V> *run, const contract_totals *totals);
+/* Room to sort the entries of wide rows, or `again` of those that were inexact, if there is the memory; combines those
+ * rows (ordered.cu). */
+template <typename V> sp_status open_ordered(contract_run<V> *run, const contract_totals *totals, bool again);
 template <typename V> sp_status launch_ordered(contract_run<V> *run, cudaStream_t stream);
 
 /* Asks for C's arrays ahead; brings the rows from the stage to C (result.cu). */
