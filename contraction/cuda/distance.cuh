@@ -1,19 +1,23 @@
 /* Algebraic distances on the device, with the CPU's order of additions (distance.c). Four lanes a row of one chunk, one
- * for each of its node's numbers. Chunks of longer rows are the work of four lanes each, wherever they are; then a block
- * a row adds their sums in order. So a hub's row is spread over the device. */
+ * for each of its node's numbers; the rows of a warp are about as long, since it takes as long as its longest. Chunks of
+ * longer rows are the work of four lanes each, wherever they are; then a block a row adds their sums in order. So a
+ * hub's row is spread over the device. */
 #ifndef CONTRACTION_DISTANCE_CUH
 #define CONTRACTION_DISTANCE_CUH
 
 #include "rounds.cuh"
 
 static_assert(DISTANCE_VECTORS == 4, "four lanes a node");
+/* Rows by the steps of four entries that they take; those of several chunks come last. */
+constexpr int DISTANCE_STEPS = DISTANCE_CHUNK / DISTANCE_VECTORS, DISTANCE_BITS = 6;
+static_assert(DISTANCE_STEPS + 1 < 1 << DISTANCE_BITS, "keys of rows");
 constexpr int DISTANCE_GROUPS = THREADS / DISTANCE_VECTORS;
 
 struct smoothed {
     double sum, all;
 };
 
-/* Entries first to end - 1 of the node's row, for number v, by the four lanes of the node: each loads an entry of four. */
+/* Entries first to end - 1 of the node's row, for number v, by the four lanes of the node: each loads one of four. */
 static __device__ smoothed add_entries(const sp_csr &g, int64_t node, int64_t first, int64_t end, const float *from,
                                        int v)
 {
@@ -55,13 +59,16 @@ struct chunked_rows {
 };
 
 static __global__ void __launch_bounds__(THREADS)
-    begin_places(const sp_csr g, uint64_t seed, float *place, const chunked_rows rows)
+    begin_places(const sp_csr g, uint64_t seed, float *place, uint8_t *keys, int32_t *nodes, const chunked_rows rows)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, node = i / DISTANCE_VECTORS;
     if (node >= g.rows) return;
     place[i] = first_place(seed, i);
     const int64_t entries = g.row_offsets[node + 1] - g.row_offsets[node];
-    if (i % DISTANCE_VECTORS != 0 || entries <= DISTANCE_CHUNK) return;
+    if (i % DISTANCE_VECTORS != 0) return;
+    nodes[node] = (int32_t)node;
+    keys[node] = (uint8_t)min((entries + DISTANCE_VECTORS - 1) / DISTANCE_VECTORS, (int64_t)DISTANCE_STEPS + 1);
+    if (entries <= DISTANCE_CHUNK) return;
     const int row = atomicAdd(&rows.counts[0], 1);
     rows.nodes[row] = (int32_t)node;
     rows.first[row] = atomicAdd(&rows.counts[1], (int)((entries + DISTANCE_CHUNK - 1) / DISTANCE_CHUNK));
@@ -75,13 +82,15 @@ static __global__ void __launch_bounds__(THREADS) name_chunks(const sp_csr g, co
     for (int chunk = threadIdx.x; chunk < chunks; chunk += THREADS) rows.owner[first + chunk] = (int32_t)blockIdx.x;
 }
 
-static __global__ void __launch_bounds__(THREADS) smooth_short(const sp_csr g, const float *from, float *to)
+/* Rows of one chunk, whose nodes are listed. */
+static __global__ void __launch_bounds__(THREADS)
+    smooth_short(const sp_csr g, const int32_t *nodes, int64_t count, const float *from, float *to)
 {
-    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, node = i / DISTANCE_VECTORS;
-    if (node >= g.rows) return;
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i / DISTANCE_VECTORS >= count) return;
+    const int64_t node = nodes[i / DISTANCE_VECTORS], at = node * DISTANCE_VECTORS + i % DISTANCE_VECTORS;
     const int64_t first = g.row_offsets[node], end = g.row_offsets[node + 1];
-    if (end - first > DISTANCE_CHUNK) return;
-    to[i] = smooth_number(from[i], add_entries(g, node, first, end, from, (int)(i % DISTANCE_VECTORS)));
+    to[at] = smooth_number(from[at], add_entries(g, node, first, end, from, (int)(i % DISTANCE_VECTORS)));
 }
 
 static __global__ void __launch_bounds__(THREADS)
@@ -121,14 +130,34 @@ static __global__ void __launch_bounds__(THREADS)
     if (group == 0) to[at] = smooth_number(from[at], s);
 }
 
+/* First places; the nodes by the length of their rows; which rows have several chunks. */
+static sp_status open_places(sp_context *context, const sp_csr *g, uint64_t seed, float *place,
+                             device_array<int32_t> *order, const chunked_rows &rows)
+{
+    const int64_t n = g->rows;
+    const cudaStream_t stream = stream_of(context);
+    device_array<uint8_t> keys, sorted;
+    device_array<int32_t> nodes;
+    CHECK(keys.allocate(context, n));
+    CHECK(sorted.allocate(context, n));
+    CHECK(nodes.allocate(context, n));
+    CHECK(order->allocate(context, n));
+    begin_places<<<blocks_for(n * DISTANCE_VECTORS, THREADS), THREADS, 0, stream>>>(*g, seed, place, keys.data,
+                                                                                    nodes.data, rows);
+    CUDA_CHECK(cudaGetLastError());
+    return with_scratch(context, [&](void *scratch, size_t &bytes) {
+        return cub::DeviceRadixSort::SortPairs(scratch, bytes, keys.data, sorted.data, nodes.data, order->data, n, 0,
+                                               DISTANCE_BITS, stream);
+    });
+}
+
 /* The places of all nodes. */
 static sp_status find_places(sp_context *context, const sp_csr *g, uint64_t seed, device_array<float> *place)
 {
     const int64_t n = g->rows, most_rows = g->nnz / DISTANCE_CHUNK + 1;
     const cudaStream_t stream = stream_of(context);
-    const unsigned blocks = blocks_for(n * DISTANCE_VECTORS, THREADS);
     device_array<float> other;
-    device_array<int32_t> nodes, owner;
+    device_array<int32_t> order, nodes, owner;
     device_array<int> first, counts;
     device_array<smoothed> sums;
     int found[2]; /* rows, chunks */
@@ -140,14 +169,16 @@ static sp_status find_places(sp_context *context, const sp_csr *g, uint64_t seed
     CHECK(counts.allocate(context, 2));
     CHECK(counts.fill(0, 2));
     const chunked_rows rows = {nodes.data, first.data, owner.data, counts.data};
-    begin_places<<<blocks, THREADS, 0, stream>>>(*g, seed, place->data, rows);
-    CUDA_CHECK(cudaGetLastError());
+    CHECK(open_places(context, g, seed, place->data, &order, rows));
     CHECK(read_counts(context, counts.data, 2, found));
+    const int64_t shorts = n - found[0];
+    const unsigned short_blocks = blocks_for(shorts * DISTANCE_VECTORS, THREADS);
     const unsigned chunk_blocks = blocks_for((int64_t)found[1] * DISTANCE_VECTORS, THREADS);
     CHECK(sums.allocate(context, (int64_t)found[1] * DISTANCE_VECTORS));
     if (found[0] > 0) name_chunks<<<found[0], THREADS, 0, stream>>>(*g, rows);
     for (int sweep = 0; sweep < DISTANCE_SWEEPS; sweep++) {
-        smooth_short<<<blocks, THREADS, 0, stream>>>(*g, place->data, other.data);
+        if (shorts > 0)
+            smooth_short<<<short_blocks, THREADS, 0, stream>>>(*g, order.data, shorts, place->data, other.data);
         if (found[0] > 0) {
             sum_chunks<<<chunk_blocks, THREADS, 0, stream>>>(*g, rows, found[1], place->data, sums.data);
             smooth_long<<<found[0], THREADS, 0, stream>>>(*g, rows, sums.data, place->data, other.data);
