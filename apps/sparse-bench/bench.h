@@ -27,7 +27,7 @@ typedef struct source {
 typedef enum bench_kind { BENCH_SPGEMM, BENCH_SPMM, BENCH_CONTRACT, BENCH_COARSEN, BENCH_GNN } bench_kind;
 
 /* Bits, as the words of --peers; PEER_DEFAULT: those that fit the device. */
-enum { PEER_DEFAULT = 0, PEER_NONE = 1, PEER_CUSPARSE = 2, PEER_GRAPHBLAS = 4, PEER_MKL = 8, PEER_PUBLISHED = 16,
+enum { PEER_DEFAULT = 0, PEER_NONE = 1, PEER_CUSPARSE = 2, PEER_GRAPHBLAS = 4, PEER_PUBLISHED = 8, PEER_MKL = 16,
        PEER_CUB = 32 };
 
 /* What all commands ask for. The options of each command begin with it. */

@@ -16,9 +16,9 @@ static const char *const memories[] = {"pageable", "pinned", NULL};             
 static const char *const ablations[] = {"warps", "partitions", "sizes", NULL};     /* by ABLATE_ */
 static const char *const label_kinds[] = {"random", "blocks", "power", NULL};      /* by LABELS_ */
 static const char *const methods[] = {"matching", "two-hop", "hec", "lp", NULL};     /* by contraction_method */
-static const char *const peer_names[] = {"none", "cusparse", "graphblas", "mkl", "published", "cub", NULL}; /* by PEER_ */
-static const char *const product_peers[] = {"none", "cusparse", "graphblas", "mkl", "published", NULL};
-static const char *const dense_peers[] = {"none", "cusparse", "graphblas", NULL};
+static const char *const peer_names[] = {"none", "cusparse", "graphblas", "published", "mkl", "cub", NULL}; /* by PEER_ */
+static const char *const product_peers[] = {"none", "cusparse", "graphblas", "published", "mkl", NULL};
+static const char *const dense_peers[] = {"none", "cusparse", "graphblas", "published", NULL};
 static const char *const orders[] = {"auto", "keep", "community", NULL};           /* by gnn_order */
 static const char *const models[] = {"gcn", "sage", "sage-max", "gin", "gat", "none", NULL}; /* by gnn_layer */
 static const char *const types[] = {"f32", "f64", "f16", "bf16", NULL};            /* by sp_dense_type */
@@ -227,8 +227,8 @@ static const option_row measurement_rows[] = {
     {"--help", .kind = OPTION_HELP, .beside = true},
 };
 
-#define PEERS_ROW(list) "--peers", "LIST", "cusparse, graphblas, mkl (not of spmm), published (spgemm: the programs in\n" \
-                        "BENCH_PEERS), cub (contract), none [those that fit the device]", \
+#define PEERS_ROW(list) "--peers", "LIST", "cusparse, graphblas, mkl (not of spmm), published (what BENCH_PEERS has for\n" \
+                        "spgemm and spmm), cub (contract), none [those that fit the device]", \
                         OPTION_WORDS, AT(peers), .words = list
 static const option_row product_peer_rows[] = {{PEERS_ROW(product_peers)}};
 static const option_row dense_peer_rows[] = {{PEERS_ROW(dense_peers)}};

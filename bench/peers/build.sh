@@ -1,13 +1,15 @@
 #!/bin/bash
-# Builds published kernels for products of sparse matrices into BUILD/peers/bin, where sparse-bench finds them
-# (--peers published). No code of theirs is part of this repository: each is cloned at a fixed commit into
-# BUILD/peers/src, or taken from a folder, and changed only where it does not compile or does not run there.
+# Builds published kernels into BUILD/peers/bin, where sparse-bench finds them (--peers published). No code of theirs is
+# part of this repository: each is cloned at a fixed commit into BUILD/peers/src, or taken from a folder, and changed only
+# where it does not compile or does not run there.
 #
-#   usage: bench/peers/build.sh [NAME...]       opsparse speck96 speck227 mh [all]
-#   PEER_SOURCES=DIR   holds the sources instead: DIR/OpSparse, DIR/spECK, DIR/MH-SpGEMM, as of the commits below
+#   usage: bench/peers/build.sh [NAME...]       of sparse times sparse: opsparse speck96 speck227 mh;
+#                                               of sparse times dense: ge sputnik rode hp [all]
+#   PEER_SOURCES=DIR   holds the sources instead, in folders named as their repositories, as of the commits below
 #   CUDA_ARCHS=90      what to compile for [90]
 #
-# Each is linked with the program of peer.cuh, which times it with its memory from a cache (pool.h).
+# The first are linked with the program of peer.cuh, which times each with its memory from a cache (pool.h); the others
+# become libraries, which sparse-bench opens (apps/sparse-bench/peers/spmm_peer.h).
 cd "$(dirname "$0")/../.." || exit 1
 set -e
 mkdir -p "${BUILD:-build}/peers"
@@ -15,7 +17,7 @@ out=$(cd "${BUILD:-build}/peers" && pwd) here=$PWD/bench/peers
 nvcc=${CUDA_HOME:-/usr/local/cuda}/bin/nvcc
 arch=${CUDA_ARCHS:-90}
 names=("$@")
-[ $# -gt 0 ] || names=(opsparse speck96 speck227 mh)
+[ $# -gt 0 ] || names=(opsparse speck96 speck227 mh ge sputnik rode hp)
 mkdir -p "$out/bin" "$out/src"
 
 # fetch OWNER/NAME COMMIT: a fresh copy of the sources in $out/src/NAME, into which it goes
@@ -38,6 +40,16 @@ compile() {
     "$nvcc" -O3 -w -std=c++17 -gencode "arch=compute_$arch,code=sm_$arch" -include "$here/pool.h" -I"$here" \
         -DPEER_NAME="\"$title\"" -Xcompiler -fopenmp -o "$out/bin/spgemm-$name" "$@"
     echo "built $out/bin/spgemm-$name"
+}
+
+# library NAME TITLE FLAGS... SOURCE...: the library spmm-NAME.so, which calls itself TITLE
+library() {
+    local name=$1 title=$2
+    shift 2
+    "$nvcc" -O3 -w -std=c++17 -gencode "arch=compute_$arch,code=sm_$arch" -I"$here" \
+        -I"$here/../../apps/sparse-bench/peers" -DPEER_NAME="\"$title\"" -shared -Xcompiler -fPIC \
+        -o "$out/bin/spmm-$name.so" "$@"
+    echo "built $out/bin/spmm-$name.so"
 }
 
 # CUB's scratch lies behind the offsets of the bins, of which room was left for one; sizes and offsets of tables in
@@ -83,9 +95,36 @@ mh() {
     compile mh "MH-SpGEMM cf1f6aa" -Iinc -Isrc "$here/spgemm_mh.cu" src/CSR.cu src/Tool.cu src/Timing.cpp src/utils.cpp -lcusparse
 }
 
+# Its kernels alone, without PyTorch.
+ge() {
+    fetch hgyhungry/ge-spmm f62f51169eb26c0d4411f6d9744eb585854410e1
+    sed -n '/^__global__ void spmm_test/,/^}/p' pytorch-custom/spmm_kernel.cu >ge_kernels.cuh
+    library ge "GE-SpMM f62f511" -I. "$here/spmm_ge.cu"
+}
+
+sputnik() {
+    fetch google-research/sputnik bbf5840ba5efccf01f862855c785f71bcc6ff1f0
+    library sputnik "Sputnik bbf5840" -I. "$here/spmm_sputnik.cu" -x cu sputnik/spmm/cuda_spmm.cu.cc
+}
+
+# Launches of no blocks are skipped.
+rode() {
+    fetch CRAFT-THU/RoDe f446e29802015df3d2fd9cc904f4cbe0cce97f3a
+    sed -i 's/^ *RoDeComputeKernel\([12]\)<.*<<</    if (m\1 > 0) &/' RoDe_SpMM/RoDeSpmm.cu
+    library rode "RoDe f446e29" -IRoDe_SpMM -Iutils "$here/spmm_rode.cu" RoDe_SpMM/RoDeSpmm.cu
+}
+
+# Its kernels alone, without its class of matrices and without CUSP.
+hp() {
+    fetch fan1997/HP-SpMM-SDDMM e5a35ed65e2a083cf233a81933359386a519aadc
+    sed -n '/^__device__ __forceinline__ float sum_/,/^}/p; /^#define CO/p; /^#define CP_/p; /^    asm volatile("cp/p
+            /^__global__ void LBSPMM/,/^}/p' spmm/mm/spmm_kernel.cu >hp_kernels.cuh
+    library hp "HP-SpMM e5a35ed" -I. "$here/spmm_hp.cu"
+}
+
 for name in "${names[@]}"; do
     case $name in
-    opsparse | speck96 | speck227 | mh) (
+    opsparse | speck96 | speck227 | mh | ge | sputnik | rode | hp) (
         "$name"
     ) ;;
     *) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$here/build.sh" >&2; exit 2 ;;

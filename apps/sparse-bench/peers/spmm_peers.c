@@ -79,11 +79,12 @@ static void open_peer(sp_context *context, const spmm_options *options, const sp
 void spmm_peers_open(sp_context *context, const spmm_options *options, bool cuda, spmm_peer_set *set)
 {
     const unsigned wanted = options->common.peers != PEER_DEFAULT ? options->common.peers
-                            : cuda                                ? PEER_CUSPARSE
+                            : cuda                                ? PEER_CUSPARSE | PEER_PUBLISHED
                                                                   : PEER_GRAPHBLAS;
     set->count = 0;
     if (wanted & PEER_CUSPARSE) open_peer(context, options, &spmm_peer_cusparse, set);
     if (wanted & PEER_GRAPHBLAS) open_peer(context, options, &spmm_peer_graphblas, set);
+    if (wanted & PEER_PUBLISHED && cuda) open_peer(context, options, &spmm_peer_published, set);
 }
 
 void spmm_peers_close(spmm_peer_set *set)
