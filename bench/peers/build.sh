@@ -111,7 +111,7 @@ sputnik() {
 rode() {
     fetch CRAFT-THU/RoDe f446e29802015df3d2fd9cc904f4cbe0cce97f3a
     sed -i 's/^ *RoDeComputeKernel\([12]\)<.*<<</    if (m\1 > 0) &/' RoDe_SpMM/RoDeSpmm.cu
-    library rode "RoDe f446e29" -IRoDe_SpMM -Iutils "$here/spmm_rode.cu" RoDe_SpMM/RoDeSpmm.cu
+    library rode "RoDe f446e29" -include cstdint -IRoDe_SpMM -Iutils "$here/spmm_rode.cu" RoDe_SpMM/RoDeSpmm.cu
 }
 
 # Its kernels alone, without its class of matrices and without CUSP.
