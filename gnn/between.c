@@ -22,7 +22,7 @@ const sp_dense *gnn_between_output(const gnn_layer_state *layer)
     return layer->between.residual ? &layer->between.joined.now : &layer->between.active.now;
 }
 
-sp_status gnn_between_forward(gnn_layer_state *layer, const gnn_layer_state *before)
+sp_status gnn_between_forward(gnn_layer_state *layer, const sp_dense *before)
 {
     gnn_engine *engine = layer->engine;
     const gnn_backend *backend = engine->backend;
@@ -44,7 +44,7 @@ sp_status gnn_between_forward(gnn_layer_state *layer, const gnn_layer_state *bef
         TRY(backend->forward(engine, &between->how, z, NULL, f));
     }
     if (between->residual) {
-        const sp_dense own = gnn_first_rows(gnn_between_output(before), z->rows);
+        const sp_dense own = gnn_first_rows(before, z->rows);
         TRY(gnn_matrix_shape_rows(engine, z->rows, z->cols, layer->numbers, &between->joined));
         TRY(backend->copy(engine, f, &between->joined.now));
         TRY(backend->add(engine, 1, &own, &between->joined.now));
@@ -88,36 +88,36 @@ static sp_dense rows_for(const sp_dense *w, int number, int64_t width)
     return part;
 }
 
-static sp_status find_most(gnn_readout *jump, const gnn_layer_state *layer, int layers)
+gnn_matrix *gnn_jump_carried(gnn_readout *jump)
 {
-    gnn_engine *engine = layer->engine;
-    const sp_dense *last = gnn_between_output(&layer[layers - 1]);
-    sp_status status;
-    TRY(gnn_matrix_shape_rows(engine, last->rows, last->cols, last->type, &jump->most));
-    TRY(engine->backend->copy(engine, last, &jump->most.now));
-    for (int i = layers - 2; i >= 0; i--) {
-        const sp_dense h = gnn_first_rows(gnn_between_output(&layer[i]), last->rows);
-        TRY(engine->backend->larger(engine, &h, &jump->most.now));
+    return jump->kind == GNN_JUMP_MAX ? &jump->most : jump->kind == GNN_JUMP_CAT ? &jump->logits : NULL;
+}
+
+sp_status gnn_jump_take(gnn_readout *jump, gnn_engine *engine, const sp_dense *h, int number, int layers)
+{
+    const bool cat = jump->kind == GNN_JUMP_CAT, last = number + 1 == layers;
+    const sp_dense part = rows_for(&jump->weight.used, cat ? number : 0, h->cols);
+    sp_status status = SP_OK;
+    if (jump->kind == GNN_JUMP_MAX) {
+        TRY(gnn_matrix_shape_rows(engine, h->rows, h->cols, h->type, &jump->most));
+        TRY((number == 0 ? engine->backend->copy : engine->backend->larger)(engine, h, &jump->most.now));
+        h = &jump->most.now;
     }
+    if (!cat && !last) return SP_OK;
+    TRY(gnn_matrix_shape_rows(engine, h->rows, part.cols, jump->weight.value.type, &jump->logits));
+    TRY(engine->backend->multiply(engine, false, false, 1, h, &part, cat && number > 0, &jump->logits.now));
 done:
     return status;
 }
 
 sp_status gnn_jump_forward(gnn_readout *jump, const gnn_layer_state *layer, int layers)
 {
-    gnn_engine *engine = layer->engine;
-    const sp_dense *w = &jump->weight.used, *last = gnn_between_output(&layer[layers - 1]);
-    const int first = jump->kind == GNN_JUMP_CAT ? 0 : layers - 1;
-    sp_status status;
-    if (jump->kind == GNN_JUMP_MAX) TRY(find_most(jump, layer, layers));
-    TRY(gnn_matrix_shape_rows(engine, last->rows, w->cols, jump->weight.value.type, &jump->logits));
-    for (int i = first; i < layers; i++) {
-        const bool most = jump->kind == GNN_JUMP_MAX;
-        const sp_dense j = most ? jump->most.now : gnn_first_rows(gnn_between_output(&layer[i]), last->rows);
-        const sp_dense part = rows_for(w, i - first, j.cols);
-        TRY(engine->backend->multiply(engine, false, false, 1, &j, &part, i > first, &jump->logits.now));
+    const int64_t rows = gnn_between_output(&layer[layers - 1])->rows;
+    sp_status status = SP_OK;
+    for (int i = 0; status == SP_OK && i < layers; i++) {
+        const sp_dense h = gnn_first_rows(gnn_between_output(&layer[i]), rows);
+        status = gnn_jump_take(jump, layer->engine, &h, i, layers);
     }
-done:
     return status;
 }
 

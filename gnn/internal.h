@@ -257,6 +257,7 @@ struct gnn_block {
     gnn_layer layer;
     bool symmetric;
     int64_t width;
+    int64_t first_own;      /* the column of the first row's own node; those of the other rows follow it */
     sp_csr a;               /* in the engine's space; the caller's arrays, or those of */
     sp_csr own;             /* the copy */
     sp_spmm_plan *forward;  /* sums, or means or maxima by the layer; not for GAT */
@@ -266,6 +267,14 @@ struct gnn_block {
     gnn_tiles *tiles;       /* set apart by gnn_block_split, shared with other blocks of the matrix; NULL: none */
     sp_spmm_plan *rest, *rest_backward; /* then: of the entries beside them */
 };
+
+/* The rows of X that belong to the block's own nodes. */
+static inline sp_dense gnn_own_rows(const gnn_block *block, const sp_dense *x)
+{
+    sp_dense own = gnn_first_rows(x, block->a.rows);
+    own.values = (char *)x->values + (size_t)(block->first_own * x->stride) * number_size(x->type);
+    return own;
+}
 
 /* Makes what a backward pass with the block needs, once. */
 sp_status gnn_block_prepare_backward(gnn_block *block);

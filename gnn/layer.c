@@ -4,8 +4,7 @@
  *
  * Sums and means are linear and have two orders, A·(X·W) and (A·X)·W. Maxima have only the second, sparse features
  * only the first. With MaxK, neighbours receive the k largest numbers of each row (Peng et al. 2024): Y = own +
- * A·MaxK(X·W + b), without the ReLU in GIN, and dropout drops kept numbers. Rows of X that belong to the block's own
- * nodes come first. */
+ * A·MaxK(X·W + b), without the ReLU in GIN, and dropout drops kept numbers. */
 #include <math.h>
 
 #include "layer.h"
@@ -106,11 +105,11 @@ done:
 
 /* ---- aggregation -------------------------------------------------------------------------------------- */
 
-/* Whether (A·X)·W costs less than A·(X·W), forward and backward. A product with A moves a number a column and 8 bytes for
+/* By what both orders cost, forward and backward. A product with A moves a number a column and 8 bytes for
  * the entry itself. A term of a product with W takes as long as gathering 0.3 bytes (H200: 8 TB/s from its caches, 50
  * Tflop/s; two CPU cores: 15 GB/s, 90 Gflop/s). The input of the first layer needs no gradient, so there (A·X)·W
  * needs no product with Aᵀ and none with Wᵀ. */
-static bool aggregates_first(const gnn_layer_state *layer, const sp_csr *a, bool sparse, bool keep)
+bool gnn_layer_aggregates_first(const gnn_layer_state *layer, const sp_csr *a, bool sparse, bool keep)
 {
     const double in = (double)layer->inputs, out = (double)layer->weight.value.cols, nnz = (double)a->nnz;
     const double rows = (double)a->rows, cols = (double)a->cols, term = 0.3 * in * out;
@@ -125,7 +124,7 @@ static bool aggregates_first(const gnn_layer_state *layer, const sp_csr *a, bool
 int64_t gnn_layer_gather_width(const gnn_layer_state *layer, const sp_csr *a, bool sparse, bool keep)
 {
     if (layer->kind == GNN_GAT) return layer->weight.value.cols / layer->heads;
-    return aggregates_first(layer, a, sparse, keep) ? layer->inputs : layer->weight.value.cols;
+    return gnn_layer_aggregates_first(layer, a, sparse, keep) ? layer->inputs : layer->weight.value.cols;
 }
 
 /* A CBSR matrix of the product's shape, in memory that the layer keeps. */
@@ -183,7 +182,7 @@ static sp_status aggregate(gnn_layer_state *layer, gnn_block *block, const sp_de
         TRY(multiply_rows(block, false, p, beta, q));
     }
     if (layer->kind == GNN_GIN) {
-        const sp_dense own = gnn_first_rows(p, q->rows);
+        const sp_dense own = gnn_own_rows(block, p);
         TRY(engine->backend->add(engine, 1, &own, q));
     }
 done:
@@ -271,7 +270,7 @@ static sp_status forward_aggregated(gnn_layer_state *layer, gnn_block *block, co
                                     const gnn_pointwise *how, sp_dense *z)
 {
     const bool own = layer->own.value.values != NULL;
-    const sp_dense own_x = gnn_first_rows(&x->dense, z->rows);
+    const sp_dense own_x = gnn_own_rows(block, &x->dense);
     const gnn_product sum[] = {{&layer->aggregated.now, &layer->weight.used}, {&own_x, &layer->own.used}};
     sp_dense numbers = x->dense;
     sp_status status = x->open ? gnn_finish(layer->engine, x->how, x->open, &numbers) : SP_OK;
@@ -309,23 +308,31 @@ static sp_status input_products(gnn_layer_state *layer, const gnn_input *x, sp_d
     return status == SP_OK ? input_product(layer, x, p) : status;
 }
 
-/* Z = A·(X·W) + own. Bias and activation are left open for the next layer, except in GIN and with MaxK. */
-static sp_status forward_product(gnn_layer_state *layer, gnn_block *block, const gnn_input *x,
-                                 const gnn_pointwise *how, sp_dense *z)
+/* Z = A·P + own, P = layer->product; `own` is in Z already. Bias and activation are left open for the next layer,
+ * except in GIN and with MaxK. */
+static sp_status forward_product(gnn_layer_state *layer, gnn_block *block, const gnn_pointwise *how, sp_dense *z)
 {
-    gnn_engine *engine = layer->engine;
     const bool own = layer->own.value.values != NULL;
     sp_status status;
-    TRY(gnn_matrix_shape_rows(engine, block->a.cols, z->cols, layer->numbers, &layer->product));
-    TRY(input_products(layer, x, &layer->product.now, z));
     TRY(aggregate(layer, block, &layer->product.now, own, z));
     layer->open = layer->kind != GNN_GIN && layer->maxk == 0;
-    if (!layer->open) TRY(gnn_finish(engine, how, layer->maxk > 0 ? NULL : &layer->bias, z));
+    if (!layer->open) TRY(gnn_finish(layer->engine, how, layer->maxk > 0 ? NULL : &layer->bias, z));
 done:
     return status;
 }
 
-sp_status gnn_convolution_forward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep)
+sp_status gnn_convolution_products(gnn_layer_state *layer, const gnn_input *x, int64_t own)
+{
+    const int64_t width = layer->weight.value.cols;
+    sp_status status;
+    TRY(gnn_matrix_shape_rows(layer->engine, x->dense.rows, width, layer->numbers, &layer->product));
+    TRY(gnn_matrix_shape_rows(layer->engine, own, layer->outputs, layer->results, &layer->output));
+    TRY(input_products(layer, x, &layer->product.now, &layer->output.now));
+done:
+    return status;
+}
+
+sp_status gnn_convolution_gather(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep)
 {
     gnn_engine *engine = layer->engine;
     const bool gin = layer->kind == GNN_GIN;
@@ -333,12 +340,11 @@ sp_status gnn_convolution_forward(gnn_layer_state *layer, gnn_block *block, cons
     sp_dense *z = gin ? &layer->inner.now : &layer->output.now;
     sp_status status;
     layer->open = false;
-    layer->aggregate_first = aggregates_first(layer, &block->a, x->plan != NULL, keep);
     TRY(gnn_matrix_shape_rows(engine, block->a.rows, layer->outputs, layer->results, &layer->output));
     if (gin)
         TRY(gnn_matrix_shape_rows(engine, block->a.rows, layer->weight.value.cols, layer->numbers, &layer->inner));
     if (layer->aggregate_first) TRY(forward_aggregated(layer, block, x, keep, how, z));
-    else TRY(forward_product(layer, block, x, how, z));
+    else TRY(forward_product(layer, block, how, z));
     if (gin) {
         const gnn_product second = {z, &layer->second.used};
         TRY(engine->backend->dense(engine, 1, &second, &layer->after, layer->second_bias.value.values,
@@ -346,6 +352,14 @@ sp_status gnn_convolution_forward(gnn_layer_state *layer, gnn_block *block, cons
     }
 done:
     return status;
+}
+
+sp_status gnn_convolution_forward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep)
+{
+    sp_status status = SP_OK;
+    layer->aggregate_first = gnn_layer_aggregates_first(layer, &block->a, x->plan != NULL, keep);
+    if (!layer->aggregate_first) status = gnn_convolution_products(layer, x, block->a.rows);
+    return status == SP_OK ? gnn_convolution_gather(layer, block, x, keep) : status;
 }
 
 /* The gradients of W_2 and b_1, and layer->inner_gradient: that of the input of W_2 before its ReLU. */

@@ -113,21 +113,35 @@ sp_status gnn_attention_forward(gnn_layer_state *layer, gnn_block *block, const 
 sp_status gnn_attention_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x,
                                  const sp_dense *gradient, sp_dense *x_gradient);
 
-/* Makes F and H of the layer's output; `before` is the layer before, for a residual. */
-sp_status gnn_between_forward(gnn_layer_state *layer, const gnn_layer_state *before);
+/* The two steps of a forward pass, for passes in blocks of rows. Products: layer->product = X·W for all rows of X, and for
+ * the first `own` of them layer->output = X·W_self, if the layer has W_self. Gather: the rest, from the product of all
+ * columns of the block; convolutions with layer->aggregate_first have this step alone, and others do not read `x`. */
+sp_status gnn_convolution_products(gnn_layer_state *layer, const gnn_input *x, int64_t own);
+sp_status gnn_convolution_gather(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep);
+sp_status gnn_attention_products(gnn_layer_state *layer, const gnn_input *x);
+sp_status gnn_attention_gather(gnn_layer_state *layer, gnn_block *block);
+
+/* Makes F and H of the layer's output; `before` is H of the layer before, for a residual. */
+sp_status gnn_between_forward(gnn_layer_state *layer, const sp_dense *before);
 const sp_dense *gnn_between_output(const gnn_layer_state *layer); /* H */
 /* layer->gradient from that of H, the gradients of the norm, and `sums`, unless NULL: the gradient of the bias. */
 sp_status gnn_between_backward(gnn_layer_state *layer, void *sums);
 void gnn_between_free(gnn_engine *engine, gnn_between *between);
-/* Logits without their bias, of the outputs of `layers` layers. Backward, for each layer from the last on: adds what
+/* Logits without their bias, of the outputs of `layers` layers; or layer by layer: takes rows H of the output of layer
+ * `number`, in the order of the layers. What it carries on from one to the next lies in gnn_jump_carried (NULL:
+ * nothing). Backward, for each layer from the last on: adds what
  * the logits' gradient g says of the layer's H to that gradient, which the last layer's begins with; and that of W. */
 sp_status gnn_jump_forward(gnn_readout *jump, const gnn_layer_state *layer, int layers);
+sp_status gnn_jump_take(gnn_readout *jump, gnn_engine *engine, const sp_dense *h, int number, int layers);
+gnn_matrix *gnn_jump_carried(gnn_readout *jump);
 sp_status gnn_jump_backward(gnn_readout *jump, gnn_layer_state *layer, bool last, const sp_dense *g);
 void gnn_jump_free(gnn_engine *engine, gnn_readout *jump);
 
 gnn_engine *gnn_model_engine(const gnn_model *model);
 
-/* How many columns a layer gathers with matrix A. `sparse`: its input is sparse features; `keep`: A·X is kept. */
+/* Whether a convolution computes (A·X)·W rather than A·(X·W), and how many columns a layer gathers with matrix A.
+ * `sparse`: its input is sparse features; `keep`: A·X is kept. */
+bool gnn_layer_aggregates_first(const gnn_layer_state *layer, const sp_csr *a, bool sparse, bool keep);
 int64_t gnn_layer_gather_width(const gnn_layer_state *layer, const sp_csr *a, bool sparse, bool keep);
 
 #endif

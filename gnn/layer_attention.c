@@ -11,10 +11,9 @@ static sp_status shape_forward(gnn_layer_state *layer, const gnn_block *block)
     const int64_t rows = block->a.rows, cols = block->a.cols, heads = layer->heads, all = layer->weight.value.cols;
     sp_status status;
     TRY(gnn_matrix_shape_rows(engine, rows, layer->outputs, layer->results, &layer->output));
-    TRY(gnn_matrix_shape_rows(engine, cols, all, layer->numbers, &layer->product));
     TRY(gnn_matrix_shape_rows(engine, rows, all, layer->numbers, &layer->aggregated));
     TRY(gnn_matrix_shape_rows(engine, rows, all, layer->numbers, &layer->slopes));
-    TRY(gnn_matrix_shape(engine, cols, heads, layer->type, &layer->left_scores));
+    TRY(gnn_matrix_shape(engine, rows, heads, layer->type, &layer->left_scores));
     TRY(gnn_matrix_shape(engine, cols, heads, layer->type, &layer->right_scores));
     TRY(gnn_matrix_shape(engine, rows, heads, layer->type, &layer->logs));
 done:
@@ -30,15 +29,21 @@ static gnn_attention attention_of(gnn_layer_state *layer, const gnn_block *block
                            .y = &layer->aggregated.now, .logs = &layer->logs.now, .slopes = &layer->slopes.now};
 }
 
-sp_status gnn_attention_forward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x)
+sp_status gnn_attention_products(gnn_layer_state *layer, const gnn_input *x)
+{
+    const sp_status status = gnn_matrix_shape_rows(layer->engine, x->dense.rows, layer->weight.value.cols,
+                                                   layer->numbers, &layer->product);
+    return status == SP_OK ? gnn_input_multiply(layer->engine, x, &layer->weight.used, &layer->product.now) : status;
+}
+
+sp_status gnn_attention_gather(gnn_layer_state *layer, gnn_block *block)
 {
     gnn_engine *engine = layer->engine;
     const gnn_backend *backend = engine->backend;
     sp_status status;
     TRY(shape_forward(layer, block));
-    const sp_dense *h = &layer->product.now, *y = &layer->aggregated.now;
-    TRY(gnn_input_multiply(engine, x, &layer->weight.used, &layer->product.now));
-    TRY(backend->head_scores(engine, h, layer->heads, layer->left.value.values, &layer->left_scores.now));
+    const sp_dense *h = &layer->product.now, *y = &layer->aggregated.now, own = gnn_own_rows(block, h);
+    TRY(backend->head_scores(engine, &own, layer->heads, layer->left.value.values, &layer->left_scores.now));
     TRY(backend->head_scores(engine, h, layer->heads, layer->right.value.values, &layer->right_scores.now));
     const gnn_attention attention = attention_of(layer, block);
     TRY(backend->attention(engine, &attention));
@@ -47,6 +52,12 @@ sp_status gnn_attention_forward(gnn_layer_state *layer, gnn_block *block, const 
     else TRY(backend->forward(engine, &layer->after, y, layer->bias.value.values, &layer->output.now));
 done:
     return status;
+}
+
+sp_status gnn_attention_forward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x)
+{
+    const sp_status status = gnn_attention_products(layer, x);
+    return status == SP_OK ? gnn_attention_gather(layer, block) : status;
 }
 
 static sp_status shape_backward(gnn_layer_state *layer, const gnn_block *block)

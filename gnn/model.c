@@ -474,7 +474,7 @@ sp_status gnn_model_forward_open(gnn_model *model, gnn_block *const *block, cons
         const gnn_input before = output_of(previous), *input = i > 0 ? &before : &model->input;
         if (o->layer == GNN_GAT) TRY(gnn_attention_forward(l, block[i], input));
         else TRY(gnn_convolution_forward(l, block[i], input, o->keep_aggregated && i == 0));
-        if (l->between.present) TRY(gnn_between_forward(l, previous));
+        if (l->between.present) TRY(gnn_between_forward(l, i > 0 ? gnn_between_output(previous) : NULL));
     }
     if (o->jump != GNN_JUMP_NONE) TRY(gnn_jump_forward(&model->jump, model->layer, o->layers));
     model->forwarded = true;
