@@ -357,7 +357,12 @@ typedef struct gnn_epoch {
  * batch on CUDA, an epoch is one CUDA graph, except for links. */
 typedef struct gnn_trainer gnn_trainer;
 /* `data` must pass gnn_data_check and outlive the trainer. Without a split (NULL) the trainer can only predict. Sampled
- * training and GNN_SAGE_MAX make sparse features dense. */
+ * training and GNN_SAGE_MAX make sparse features dense.
+ * Where memory (the context's memory budget, or what its allocator gives) does not suffice for a pass over the whole
+ * graph, trainers that only predict, or train by minibatches, compute layer by layer in blocks of rows; numbers between
+ * layers then lie in host memory. Sums have the same order; results differ by no more than products of BLAS with another
+ * number of rows do. On CUDA features of minibatches stay in host memory, pinned, if they would take more than four
+ * fifths of the device memory that is left, and rows are gathered from there. */
 sp_status gnn_trainer_create(gnn_engine *engine, const gnn_data *data, const gnn_trainer_options *options,
                              gnn_trainer **trainer);
 /* Starts again with another seed, also for the engine, and with the present split of the data. The result is that of a

@@ -163,6 +163,10 @@ typedef struct gnn_backend {
     sp_status (*replay)(gnn_engine *engine, void *graph);
     void (*forget)(gnn_engine *engine, void *graph);
     sp_status (*wait)(gnn_engine *engine); /* until all queued work is done */
+    /* Lets operations reach host memory, at *there, until unpin, which no queued work may outlast. NULL in a back end
+     * that reaches all host memory as it is. */
+    sp_status (*pin)(gnn_engine *engine, void *memory, size_t bytes, void **there);
+    void (*unpin)(gnn_engine *engine, void *memory);
 
 #define GNN_OPERATION(name, ...) sp_status (*name)(gnn_engine *engine, __VA_ARGS__);
 #include "operations.inc"
@@ -361,6 +365,39 @@ void *gnn_model_logit_sums(gnn_model *model);
 const sp_dense *gnn_model_hidden(const gnn_model *model);
 sp_status gnn_model_backward_summed(gnn_model *model, gnn_block *const *block, const gnn_features *x,
                                     const sp_dense *logits_gradient);
+
+/* ---- host memory --------------------------------------------------------------------------------------- */
+
+static inline bool gnn_lacks_memory(sp_status status)
+{
+    return status == SP_ERROR_DEVICE_MEMORY || status == SP_ERROR_HOST_MEMORY;
+}
+
+/* Rows in host memory that operations of the engine reach. */
+typedef struct gnn_host_rows {
+    sp_dense here, there; /* for the host, and for operations */
+    void *memory;         /* its own; NULL: the caller's */
+    bool pinned;
+} gnn_host_rows;
+sp_status gnn_host_rows_create(gnn_engine *engine, int64_t rows, int64_t cols, sp_dense_type type, gnn_host_rows *made);
+sp_status gnn_host_rows_of(gnn_engine *engine, const sp_dense *matrix, gnn_host_rows *rows); /* the caller's */
+void gnn_host_rows_free(gnn_engine *engine, gnn_host_rows *rows);
+
+/* A pass that does not train over a whole graph, layer by layer, and in a layer block of rows by block of rows
+ * (layerwise.c). Numbers between layers lie in host memory, and so do these: */
+typedef struct gnn_walk {
+    const sp_csr *matrix;       /* of all layers */
+    const gnn_host_rows *dense; /* the features; NULL: */
+    const sp_csr *sparse;
+    int64_t *rows;              /* that a block has at most. Halved whenever one does not fit the memory */
+    gnn_host_rows *logits;      /* made, with their bias, and */
+    gnn_host_rows *hidden;      /* unless NULL, what gnn_model_hidden is; empty if the model has no such layer */
+} gnn_walk;
+enum { GNN_LEAST_ROWS = 32 };
+sp_status gnn_model_walk(gnn_model *model, const gnn_walk *of);
+
+/* Frees what passes keep, and prepares one that does not train. */
+sp_status gnn_model_renew(gnn_model *model);
 
 /* How many columns the block of a layer gathers with the matrix. `sparse`: the features are sparse. */
 int64_t gnn_model_gather_width(const gnn_model *model, int layer, const sp_csr *matrix, bool sparse);

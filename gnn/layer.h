@@ -138,6 +138,8 @@ sp_status gnn_jump_backward(gnn_readout *jump, gnn_layer_state *layer, bool last
 void gnn_jump_free(gnn_engine *engine, gnn_readout *jump);
 
 gnn_engine *gnn_model_engine(const gnn_model *model);
+gnn_layer_state *gnn_model_layer(gnn_model *model, int number);
+gnn_readout *gnn_model_jump(gnn_model *model);
 
 /* Whether a convolution computes (A·X)·W rather than A·(X·W), and how many columns a layer gathers with matrix A.
  * `sparse`: its input is sparse features; `keep`: A·X is kept. */

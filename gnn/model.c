@@ -625,18 +625,34 @@ static void free_layer(gnn_layer_state *l)
     gnn_between_free(l->engine, &l->between);
 }
 
+/* All that passes make, which later ones then make anew. */
+static void free_results(gnn_model *model)
+{
+    gnn_matrix *const all[] = {&model->dropped, &model->rounded, &model->logits_gradient, &model->jump.weight.rounded,
+                               &model->ones};
+    for (int i = 0; i < model->options.layers; i++) {
+        free_layer(&model->layer[i]);
+        model->layer[i].kept_block = 0;
+    }
+    forget_plans(model);
+    gnn_jump_free(model->engine, &model->jump);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) gnn_matrix_free(model->engine, all[i]);
+    model->rounded_from = NULL;
+    model->forwarded = false;
+}
+
+sp_status gnn_model_renew(gnn_model *model)
+{
+    free_results(model);
+    set_pass(model, false);
+    return use_weights(model);
+}
+
 void gnn_model_free(gnn_model *model)
 {
     if (!model) return;
     sp_context *context = model->engine->context;
-    for (int i = 0; i < model->options.layers; i++) free_layer(&model->layer[i]);
-    forget_plans(model);
-    gnn_jump_free(model->engine, &model->jump);
-    gnn_matrix_free(model->engine, &model->dropped);
-    gnn_matrix_free(model->engine, &model->rounded);
-    gnn_matrix_free(model->engine, &model->logits_gradient);
-    gnn_matrix_free(model->engine, &model->jump.weight.rounded);
-    gnn_matrix_free(model->engine, &model->ones);
+    free_results(model);
     sp_array_free(context, model->engine->space, model->weights);
     sp_array_free(context, model->engine->space, model->gradients);
     sp_free(context, model);
@@ -647,6 +663,8 @@ int64_t gnn_model_size(const gnn_model *model) { return model ? model->size : 0;
 void *gnn_model_weights(gnn_model *model) { return model ? model->weights : NULL; }
 void *gnn_model_gradients(gnn_model *model) { return model ? model->gradients : NULL; }
 gnn_engine *gnn_model_engine(const gnn_model *model) { return model->engine; }
+gnn_layer_state *gnn_model_layer(gnn_model *model, int number) { return &model->layer[number]; }
+gnn_readout *gnn_model_jump(gnn_model *model) { return &model->jump; }
 
 int64_t gnn_model_gather_width(const gnn_model *model, int layer, const sp_csr *matrix, bool sparse)
 {

@@ -252,8 +252,7 @@ sp_status gnn_sampler_next(gnn_sampler *s, gnn_minibatch *minibatch)
         gnn_sample_drop(s);
         for (;;) {
             status = gnn_sample_bulk(s, left < s->options.bulk ? left : s->options.bulk);
-            const bool memory = status == SP_ERROR_DEVICE_MEMORY || status == SP_ERROR_HOST_MEMORY;
-            if (!memory || s->options.bulk == 1 || left == 1) break;
+            if (!gnn_lacks_memory(status) || s->options.bulk == 1 || left == 1) break;
             s->options.bulk = (left < s->options.bulk ? left : s->options.bulk) / 2;
         }
         if (status != SP_OK) return status;

@@ -279,8 +279,7 @@ sp_status gnn_block_split(gnn_block *block)
     if (status == SP_OK) return SP_OK;
     gnn_tiles_release(block->tiles);
     block->tiles = NULL;
-    const bool memory = status == SP_ERROR_DEVICE_MEMORY || status == SP_ERROR_HOST_MEMORY;
-    return memory ? SP_OK : status; /* tiles are optional */
+    return gnn_lacks_memory(status) ? SP_OK : status; /* tiles are optional */
 }
 
 sp_status gnn_tiles_prepare_backward(gnn_block *block)

@@ -151,8 +151,8 @@ void gnn_trainer_free(gnn_trainer *t)
     gnn_optimizer_free(t->optimizer);
     gnn_model_free(t->model);
     sp_csr_free(t->context, &t->matrix);
-    if (!t->borrowed_dense) sp_dense_free(t->context, &t->x.dense);
-    if (!t->borrowed_sparse) sp_csr_free(t->context, &t->x.sparse);
+    gnn_trainer_free_walks(t);
+    gnn_trainer_free_features(t);
     void *const there[] = {t->labels, t->targets, t->split, t->class_weights, t->score, t->best};
     for (size_t i = 0; i < sizeof there / sizeof *there; i++) sp_array_free(t->context, space, there[i]);
     gnn_trainer_free_links(t);
@@ -182,20 +182,22 @@ sp_status gnn_trainer_rows(gnn_trainer *t, int64_t rows, int64_t cols, sp_dense 
     return SP_OK;
 }
 
-/* Scores of all splits. `gradient` (or NULL): that of the mean over the `count` training nodes. The logits lack
- * `bias` (or NULL). */
-static sp_status lose(gnn_trainer *t, sp_dense *logits, const void *bias, const int32_t *nodes, int64_t count,
-                      gnn_score *score, sp_dense *gradient)
+/* Scores of all splits. Row i of the logits is node nodes[i] or, if `nodes` is NULL, first + i. `gradient` (or NULL): that
+ * of the mean over the `count` training nodes. The logits lack `bias` (or NULL). */
+static sp_status lose(gnn_trainer *t, sp_dense *logits, const void *bias, const int32_t *nodes, int64_t first,
+                      int64_t count, gnn_score *score, sp_dense *gradient)
 {
     const gnn_backend *b = t->engine->backend;
     const gnn_pointwise linear = {.activation = GNN_LINEAR};
+    const uint8_t *split = t->split + first;
     void *sums = gradient ? gnn_model_logit_sums(t->model) : NULL;
     if (!t->several)
-        return b->softmax_loss(t->engine, logits, bias, nodes, t->labels, t->class_weights, t->split, GNN_TRAIN, count,
-                               score, gradient, sums);
+        return b->softmax_loss(t->engine, logits, bias, nodes, t->labels + first, t->class_weights, split, GNN_TRAIN,
+                               count, score, gradient, sums);
     const sp_status status = bias ? b->forward(t->engine, &linear, logits, bias, logits) : SP_OK;
     if (status != SP_OK) return status;
-    return b->sigmoid_loss(t->engine, logits, nodes, t->targets, t->split, GNN_TRAIN, count, score, gradient, sums);
+    return b->sigmoid_loss(t->engine, logits, nodes, t->targets + first * logits->cols, split, GNN_TRAIN, count, score,
+                           gradient, sums);
 }
 
 /* One training step. `nodes` (NULL: all) are the nodes of the rows of the last block. */
@@ -208,7 +210,7 @@ static sp_status step(gnn_trainer *t, gnn_block *const *block, const gnn_feature
     TRY(t->engine->backend->advance(t->engine));
     TRY(gnn_model_forward_open(t->model, block, x, true, &logits, &bias));
     TRY(gnn_trainer_rows(t, logits->rows, logits->cols, &t->gradient, &t->gradient_capacity));
-    TRY(lose(t, logits, bias, nodes, count, score, &t->gradient));
+    TRY(lose(t, logits, bias, nodes, 0, count, score, &t->gradient));
     TRY(gnn_model_backward_summed(t->model, block, x, &t->gradient));
     TRY(gnn_optimizer_step(t->optimizer));
 done:
@@ -237,7 +239,71 @@ static sp_status full_losses(gnn_trainer *t)
     sp_dense *logits;
     const void *bias;
     sp_status status = gnn_model_forward_open(t->model, t->block, &t->x, false, &logits, &bias);
-    return status == SP_OK ? lose(t, logits, bias, NULL, t->nodes[GNN_TRAIN], t->score, NULL) : status;
+    return status == SP_OK ? lose(t, logits, bias, NULL, 0, t->nodes[GNN_TRAIN], t->score, NULL) : status;
+}
+
+/* ---- passes over all nodes ------------------------------------------------------------------------------ */
+
+sp_status gnn_trainer_pass(gnn_trainer *t, const sp_dense **logits, const sp_dense **hidden)
+{
+    sp_status status;
+    if (!t->walks) {
+        status = gnn_model_forward(t->model, t->block, &t->x, false, logits);
+        if (hidden) *hidden = gnn_model_hidden(t->model);
+        if (!gnn_trainer_may_walk(t, status)) return status;
+        TRY(gnn_trainer_begin_walks(t));
+    }
+    TRY(gnn_trainer_walk(t, hidden != NULL));
+    *logits = &t->logits.here;
+    if (hidden) *hidden = &t->hidden.here;
+done:
+    return status;
+}
+
+sp_status gnn_trainer_outputs(gnn_trainer *t, const sp_dense **logits)
+{
+    sp_dense_free(t->context, &t->outputs);
+    const sp_status status = gnn_trainer_pass(t, logits, NULL);
+    if (status != SP_OK || (*logits)->space == t->engine->space) return status;
+    const sp_dense *here = *logits;
+    *logits = &t->outputs;
+    return sp_dense_copy(t->context, here, t->engine->space, &t->outputs);
+}
+
+/* Rows of a matrix in `space`: a part of it, or a copy, which is freed by sp_dense_free(made). */
+static sp_status rows_in(gnn_trainer *t, const sp_dense *all, int64_t first, int64_t count, sp_space space,
+                         sp_dense *rows, sp_dense *made)
+{
+    sp_dense part = gnn_first_rows(all, count);
+    part.values = (char *)all->values + (size_t)(first * all->stride) * number_size(all->type);
+    *made = (sp_dense){0};
+    *rows = part;
+    if (all->space == space) return SP_OK;
+    const sp_status status = sp_dense_copy(t->context, &part, space, made);
+    *rows = *made;
+    return status;
+}
+
+/* Rows of logits that are looked at together, where all together may not fit. */
+enum { PART_ROWS = 1 << 16 };
+
+/* The losses after a walk: on a CPU, where its results lie, of all rows at once. */
+static sp_status walked_losses(gnn_trainer *t, gnn_score total[GNN_SPLITS])
+{
+    const int64_t nodes = t->data->graph.rows, most = t->engine->space == SP_HOST ? nodes : PART_ROWS;
+    sp_status status;
+    TRY(gnn_trainer_walk(t, false));
+    for (int64_t first = 0; first < nodes; first += most) {
+        const int64_t count = nodes - first < most ? nodes - first : most;
+        sp_dense rows, made;
+        status = rows_in(t, &t->logits.here, first, count, t->engine->space, &rows, &made);
+        if (status == SP_OK) status = lose(t, &rows, NULL, NULL, first, t->nodes[GNN_TRAIN], t->score, NULL);
+        if (status == SP_OK) status = read_scores(t, 1, total);
+        sp_dense_free(t->context, &made);
+        if (status != SP_OK) return status;
+    }
+done:
+    return status;
 }
 
 /* Does the work, from the second time on as a recorded graph. With minibatches the model's buffers move, so nothing
@@ -292,6 +358,7 @@ static sp_status count_training(gnn_trainer *t, const gnn_minibatch *m, int64_t 
 static sp_status minibatch_step(gnn_trainer *t, const gnn_minibatch *m, gnn_score *score)
 {
     const sp_csr *matrix[GNN_MAX_LAYERS];
+    const sp_dense *all = t->x.dense.values ? &t->x.dense : &t->reached.there;
     gnn_block *block[GNN_MAX_LAYERS] = {NULL};
     gnn_features x = {0};
     int64_t count = 0;
@@ -300,7 +367,7 @@ static sp_status minibatch_step(gnn_trainer *t, const gnn_minibatch *m, gnn_scor
     TRY(count_training(t, m, &count));
     TRY(gnn_trainer_blocks(t, matrix, false, block));
     TRY(gnn_trainer_rows(t, m->block[0].cols, t->options.model.inputs, &t->rows, &t->rows_capacity));
-    TRY(t->engine->backend->gather_rows(t->engine, &t->x.dense, m->node[0], &t->rows));
+    TRY(t->engine->backend->gather_rows(t->engine, all, m->node[0], &t->rows));
     x.dense = t->rows;
     TRY(step(t, block, &x, m->batch, count, score));
 done:
@@ -349,8 +416,11 @@ static sp_status evaluate(gnn_trainer *t, gnn_epoch *epoch)
 {
     gnn_score total[GNN_SPLITS] = {{0}};
     if (t->options.links) return gnn_trainer_evaluate_links(t, epoch);
-    sp_status status = run(t, full_losses, &t->evaluation);
-    if (status == SP_OK) status = read_scores(t, 1, total);
+    sp_status status = t->walks ? walked_losses(t, total) : run(t, full_losses, &t->evaluation);
+    if (gnn_trainer_may_walk(t, status)) {
+        status = gnn_trainer_begin_walks(t);
+        if (status == SP_OK) status = walked_losses(t, total);
+    } else if (status == SP_OK && !t->walks) status = read_scores(t, 1, total);
     for (int s = GNN_TRAIN; status == SP_OK && s < GNN_SPLITS; s++) {
         epoch->split_loss[s] = mean_loss(&total[s]);
         epoch->accuracy[s] = accuracy(t, &total[s]);
@@ -501,43 +571,69 @@ static double number_at(const sp_dense *x, int64_t i, int64_t j)
     return x->type == SP_DENSE_F64 ? ((const double *)x->values)[place] : (double)((const float *)x->values)[place];
 }
 
+/* Where predictions go; `node` has the node of each row, NULL: row i is node i. */
+typedef struct predictions {
+    const int32_t *node;
+    int32_t *classes;
+    uint8_t *targets;
+    float *scores;
+} predictions;
+
 /* The class with the largest logit (the first of equals), or all classes with a logit above 0, a probability above
- * 1/2. */
-static void choose(const gnn_trainer *t, const sp_dense *logits, int32_t *classes, uint8_t *targets)
+ * 1/2. `first` is the number of the first row; the probabilities are NULL unless scores are wanted. */
+static void choose(const gnn_trainer *t, const sp_dense *logits, const sp_dense *chances, int64_t first,
+                   const predictions *to)
 {
     for (int64_t i = 0; i < logits->rows; i++) {
-        const int64_t row = gnn_trainer_row(t, i);
+        const int64_t node = to->node ? to->node[first + i] : first + i, at = node * logits->cols;
         int64_t best = 0;
         for (int64_t c = 0; c < logits->cols; c++) {
-            if (number_at(logits, row, c) > number_at(logits, row, best)) best = c;
-            if (t->several && targets) targets[i * logits->cols + c] = number_at(logits, row, c) > 0;
+            if (number_at(logits, i, c) > number_at(logits, i, best)) best = c;
+            if (t->several && to->targets) to->targets[at + c] = number_at(logits, i, c) > 0;
+            if (to->scores) to->scores[at + c] = (float)number_at(chances, i, c);
         }
-        if (!t->several && classes) classes[i] = (int32_t)best;
+        if (!t->several && to->classes) to->classes[node] = (int32_t)best;
     }
+}
+
+static sp_status predict_rows(gnn_trainer *t, const sp_dense *logits, int64_t first, int64_t count,
+                              const predictions *to)
+{
+    sp_dense chances = {0}, chances_here = {0}, there, here, made_there = {0}, made_here = {0};
+    sp_status status;
+    TRY(rows_in(t, logits, first, count, SP_HOST, &here, &made_here));
+    if (to->scores) {
+        TRY(rows_in(t, logits, first, count, t->engine->space, &there, &made_there));
+        TRY(gnn_rows_create(t->engine, count, logits->cols, logits->type, &chances));
+        TRY(t->engine->backend->probabilities(t->engine, &there, !t->several, &chances));
+        TRY(sp_dense_copy(t->context, &chances, SP_HOST, &chances_here));
+    }
+    choose(t, &here, &chances_here, first, to);
+done:
+    sp_dense *const all[] = {&chances, &chances_here, &made_there, &made_here};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) sp_dense_free(t->context, all[i]);
+    return status;
 }
 
 sp_status gnn_trainer_predict(gnn_trainer *t, int32_t *classes, uint8_t *targets, float *scores)
 {
     const sp_dense *logits;
-    sp_dense chances = {0}, here = {0}, chances_here = {0};
+    int32_t *node = NULL;
     sp_status status = gnn_require(__func__, "trainer", t);
     if (status != SP_OK) return status;
+    const int64_t nodes = t->data->graph.rows;
     if (t->options.links) return sp_fail(t->context, SP_ERROR_ARGUMENT, "the model predicts links, no classes");
-    TRY(gnn_model_forward(t->model, t->block, &t->x, false, &logits));
-    TRY(sp_dense_copy(t->context, logits, SP_HOST, &here));
-    if (scores) {
-        TRY(gnn_rows_create(t->engine, logits->rows, logits->cols, logits->type, &chances));
-        TRY(t->engine->backend->probabilities(t->engine, logits, !t->several, &chances));
-        TRY(sp_dense_copy(t->context, &chances, SP_HOST, &chances_here));
+    TRY(gnn_trainer_pass(t, &logits, NULL));
+    if (t->data->place) {
+        TRY(sp_alloc(t->context, nodes, sizeof *node, (void **)&node));
+        for (int64_t i = 0; i < nodes; i++) node[t->data->place[i]] = (int32_t)i;
     }
-    choose(t, &here, classes, targets);
-    for (int64_t i = 0; scores && i < here.rows; i++)
-        for (int64_t c = 0; c < here.cols; c++)
-            scores[i * here.cols + c] = (float)number_at(&chances_here, gnn_trainer_row(t, i), c);
+    for (int64_t first = 0; first < nodes; first += PART_ROWS) {
+        const int64_t count = nodes - first < PART_ROWS ? nodes - first : PART_ROWS;
+        TRY(predict_rows(t, logits, first, count, &(predictions){node, classes, targets, scores}));
+    }
 done:
-    sp_dense_free(t->context, &chances);
-    sp_dense_free(t->context, &chances_here);
-    sp_dense_free(t->context, &here);
+    sp_free(t->context, node);
     return status;
 }
 
@@ -552,19 +648,20 @@ int64_t gnn_trainer_width(const gnn_trainer *t)
 sp_status gnn_trainer_embed(gnn_trainer *t, float *embeddings)
 {
     const sp_dense *logits, *hidden;
-    sp_dense here = {0};
+    sp_dense here, made = {0};
     sp_status status = gnn_require(__func__, "trainer", t);
     if (status == SP_OK) status = sp_require(t->context, __func__, "embeddings", embeddings);
     if (status != SP_OK) return status;
     hidden = gnn_model_hidden(t->model);
     if (!hidden && !t->options.links)
         return sp_fail(t->context, SP_ERROR_ARGUMENT, "a model of one layer has no embeddings");
-    TRY(gnn_model_forward(t->model, t->block, &t->x, false, &logits));
-    TRY(sp_dense_copy(t->context, t->options.links ? logits : hidden, SP_HOST, &here));
+    TRY(gnn_trainer_pass(t, &logits, &hidden));
+    if (t->options.links) hidden = logits;
+    TRY(rows_in(t, hidden, 0, hidden->rows, SP_HOST, &here, &made));
     for (int64_t i = 0; i < here.rows; i++)
         for (int64_t c = 0; c < here.cols; c++)
             embeddings[i * here.cols + c] = (float)number_at(&here, gnn_trainer_row(t, i), c);
 done:
-    sp_dense_free(t->context, &here);
+    sp_dense_free(t->context, &made);
     return status;
 }

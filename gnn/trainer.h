@@ -1,4 +1,8 @@
-/* A trainer, for trainer.c, trainer_data.c, trainer_links.c and save.c. */
+/* A trainer, for trainer.c, trainer_data.c, trainer_links.c and save.c.
+ *
+ * It begins with the whole graph in the engine's space. If a pass that does not train lacks memory, or the features do,
+ * passes become walks (gnn_model_walk) from then on. Then minibatches gather from host memory unless the features have
+ * a place in the engine's space. */
 #ifndef GNN_TRAINER_H
 #define GNN_TRAINER_H
 
@@ -30,15 +34,25 @@ struct gnn_trainer {
 
     bool symmetric; /* the data's graph is */
 
-    /* The data, in the engine's space. */
+    /* The data, in the engine's space. Of walks there are only those that minibatches need. */
     sp_csr matrix;
     gnn_block *block[GNN_MAX_LAYERS]; /* of the whole graph; layers of equal width share one */
     gnn_features x;
-    bool borrowed_dense, borrowed_sparse; /* parts of x that are the data's own */
+    bool borrowed;  /* x is the data's own */
     int32_t *labels;
     uint8_t *targets, *split;
     double *class_weights; /* NULL: ones */
     int64_t nodes[GNN_SPLITS]; /* of each split */
+
+    /* Of walks, in host memory; on a CPU matrix and features are those above. */
+    bool walks;
+    int64_t walk_rows;     /* at once */
+    sp_csr walk_matrix;
+    gnn_features walk_x;
+    bool walk_borrowed;    /* walk_x is the data's own */
+    gnn_host_rows reached; /* its dense rows */
+    gnn_host_rows logits, hidden; /* results of the last */
+    sp_dense outputs;      /* the logits in the engine's space, for links */
 
     /* Work space, which grows: a minibatch differs from the next. */
     sp_dense gradient; /* of the logits */
@@ -73,6 +87,18 @@ static inline int64_t gnn_trainer_row(const gnn_trainer *trainer, int64_t node)
  * the data, which may have changed. */
 sp_status gnn_trainer_place(gnn_trainer *trainer);
 sp_status gnn_trainer_place_split(gnn_trainer *trainer);
+
+/* A pass that does not train. The logits have their bias; they, and unless NULL the numbers that gnn_model_hidden has,
+ * lie in the engine's space, or after a walk in host memory. gnn_trainer_outputs: the logits in the engine's space. */
+sp_status gnn_trainer_pass(gnn_trainer *trainer, const sp_dense **logits, const sp_dense **hidden);
+sp_status gnn_trainer_outputs(gnn_trainer *trainer, const sp_dense **logits);
+/* trainer_data.c: whether passes may become walks, now that memory lacks; makes them so; a walk, whose results the
+ * trainer keeps. */
+bool gnn_trainer_may_walk(const gnn_trainer *trainer, sp_status status);
+sp_status gnn_trainer_begin_walks(gnn_trainer *trainer);
+sp_status gnn_trainer_walk(gnn_trainer *trainer, bool hidden);
+void gnn_trainer_free_features(gnn_trainer *trainer);
+void gnn_trainer_free_walks(gnn_trainer *trainer);
 
 /* Makes the blocks of the layers; layers of equal matrix and width share one. */
 sp_status gnn_trainer_blocks(gnn_trainer *trainer, const sp_csr *const *matrix, bool symmetric, gnn_block **block);

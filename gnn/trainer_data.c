@@ -1,5 +1,5 @@
-/* The data of a trainer in the engine's space: the matrix to gather with, the blocks of the whole graph, features,
- * labels. They are copied once, however often the trainer restarts. */
+/* The data of a trainer in the engine's space, or for walks in host memory: the matrix to gather with, the blocks of the
+ * whole graph, features, labels. They are copied once, however often the trainer restarts. */
 #include "trainer.h"
 
 #include <string.h>
@@ -49,9 +49,8 @@ void gnn_trainer_free_blocks(gnn_block **block)
 static sp_status make_full_blocks(gnn_trainer *t)
 {
     const sp_csr *matrix[GNN_MAX_LAYERS];
-    sp_status status = gnn_symmetric(t->context, &t->data->graph, &t->symmetric);
     for (int l = 0; l < GNN_MAX_LAYERS; l++) matrix[l] = &t->matrix;
-    if (status == SP_OK) status = gnn_trainer_blocks(t, matrix, t->symmetric, t->block);
+    sp_status status = gnn_trainer_blocks(t, matrix, t->symmetric, t->block);
     const bool trained = t->data->split || t->data->links.linked[GNN_TRAIN] > 0;
     const int split = trained && t->options.model.maxk == 0 ? t->options.model.layers : 0;
     for (int l = 0; status == SP_OK && l < split; l++) status = gnn_block_split(t->block[l]);
@@ -118,28 +117,59 @@ done:
     return status;
 }
 
-/* Minibatches and maxima need dense features. On the host, features of the right type are not copied. */
-static sp_status place_features(gnn_trainer *t)
+static void free_features(gnn_trainer *t, gnn_features *x, bool borrowed)
+{
+    if (!borrowed) {
+        sp_dense_free(t->context, &x->dense);
+        sp_csr_free(t->context, &x->sparse);
+    }
+    *x = (gnn_features){0};
+}
+
+void gnn_trainer_free_features(gnn_trainer *t) { free_features(t, &t->x, t->borrowed); }
+
+/* Features of the model's type in host memory: the data's own, or made ones. Minibatches and maxima need dense ones. */
+static sp_status host_features(gnn_trainer *t, gnn_features *x, bool *borrowed)
 {
     const gnn_features *given = &t->data->features;
     const gnn_model_options *m = &t->options.model;
-    const bool same_type = m->type == SP_DENSE_F32, host = t->engine->space == SP_HOST;
-    gnn_features made = {0};
+    const bool same_type = m->type == SP_DENSE_F32;
+    const bool dense = given->dense.values || t->options.sampled || m->layer == GNN_SAGE_MAX;
+    *x = (gnn_features){0};
+    *borrowed = same_type && (dense ? given->dense.values : given->sparse.values);
+    if (!*borrowed) return dense ? make_dense(t, &x->dense) : make_sparse(t, &x->sparse);
+    if (dense) x->dense = given->dense;
+    else x->sparse = given->sparse;
+    return SP_OK;
+}
+
+/* Refuses features for minibatches that would take more than four fifths of what memory is left on a device: models and
+ * minibatches need the rest. */
+static sp_status leave_room(gnn_trainer *t, const sp_dense *x)
+{
+    const int64_t bytes = x->rows * gnn_row_stride(t->engine, x->cols, x->type) * (int64_t)number_size(x->type);
+    void *all;
+    if (!t->options.sampled || t->engine->space == SP_HOST) return SP_OK;
+    const sp_status status = sp_array_create(t->context, bytes + bytes / 4, 1, t->engine->space, &all);
+    sp_array_free(t->context, t->engine->space, all);
+    return status;
+}
+
+static sp_status place_features(gnn_trainer *t)
+{
+    gnn_features x = {0};
+    bool borrowed = true;
     sp_status status;
-    if (given->dense.values || t->options.sampled || m->layer == GNN_SAGE_MAX) {
-        t->borrowed_dense = host && same_type && given->dense.values;
-        if (t->borrowed_dense) return t->x.dense = given->dense, SP_OK;
-        if (!same_type || !given->dense.values) TRY(make_dense(t, &made.dense));
-        TRY(move_rows(t, made.dense.values ? &made.dense : &given->dense, &t->x.dense));
-    } else {
-        t->borrowed_sparse = host && same_type && given->sparse.values;
-        if (t->borrowed_sparse) return t->x.sparse = given->sparse, SP_OK;
-        TRY(make_sparse(t, &made.sparse));
-        TRY(sp_csr_copy(t->context, &made.sparse, t->engine->space, &t->x.sparse));
-    }
+    TRY(host_features(t, &x, &borrowed));
+    t->borrowed = borrowed && t->engine->space == SP_HOST;
+    if (t->borrowed) {
+        t->x = x;
+    } else if (x.dense.values) {
+        TRY(leave_room(t, &x.dense));
+        TRY(move_rows(t, &x.dense, &t->x.dense));
+    } else TRY(sp_csr_copy(t->context, &x.sparse, t->engine->space, &t->x.sparse));
 done:
-    sp_dense_free(t->context, &made.dense);
-    sp_csr_free(t->context, &made.sparse);
+    free_features(t, &x, borrowed);
     return status;
 }
 
@@ -220,14 +250,93 @@ done:
     return status;
 }
 
+/* ---- walks ---------------------------------------------------------------------------------------------- */
+
+bool gnn_trainer_may_walk(const gnn_trainer *t, sp_status status)
+{
+    const bool trains = t->data->split || t->data->links.linked[GNN_TRAIN] > 0;
+    return gnn_lacks_memory(status) && !t->walks && (t->options.sampled || !trains);
+}
+
+/* Dense features that the device cannot reach where they are, such as those of a read-only mapping, are copied. */
+static sp_status reach_features(gnn_trainer *t)
+{
+    const sp_dense *x = &t->walk_x.dense;
+    const size_t size = number_size(x->type);
+    if (!x->values || gnn_host_rows_of(t->engine, x, &t->reached) == SP_OK) return SP_OK;
+    const sp_status status = gnn_host_rows_create(t->engine, x->rows, x->cols, x->type, &t->reached);
+    if (status != SP_OK) return status;
+    for (int64_t i = 0; i < x->rows; i++)
+        memcpy((char *)t->reached.here.values + (size_t)(i * t->reached.here.stride) * size,
+               (const char *)x->values + (size_t)(i * x->stride) * size, (size_t)x->cols * size);
+    return SP_OK;
+}
+
+sp_status gnn_trainer_begin_walks(gnn_trainer *t)
+{
+    const gnn_model_options *m = &t->options.model;
+    const bool host = t->engine->space == SP_HOST, sampled = t->options.sampled;
+    sp_status status;
+    t->walks = true;
+    t->walk_rows = t->data->graph.rows;
+    gnn_trainer_forget(t);
+    gnn_trainer_free_blocks(t->block);
+    TRY(gnn_model_renew(t->model));
+    if (!host && !sampled) {
+        sp_csr_free(t->context, &t->matrix);
+        gnn_trainer_free_features(t);
+    }
+    if (!t->matrix.row_offsets && (host || sampled)) TRY(make_matrix(t));
+    if (!host) TRY(gnn_operator_of(t->context, t->data, m->layer, value_type(m->type), &t->walk_matrix));
+    if (host) {
+        if (!t->x.dense.values && !t->x.sparse.row_offsets) TRY(place_features(t));
+        t->walk_borrowed = true;
+        t->walk_x = t->x;
+    } else TRY(host_features(t, &t->walk_x, &t->walk_borrowed));
+    TRY(reach_features(t));
+done:
+    return status;
+}
+
+sp_status gnn_trainer_walk(gnn_trainer *t, bool hidden)
+{
+    const gnn_walk how = {.matrix = t->engine->space == SP_HOST ? &t->matrix : &t->walk_matrix,
+                          .dense = t->reached.here.values ? &t->reached : NULL, .sparse = &t->walk_x.sparse,
+                          .rows = &t->walk_rows, .logits = &t->logits, .hidden = hidden ? &t->hidden : NULL};
+    gnn_host_rows_free(t->engine, &t->logits);
+    gnn_host_rows_free(t->engine, &t->hidden);
+    return gnn_model_walk(t->model, &how);
+}
+
+void gnn_trainer_free_walks(gnn_trainer *t)
+{
+    gnn_host_rows_free(t->engine, &t->logits);
+    gnn_host_rows_free(t->engine, &t->hidden);
+    gnn_host_rows_free(t->engine, &t->reached);
+    free_features(t, &t->walk_x, t->walk_borrowed);
+    sp_csr_free(t->context, &t->walk_matrix);
+    sp_dense_free(t->context, &t->outputs);
+}
+
 /* ---- the whole ------------------------------------------------------------------------------------------ */
 
-sp_status gnn_trainer_place(gnn_trainer *t)
+static sp_status place_graph(gnn_trainer *t)
 {
     sp_status status;
     TRY(make_matrix(t));
     TRY(place_features(t));
     TRY(make_full_blocks(t));
+done:
+    return status;
+}
+
+sp_status gnn_trainer_place(gnn_trainer *t)
+{
+    sp_status status;
+    TRY(gnn_symmetric(t->context, &t->data->graph, &t->symmetric));
+    status = place_graph(t);
+    if (gnn_trainer_may_walk(t, status)) status = gnn_trainer_begin_walks(t);
+    if (status != SP_OK) return status;
     TRY(place_labels(t));
     TRY(make_sampler(t));
 done:

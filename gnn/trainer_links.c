@@ -191,7 +191,7 @@ done:
 sp_status gnn_trainer_evaluate_links(gnn_trainer *t, gnn_epoch *epoch)
 {
     const sp_dense *z;
-    sp_status status = gnn_model_forward(t->model, t->block, &t->x, false, &z);
+    sp_status status = gnn_trainer_outputs(t, &z);
     for (int s = GNN_VALIDATION; status == SP_OK && s < GNN_SPLITS; s++) {
         gnn_link_figures figures = {.auc = NAN};
         status = judge(t, z, (gnn_split)s, &epoch->split_loss[s], &figures);
@@ -210,7 +210,7 @@ sp_status gnn_trainer_judge_links(gnn_trainer *t, gnn_split split, gnn_link_figu
     if (status != SP_OK) return status;
     if (t->links.linked == 0 || (split != GNN_VALIDATION && split != GNN_TEST))
         return sp_fail(t->context, SP_ERROR_ARGUMENT, "only links that were drawn for validation or test are judged");
-    TRY(gnn_model_forward(t->model, t->block, &t->x, false, &z));
+    TRY(gnn_trainer_outputs(t, &z));
     TRY(judge(t, z, split, &loss, &made));
     if (!isnan(loss) && !isfinite(loss))
         TRY(sp_fail(t->context, SP_ERROR_NOT_FINITE, "the loss of the links is not finite"));
@@ -252,7 +252,7 @@ sp_status gnn_trainer_score_links(gnn_trainer *t, const int32_t *pairs, int64_t 
             return sp_fail(t->context, SP_ERROR_ARGUMENT, "pair %lld has a node %d; there are %lld", (long long)k / 2,
                            pairs[k], (long long)t->data->graph.rows);
     TRY(sp_alloc(t->context, count, sizeof *scores, (void **)&scores));
-    TRY(gnn_model_forward(t->model, t->block, &t->x, false, &z));
+    TRY(gnn_trainer_outputs(t, &z));
     TRY(score_pairs(t, z, pairs, count, scores));
     for (int64_t k = 0; k < count; k++) probabilities[k] = (float)probability(scores[k]);
 done:
@@ -398,7 +398,7 @@ sp_status gnn_trainer_best_links(gnn_trainer *t, int64_t most, int32_t *pairs, f
     TRY(sp_alloc(t->context, nodes, sizeof *node, (void **)&node));
     for (int64_t i = 0; i < nodes; i++) node[gnn_trainer_row(t, i)] = (int32_t)i;
     TRY(gnn_link_graph(t->context, &t->data->graph, &links));
-    TRY(gnn_model_forward(t->model, t->block, &t->x, false, &z));
+    TRY(gnn_trainer_outputs(t, &z));
     if (nodes > 0) TRY(look_at_all(t, z, &links, node, &best));
     TRY(write_best(t, z, &best, pairs, probabilities));
     *count = best.count;

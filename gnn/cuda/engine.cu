@@ -36,6 +36,24 @@ static sp_status wait_for_work(gnn_engine *engine)
     return SP_OK;
 }
 
+/* ---- host memory ------------------------------------------------------------------------------------------ */
+
+static sp_status pin(gnn_engine *engine, void *memory, size_t bytes, void **there)
+{
+    CUDA_CHECK(cudaSetDevice(state_of(engine)->device));
+    CUDA_CHECK(cudaHostRegister(memory, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped));
+    const cudaError_t mapped = cudaHostGetDevicePointer(there, memory, 0);
+    if (mapped != cudaSuccess) cudaHostUnregister(memory);
+    return cuda_status(engine->context, mapped, "cudaHostGetDevicePointer");
+}
+
+static void unpin(gnn_engine *engine, void *memory)
+{
+    cudaSetDevice(state_of(engine)->device);
+    cudaHostUnregister(memory);
+    cudaGetLastError();
+}
+
 /* ---- captured work --------------------------------------------------------------------------------------- */
 
 /* An instantiated CUDA graph, and the number of steps of the engine in it. */
@@ -171,6 +189,8 @@ const gnn_backend gnn_backend_cuda = {
     .replay = replay,
     .forget = forget,
     .wait = wait_for_work,
+    .pin = pin,
+    .unpin = unpin,
 #define GNN_OPERATION(name, ...) .name = gnn_cuda_##name,
 #include "operations.inc"
     .multiply_tiles = gnn_cuda_multiply_tiles,

@@ -35,6 +35,6 @@ int64_t mixed(int64_t node);
 gnn_data make_mixed(sp_context *context, bool sparse, bool several);
 
 /* The tables of the parts. */
-extern const test_entry data_tests[], links_tests[], saved_tests[], schedules_tests[], weights_tests[];
+extern const test_entry data_tests[], layerwise_tests[], links_tests[], options_tests[], saved_tests[];
 
 #endif
