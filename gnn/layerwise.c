@@ -502,6 +502,7 @@ done:
     drop(&w);
     sp_free(engine->context, w.marked);
     sp_free(engine->context, w.before);
+    if (status == SP_OK) status = gnn_model_renew(model); /* frees what the blocks took */
     if (status != SP_OK) gnn_host_rows_free(engine, of->logits);
     return status;
 }

@@ -285,7 +285,7 @@ static sp_status rows_in(gnn_trainer *t, const sp_dense *all, int64_t first, int
 }
 
 /* Rows of logits that are looked at together, where all together may not fit. */
-enum { PART_ROWS = 1 << 16 };
+enum { PART_ROWS = 2048 };
 
 /* The losses after a walk: on a CPU, where its results lie, of all rows at once. */
 static sp_status walked_losses(gnn_trainer *t, gnn_score total[GNN_SPLITS])
@@ -615,22 +615,32 @@ done:
     return status;
 }
 
+static sp_status predict_all(gnn_trainer *t, const predictions *to)
+{
+    const int64_t nodes = t->data->graph.rows;
+    const sp_dense *logits;
+    sp_status status = gnn_trainer_pass(t, &logits, NULL);
+    for (int64_t first = 0; status == SP_OK && first < nodes; first += PART_ROWS)
+        status = predict_rows(t, logits, first, nodes - first < PART_ROWS ? nodes - first : PART_ROWS, to);
+    return status;
+}
+
 sp_status gnn_trainer_predict(gnn_trainer *t, int32_t *classes, uint8_t *targets, float *scores)
 {
-    const sp_dense *logits;
     int32_t *node = NULL;
     sp_status status = gnn_require(__func__, "trainer", t);
     if (status != SP_OK) return status;
     const int64_t nodes = t->data->graph.rows;
     if (t->options.links) return sp_fail(t->context, SP_ERROR_ARGUMENT, "the model predicts links, no classes");
-    TRY(gnn_trainer_pass(t, &logits, NULL));
     if (t->data->place) {
         TRY(sp_alloc(t->context, nodes, sizeof *node, (void **)&node));
         for (int64_t i = 0; i < nodes; i++) node[t->data->place[i]] = (int32_t)i;
     }
-    for (int64_t first = 0; first < nodes; first += PART_ROWS) {
-        const int64_t count = nodes - first < PART_ROWS ? nodes - first : PART_ROWS;
-        TRY(predict_rows(t, logits, first, count, &(predictions){node, classes, targets, scores}));
+    const predictions to = {node, classes, targets, scores};
+    status = predict_all(t, &to);
+    if (gnn_trainer_may_walk(t, status)) { /* what the whole graph's pass left was too little */
+        TRY(gnn_trainer_begin_walks(t));
+        status = predict_all(t, &to);
     }
 done:
     sp_free(t->context, node);

@@ -14,17 +14,19 @@ static device_choice choice_of(const gnn_settings *s)
 
 sp_status gnn_open_host(gnn_job *job)
 {
-    const device_choice choice = choice_of(job->settings);
+    device_choice choice = choice_of(job->settings);
+    choice.allocator = budget_open(&job->budget, &choice);
     return device_open(&choice, "cpu", &interrupt_signal, &job->host);
 }
 
 /* Where the model is trained: on the opened device, or on the CPU if that is NULL. */
 static sp_status set_compute(gnn_job *job, sp_context *device)
 {
-    const device_choice choice = choice_of(job->settings);
+    device_choice choice = choice_of(job->settings);
     sp_status status = SP_OK;
     sp_context_destroy(job->compute);
     job->compute = device;
+    choice.allocator = job->budget.limit > 0 ? &job->budget.allocator : NULL;
     if (!device) status = device_open(&choice, "cpu", NULL, &job->compute);
     if (status == SP_OK) snprintf(job->device_name, sizeof job->device_name, "%s", sp_context_device(job->compute));
     return status;
@@ -75,6 +77,22 @@ sp_status gnn_on_device(gnn_job *job, sp_status (*work)(gnn_job *))
                     "OpenBLAS (libopenblas0) is some 20 times as fast", blas);
     status = set_compute(job, NULL);
     return status == SP_OK ? work_on_compute(job, work) : status;
+}
+
+void gnn_explain_memory(gnn_job *job, sp_status status)
+{
+    const gnn_settings *s = job->settings;
+    char held[COUNT_TEXT], wanted[COUNT_TEXT];
+    if (status != SP_ERROR_HOST_MEMORY || job->budget.wanted == 0) return;
+    show_count(job->budget.limit / 1000000, held);
+    show_count(job->budget.wanted / 1000000 + 1, wanted);
+    if (job->least_known)
+        sp_fail(job->host, status, "the prediction does not fit --memory (%s MB): --memory %lldM would do", held,
+                (long long)budget_need(&job->budget));
+    else
+        sp_fail(job->host, status, "%s%s does not fit --memory (%s MB): %s MB or more are needed%s",
+                job->compute ? "the work on " : "", s->folder, held, wanted,
+                job->compute && s->command == COMMAND_TRAIN && s->sampler == 0 ? "; --sampler node takes less" : "");
 }
 
 /* ---- input --------------------------------------------------------------------------------------------- */

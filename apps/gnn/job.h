@@ -2,6 +2,7 @@
 #ifndef GNN_JOB_H
 #define GNN_JOB_H
 
+#include "common/budget.h"
 #include "common/tool.h"
 #include "figures.h"
 #include "input.h"
@@ -30,6 +31,8 @@ typedef struct gnn_job {
     gnn_settings resumed;   /* the settings with these defaults */
     bool mistaken;          /* they do not fit the model, or an output is an input or another output: printed */
     gnn_trainer_options how;
+    memory_budget budget;   /* of both contexts, if the second computes on the CPU */
+    bool least_known;       /* what the budget refuses from now on is the least that the work needs */
     sp_context *host;       /* reads and writes; signals interrupt it */
     sp_context *compute;    /* trains; signals are looked at between epochs */
     char device_name[128];
@@ -81,6 +84,8 @@ sp_status gnn_read_saved(gnn_job *job, const char *path);
 sp_status gnn_match_features(gnn_job *job, const char *path, const gnn_saved *saved);
 /* Numbers the classes as the model at `path` does, by name if both have names. */
 sp_status gnn_match_classes(gnn_job *job, const char *path, const gnn_saved *saved);
+/* If the budget refused memory, makes the sentence of the failure say how much would do. */
+void gnn_explain_memory(gnn_job *job, sp_status status);
 void gnn_close(gnn_job *job);
 
 typedef struct gnn_file {

@@ -22,6 +22,7 @@ static int end_of(gnn_job *job, sp_status status)
         return EXIT_KEPT;
     }
     if (status == SP_OK) return end_answer("gnn");
+    gnn_explain_memory(job, status);
     return job->mistaken ? EXIT_USAGE : end_failed(&job->line, job->host, status);
 }
 

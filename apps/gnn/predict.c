@@ -77,7 +77,7 @@ done:
     return status;
 }
 
-static sp_status embed(gnn_job *job, gnn_trainer *trainer)
+static sp_status make_embeddings(gnn_job *job, const gnn_trainer *trainer)
 {
     job->width = gnn_trainer_width(trainer);
     if (job->width == 0)
@@ -85,9 +85,7 @@ static sp_status embed(gnn_job *job, gnn_trainer *trainer)
                        "--embeddings out", job->settings->load);
     sp_free(job->host, job->embeddings);
     job->embeddings = NULL;
-    const sp_status status = sp_alloc(job->host, job->data.graph.rows * job->width, sizeof *job->embeddings,
-                                      (void **)&job->embeddings);
-    return status == SP_OK ? gnn_trainer_embed(trainer, job->embeddings) : status;
+    return sp_alloc(job->host, job->data.graph.rows * job->width, sizeof *job->embeddings, (void **)&job->embeddings);
 }
 
 static sp_status judge(gnn_job *job)
@@ -110,9 +108,11 @@ static sp_status predict(gnn_job *job)
     status = gnn_trainer_restore(trainer, job->saved, job->saved_size);
     if (status != SP_OK) TRY(fail_model(job, job->compute, status));
     TRY(gnn_trainer_finish(trainer));
+    if (job->settings->embeddings) TRY(make_embeddings(job, trainer));
+    job->least_known = !job->how.links; /* passes ask for it first */
     if (job->how.links) TRY(gnn_predict_links(job, trainer));
     else TRY(gnn_trainer_predict(trainer, job->classes, job->targets, job->scores));
-    if (job->settings->embeddings) TRY(embed(job, trainer));
+    if (job->settings->embeddings) TRY(gnn_trainer_embed(trainer, job->embeddings));
 done:
     gnn_trainer_free(trainer);
     gnn_engine_free(engine);

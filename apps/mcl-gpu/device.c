@@ -16,7 +16,7 @@ static device_choice choice_of(const job *j)
 sp_status job_open_host(job *j)
 {
     device_choice choice = choice_of(j);
-    choice.allocator = budget_open(j);
+    if (!j->team.ranks) choice.allocator = budget_open(&j->budget, &choice);
     const sp_status status = device_open(&choice, device_is_cpu(choice.device) ? choice.device : "cpu", &interrupt_signal,
                                          &j->host);
     j->team.host = j->host;

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
+#include "common/budget.h"
 #include "common/team.h"
 #include "io.h"
 #include "log.h"
@@ -41,13 +42,6 @@ typedef struct checkpoints {
     double written, seconds; /* when, and how long it took */
 } checkpoints;
 
-/* --memory on the CPU. The counts are changed by atomic operations. */
-typedef struct memory_budget {
-    int64_t limit, held;
-    int64_t wanted; /* the most that a refused request would have made of `held`; 0: none was refused */
-    sp_allocator allocator;
-} memory_budget;
-
 typedef struct job {
     const settings *settings;
     memory_budget budget;
@@ -78,13 +72,6 @@ typedef struct job {
 const char *job_node_name(const job *j, int64_t node, char *text, size_t size);
 /* Reads a graph as the options of the input say. */
 sp_status job_read_graph(job *j, const char *path, io_graph *graph);
-
-/* ---- budget.c: --memory on the CPU -------------------------------------------------------------------- */
-
-/* The allocator of the host's context, NULL: there is no limit. */
-const sp_allocator *budget_open(job *j);
-/* If the run failed because the budget refused memory, makes its sentence say how much would do. */
-void budget_explain(job *j, sp_status status);
 
 /* ---- start_from.c: --start-from; nothing happens without it ------------------------------------------ */
 

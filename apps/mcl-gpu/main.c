@@ -438,13 +438,27 @@ static void close_job(job *j)
     sp_context_destroy(j->host);
 }
 
+/* If the run failed because the budget refused memory, makes its sentence say how much would do. */
+static void explain_memory(job *j, sp_status status)
+{
+    char held[COUNT_TEXT], wanted[COUNT_TEXT];
+    if (status != SP_ERROR_HOST_MEMORY || j->budget.wanted == 0) return;
+    show_count(j->budget.limit / 1000000, held);
+    show_count(j->budget.wanted / 1000000, wanted);
+    if (j->iterates)
+        sp_fail(j->host, status, "the matrix of the next iteration does not fit --memory (%s MB): --memory %lldM would "
+                "do; lower -S and -R take less, and several hosts share it", held, (long long)budget_need(&j->budget));
+    else
+        sp_fail(j->host, status, "the network does not fit --memory (%s MB): more than %s MB are needed", held, wanted);
+}
+
 /* Returns the exit code. */
 static int say_failure(job *j, sp_status status)
 {
     tool_line line = {.tool = "mcl-gpu", .progress = j->log.progress};
     int code = interrupt_signal ? EXIT_SIGNAL + interrupt_signal : EXIT_FAILED;
     if (!j->team.silent) {
-        budget_explain(j, status);
+        explain_memory(j, status);
         team_name_failure(&j->team, status);
         code = end_failed(&line, j->host, status);
     }

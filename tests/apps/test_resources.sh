@@ -1,7 +1,7 @@
 #!/bin/bash
 # Memory, files and threads that the system refuses: each request of a tool fails, of which a sample is taken. The run then
 # fails with one line, or does without and gives the same files; it never crashes, hangs or leaves part of an output. On
-# the CPU: CUDA's runtime is part of the programs, and does not survive that its own requests fail.
+# the CPU: CUDA's runtime is part of the programs, and does not survive that its own requests fail. And gnn's --memory.
 #   RESOURCE_CALLS=N  requests of each command and kind that fail, in place of 40; 0: all
 #   RESOURCE_SEED=N   repeats the sample of a run, which prints it
 cd "$(dirname "$0")/../.." || exit 1
@@ -87,6 +87,39 @@ refused 'a hierarchy' contract g.abc -o t/q.mtx --repeat hec --to-nodes 5 --undi
 refused 'a training' gnn train d --split 5,5 --threads 1 --epochs 2 --save t/m --report t/r.json --device cpu
 refused 'a prediction' gnn predict d --threads 1 --load model -o t/classes --device cpu
 refused 'a conversion' gnn convert d t --threads 1
+
+# ---- gnn within --memory ----------------------------------------------------------------------------------
+
+gnn() { "$bin/gnn" "$@" --quiet --device cpu --threads 2 2>run.err; }
+"$bin/gnn" convert generate:rmat:13,8 wide --features 32 --quiet
+gnn train wide --split 60%,20% --hidden 64 --layers 5 --epochs 2 --no-normalise --save deep
+gnn predict wide --load deep -o whole --embeddings whole.csv
+# within SIZE: the classes are those of the whole graph
+within() { gnn predict wide --load deep -o part --memory "$1" && cmp whole part || { cat run.err; return 1; }; }
+# would_do COMMAND... SIZE: one line says how much would do; prints it
+would_do() {
+    rm -f X
+    gnn "${@:1:$#-1}" --memory "${!#}"
+    [ $? -eq 1 ] && [ ! -e X ] && [ "$(grep -c . run.err)" -eq 1 ] &&
+        sed -n 's/^gnn: the prediction does not fit --memory ([0-9]* MB): --memory \([0-9]*M\) would do$/\1/p' run.err
+}
+told() { # the size that is named is above the one that was not enough, and is enough
+    local need
+    need=$(would_do predict wide --load deep -o X 6M) && [ -n "$need" ] && [ "${need%M}" -gt 6 ] && within "$need"
+}
+ok 'a prediction in blocks of rows' within 12M
+ok 'a prediction of the whole graph' within 100M
+ok 'how much a prediction needs' told
+near() { # embeddings in blocks: the same but for the last digits
+    gnn predict wide --load deep --embeddings part.csv --memory 14M &&
+        paste whole.csv part.csv | awk 'NF % 2 { exit 1 } { for (i = 1; i <= NF / 2; i++) { d = $i - $(i + NF / 2)
+            if (d * d > 1e-10 * (1 + $i * $i)) exit 1 } } END { if (NR != 8192) exit 1 }'
+}
+ok 'embeddings in blocks of rows' near
+ok 'a training that does not fit' eval '! gnn train wide --split 60%,20% --hidden 64 --layers 5 --epochs 2 --memory 12M --save X &&
+    [ ! -e X ] && grep -q "^gnn: the work on wide does not fit --memory (12 MB): [0-9]* MB or more are needed; --sampler node takes less$" run.err'
+ok 'a folder that does not fit' eval '! gnn predict wide --load deep -o X --memory 1M &&
+    grep -q "^gnn: wide does not fit --memory (1 MB): [0-9]* MB or more are needed$" run.err'
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

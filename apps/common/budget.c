@@ -1,9 +1,9 @@
-/* --memory on the CPU: an allocator that holds the memory of a run to the budget, and knows how much would do. */
+/* The implementation of budget.h. */
+#include "budget.h"
+
 #include <stdlib.h>
 
 #include "base/system.h"
-#include "common/device.h"
-#include "job.h"
 
 /* Threads may call these at the same time. */
 static int64_t add(memory_budget *b, int64_t bytes) { return __atomic_add_fetch(&b->held, bytes, __ATOMIC_RELAXED); }
@@ -46,28 +46,18 @@ static void *resize(void *user, void *block, size_t bytes)
     return grown;
 }
 
-const sp_allocator *budget_open(job *j)
+const sp_allocator *budget_open(memory_budget *b, const device_choice *choice)
 {
-    const settings *s = j->settings;
-    if (s->memory == 0 || j->team.ranks || device_is_cuda(s->device) || device_is_several(s->device)) return NULL;
-    if (!device_is_cpu(s->device) && sp_cuda_count() > 0) return NULL;
-    j->budget.limit = s->memory;
-    j->budget.allocator = (sp_allocator){allocate, release, &j->budget, resize};
-    return &j->budget.allocator;
+    if (choice->memory == 0 || device_is_cuda(choice->device) || device_is_several(choice->device)) return NULL;
+    if (!device_is_cpu(choice->device) && sp_cuda_count() > 0) return NULL;
+    b->limit = choice->memory;
+    b->allocator = (sp_allocator){allocate, release, b, resize};
+    return &b->allocator;
 }
 
-void budget_explain(job *j, sp_status status)
+/* With room for blocks that are held twice while they grow. */
+int64_t budget_need(const memory_budget *b)
 {
-    const memory_budget *b = &j->budget;
-    char held[COUNT_TEXT], wanted[COUNT_TEXT];
-    if (status != SP_ERROR_HOST_MEMORY || b->wanted == 0) return;
-    /* As the option takes it, with room for blocks that are held twice while they grow. */
-    const int64_t megabyte = 1 << 20, need = (b->wanted + b->wanted / 8) / megabyte + 4;
-    show_count(b->limit / 1000000, held);
-    show_count(b->wanted / 1000000, wanted);
-    if (j->iterates)
-        sp_fail(j->host, status, "the matrix of the next iteration does not fit --memory (%s MB): --memory %lldM would "
-                "do; lower -S and -R take less, and several hosts share it", held, (long long)need);
-    else
-        sp_fail(j->host, status, "the network does not fit --memory (%s MB): more than %s MB are needed", held, wanted);
+    const int64_t megabyte = 1 << 20;
+    return b->wanted > 0 ? (b->wanted + b->wanted / 8) / megabyte + 4 : 0;
 }

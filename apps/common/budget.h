@@ -1,0 +1,20 @@
+/* --memory on the CPU: an allocator that holds the memory of a run to the budget, and knows how much would do. */
+#ifndef BUDGET_H
+#define BUDGET_H
+
+#include "device.h"
+
+/* The counts are changed by atomic operations. */
+typedef struct memory_budget {
+    int64_t limit, held;
+    int64_t wanted; /* the most that a refused request would have made of `held`; 0: none was refused */
+    sp_allocator allocator;
+} memory_budget;
+
+/* The allocator of contexts on the host. NULL: there is no limit, because none is asked for, or --memory is that of
+ * GPUs. */
+const sp_allocator *budget_open(memory_budget *budget, const device_choice *choice);
+/* The value of --memory, in units of M, that the refused request would have fitted; 0: none was refused. */
+int64_t budget_need(const memory_budget *budget);
+
+#endif
