@@ -281,6 +281,10 @@ void io_names_free(sp_context *context, io_names *names);
 /* The first name that equals an earlier one; -1 if all differ. */
 sp_status io_names_repeated(sp_context *context, const io_names *names, int64_t *repeated);
 
+/* The names for a message, "a, b, c", as far as there is room, or "none". Returns `text`. */
+enum { IO_LISTED = 200 };
+const char *io_names_list(const io_names *names, char text[IO_LISTED]);
+
 static inline int64_t io_name_begin(const io_names *names, int64_t i)
 {
     return names->groups[(uint64_t)i / IO_NAME_GROUP] + names->offsets[i];

@@ -75,12 +75,13 @@ bool contract_check_rules(const char *text)
 static sp_status find_column(const contract_job *job, const char *name, int length, int64_t *column)
 {
     const io_names *headings = &job->attributes.headings;
+    char there[IO_LISTED];
     for (*column = 0; *column < headings->count; ++*column)
         if (io_name_length(headings, *column) == (size_t)length &&
             memcmp(io_name(headings, *column), name, (size_t)length) == 0)
             return SP_OK;
-    return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: no column \"%.*s\" besides that of the nodes",
-                   job->options->attributes, length < 40 ? length : 40, name);
+    return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: no column \"%.*s\" besides that of the nodes; there are: %s",
+                   job->options->attributes, length < 40 ? length : 40, name, io_names_list(headings, there));
 }
 
 static bool fits(const io_attribute *column, int rule) { return !column->is_text || is_for_texts(rule); }

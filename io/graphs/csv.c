@@ -165,16 +165,26 @@ bool io_line_csv(io_slice *slice, char *line, char *line_end)
 static sp_status find_wanted(sp_context *context, const char *name, const char *bytes, const char *wanted, io_csv *csv)
 {
     const char *at = bytes, *end = bytes + csv->heading_bytes, *line = NULL, *line_end;
+    char there[IO_LISTED];
+    io_name_list list = {0};
     int64_t lines = 0;
     io_field f;
-    if (csv->heading_lines > 0 && next_line(&at, end, &line, &line_end, &lines))
-        for (int i = 0; line && !io_take_field(&line, line_end, csv->separator, &f); i++)
-            if ((size_t)(f.end - f.text) == strlen(wanted) && memcmp(f.text, wanted, strlen(wanted)) == 0) {
-                csv->weight = i;
-                return SP_OK;
-            }
-    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: no column \"%.40s\"%s", name, wanted,
-                   csv->heading_lines > 0 ? "" : ", as there is no heading");
+    sp_status status = SP_OK;
+    csv->weight = -1;
+    if (csv->heading_lines == 0)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: no column \"%.40s\", as there is no heading", name, wanted);
+    next_line(&at, end, &line, &line_end, &lines);
+    for (int i = 0; line && csv->weight < 0 && !io_take_field(&line, line_end, csv->separator, &f); i++) {
+        const size_t length = (size_t)(f.end - f.text);
+        if (length == strlen(wanted) && memcmp(f.text, wanted, length) == 0) csv->weight = i;
+        TRY(io_names_append(context, &list, f.text, length));
+    }
+    if (csv->weight < 0)
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: no column \"%.40s\"; there are: %s", name, wanted,
+                         io_names_list(&list.names, there));
+done:
+    io_names_free(context, &list.names);
+    return status;
 }
 
 sp_status io_read_csv(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,

@@ -130,7 +130,7 @@ static bool lacks_heading(const table_reader *r, const io_field *f)
 static sp_status read_heading(table_reader *r, const char *line, const char *end)
 {
     const char *at = line, *wrong;
-    char number[32];
+    char number[32], there[IO_LISTED];
     io_field f;
     sp_status status = SP_OK;
     r->separator = io_find_separator(line, end);
@@ -147,8 +147,8 @@ static sp_status read_heading(table_reader *r, const char *line, const char *end
         TRY(add_heading(r, &f));
     }
     if (r->key < 0 && r->options->node_column)
-        TRY(sp_fail(r->context, SP_ERROR_ARGUMENT, "%s:%lld: no column \"%.40s\"", r->name, (long long)r->line,
-                    r->options->node_column));
+        TRY(sp_fail(r->context, SP_ERROR_ARGUMENT, "%s:%lld: no column \"%.40s\"; there are: %s", r->name,
+                    (long long)r->line, r->options->node_column, io_names_list(&r->headings.list.names, there)));
     if (r->key < 0) r->key = 0;
     TRY(keep_headings(r));
     TRY(make_columns(r));

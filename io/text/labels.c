@@ -6,6 +6,7 @@
  * labels, one comparison of names in 2,000 is in vain. A table that has to grow is freed first and made again from the
  * names.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/system.h"
@@ -330,4 +331,20 @@ void io_labels_free(sp_context *context, io_labels *labels)
     sp_free(context, labels->wide);
     io_names_free(context, &labels->list.names);
     memset(labels, 0, sizeof *labels);
+}
+
+const char *io_names_list(const io_names *names, char text[IO_LISTED])
+{
+    size_t used = 0;
+    snprintf(text, IO_LISTED, "%s", names->count > 0 ? "" : "none");
+    for (int64_t i = 0; i < names->count; i++) {
+        const size_t length = io_name_length(names, i), after = i + 1 < names->count ? strlen(", ...") : 0;
+        if (used + strlen(", ") + length + after >= IO_LISTED) {
+            snprintf(text + used, IO_LISTED - used, used > 0 ? ", ..." : "...");
+            break;
+        }
+        used += (size_t)snprintf(text + used, IO_LISTED - used, used > 0 ? ", %.*s" : "%.*s", (int)length,
+                                 io_name(names, i));
+    }
+    return text;
 }

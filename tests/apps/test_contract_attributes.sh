@@ -116,7 +116,7 @@ ok 'nodes that weigh nothing have no balance' weightless
 ok 'a node without a weight is named' fails 1 'no whole number from 0 to 2\^53 for node f' -o X --to abc --attributes nodes.csv --node-weight age
 ok 'a weight that is no whole number is refused' fails 1 'no whole number from 0 to 2\^53 for node a' -o X --to abc --attributes heavy.csv \
     --node-weight score
-ok 'a column that is not there is named' fails 1 'no column "mass"' -o X --to abc --attributes heavy.csv --node-weight mass
+ok 'a column that is not there is named' fails 1 'no column "mass" besides that of the nodes; there are: ' -o X --to abc --attributes heavy.csv --node-weight mass
 
 # ---- mistakes ----------------------------------------------------------------------------------------------
 

@@ -239,8 +239,8 @@ blanks() { # names that begin or end in blanks come back from every output
 ok 'names that begin with a blank' blanks
 ok 'which label pairs have none of' fails 1 'X: a node is called " lead".*use csv or graphml' blank.csv \
     -o X --to abc --names <(printf ' lead\t1\nb\t2\ntrail \t3\n')
-ok 'a column that is not there' fails 1 'parts.csv: no column "size"' g.abc parts.csv -o X --to abc --label-column size
-ok 'no such column of nodes' fails 1 'who.csv:1: no column "id"' g.abc who.csv -o X --to abc --label-column part \
+ok 'a column that is not there' fails 1 'parts.csv: no column "size" besides that of the nodes; there are: [a-z, ]*part' g.abc parts.csv -o X --to abc --label-column size
+ok 'no such column of nodes' fails 1 'who.csv:1: no column "id"; there are: ' g.abc who.csv -o X --to abc --label-column part \
     --node-column id
 ok 'numbers with fractions are no labels' fails 1 'the label of node b is 2.5' g.abc <(printf 'node,k\na,1\nb,2.5\n') \
     -o X --to abc --label-column k
@@ -250,7 +250,7 @@ ok 'a table without the name of a column' fails 1 'who.csv:2: commas between the
     who.csv -o X --to abc
 printf 'source,target,km,cost\na,b,5,1\nb,c,5,2\nc,d,5,4\nd,a,5,8\n' >costs.csv
 ok 'a column of weights' makes "$square" costs.csv pairs --to abc --edge-column cost
-ok 'that is not there' fails 1 'costs.csv: no column "weight"' costs.csv pairs -o X --to abc --edge-column weight
+ok 'that is not there' fails 1 'costs.csv: no column "weight"; there are: ' costs.csv pairs -o X --to abc --edge-column weight
 ok 'weights of a format without columns' fails 1 'g.abc: label pairs, and --edge-column is for' g.abc pairs -o X --to abc \
     --edge-column cost
 ok 'a column of nodes without a table' fails 1 '--node-column is for tables' g.abc pairs -o X --to abc --node-column id
