@@ -177,7 +177,8 @@ static sp_status draw(sp_context *context, gnn_data *data, double validation, do
     const int64_t hidden = made.linked[GNN_VALIDATION] + made.linked[GNN_TEST];
     made.linked[GNN_TRAIN] = count - hidden;
     if (hidden >= count)
-        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "of %lld links between two nodes none is left for training",
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT, count == 0 ? "the graph has no link between two nodes to learn from"
+                    : "validation and test take all %lld links of the graph, and leave none to train with",
                     (long long)count));
     TRY(sp_alloc(context, count, sizeof *pair, (void **)&pair));
     list_links(&all, pair);

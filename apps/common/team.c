@@ -13,21 +13,36 @@
 /* ---- who has started this process ---------------------------------------------------------------------------- */
 
 /* What launchers tell each process: Open MPI, then those with PMI (MPICH, Intel MPI, srun) and PMIx (srun, prterun),
- * which does not tell the size. */
-static const struct { const char *rank, *size; } launchers[] = {
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"PMIX_RANK", NULL}};
+ * which does not tell the size; and srun of a step without MPI. A batch script, which is alone, knows the tasks of its
+ * job, but not of a step. */
+static const struct { const char *rank, *size; bool mpi; } launchers[] = {
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", true}, {"PMI_RANK", "PMI_SIZE", true}, {"PMIX_RANK", NULL, true},
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", false}};
 
 /* This process's number among those that were launched with it; -1: it is alone. */
 static int launched_rank(void)
 {
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
         const char *rank = getenv(launchers[i].rank), *size = launchers[i].size ? getenv(launchers[i].size) : NULL;
-        if (rank) return size && strcmp(size, "1") == 0 ? -1 : atoi(rank);
+        if (rank && launchers[i].mpi) return size && strcmp(size, "1") == 0 ? -1 : atoi(rank);
     }
     return -1;
 }
 
 bool team_launched_behind(void) { return launched_rank() > 0; }
+
+bool team_is_alone(const char *tool)
+{
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+        const char *rank = getenv(launchers[i].rank), *size = launchers[i].size ? getenv(launchers[i].size) : NULL;
+        if (!rank || !size || atoi(size) <= 1) continue;
+        if (atoi(rank) == 0)
+            usage_mistake(tool, "one of %d processes of mpirun or another launcher, which would all do the same work: start "
+                          "it by itself, or give --mpi no if each has work of its own", atoi(size));
+        return false;
+    }
+    return true;
+}
 
 int team_hide_messages(void)
 {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/doctor.h"
+#include "common/team.h"
 #include "job.h"
 
 /* ---- train and predict ---------------------------------------------------------------------------------- */
@@ -46,6 +47,7 @@ static int train_or_predict(int argc, char **argv)
     case OPTIONS_VERSION: puts("gnn " SP_VERSION); return end_answer("gnn");
     case OPTIONS_RUN: break;
     }
+    if (!settings.mpi_no && !team_is_alone("gnn")) return EXIT_USAGE;
     settle_process("gnn", argv, settings.threads);
     return run(&settings, argc - 1, argv + 1);
 }

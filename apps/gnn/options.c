@@ -16,6 +16,7 @@ static const char *const norms[] = {"none", "batch", "layer", NULL};
 static const char *const jumps[] = {"none", "last", "cat", "max", NULL};
 static const char *const schedules[] = {"step", "cosine", "plateau", NULL};
 static const char *const orders[] = {"auto", "keep", "community", NULL};
+static const char *const mpi_words[] = {"auto", "no", NULL};
 static const char *const precisions[] = {"f32", "bf16", NULL};
 
 enum { SAMPLER_FULL, SAMPLER_NODE = GNN_SAMPLE_NODE + 1, SAMPLER_CLUSTER = GNN_SAMPLE_CLUSTER + 1 };
@@ -54,6 +55,7 @@ static bool parse_split(void *settings, const char *value)
     double share[2];
     s->split = true;
     s->split_train = s->split_validation = 0;
+    s->train_share = s->validation_share = 0;
     if (read_counts(value, 0, INT32_MAX, 2, nodes) == 2 && nodes[0] > 0) {
         s->split_train = nodes[0];
         s->split_validation = nodes[1];
@@ -63,8 +65,6 @@ static bool parse_split(void *settings, const char *value)
         !read_share(comma + 1, strlen(comma + 1), &share[1]) || share[0] == 0)
         return mistake("--split takes nodes, or shares, of a class to train and to validate with, such as 20,30 or "
                        "60%%,20%% (got \"%.40s\")", value);
-    if (share[0] + share[1] > 1 - 1e-9)
-        return mistake("--split %.40s leaves no nodes to test with: the shares are below 100%% together", value);
     s->train_share = share[0];
     s->validation_share = share[1];
     return true;
@@ -173,7 +173,9 @@ static const option_row common_rows[] = {
     {"--device", "NAME", "auto cpu cuda cuda:N [auto]", OPTION_DEVICE, AT(device)},
     {"--threads", "N", "[all]", OPTION_COUNT, AT(threads), OPTION_RANGE(1, 4096), .beside = true},
     {"--memory", "SIZE", "working memory [what is free]", OPTION_BYTES, AT(memory), .beside = true},
-    {"--version", .kind = OPTION_VERSION},
+    {"--mpi", "HOW", "as one of several processes: auto (refuse), no (work alone) [auto]", OPTION_WORD, AT(mpi_no),
+     .words = mpi_words},
+    {"--version", .kind = OPTION_VERSION, .beside = true},
     {"-h", .kind = OPTION_HELP, .beside = true},
     {"--help", .kind = OPTION_HELP, .beside = true},
 };
@@ -321,6 +323,9 @@ static bool check_together(const gnn_saved *saved, const gnn_settings *s)
     if (s->task == TASK_LINK && s->split_train > 0)
         return mistake("--split takes shares of the links for training and validation with --task link, such as "
                        "85%%,5%%");
+    if (s->split && s->train_share + s->validation_share > 1 - 1e-9)
+        return mistake("--split %g%%,%g%% leaves no %s to test with: the shares are below 100%% together",
+                       100 * s->train_share, 100 * s->validation_share, s->task == TASK_LINK ? "links" : "nodes");
     if (s->resume && !saved) return true; /* the saved model says what the rest has to go with */
     if (s->layers == 1 && s->jump == GNN_JUMP_NONE && (s->norm != GNN_NORM_NONE || s->residual))
         return mistake("--norm and --residual are for what goes between layers: they need two of them");

@@ -34,6 +34,7 @@ typedef struct gnn_settings {
     double rate, rate_factor, decay, dropout, input_dropout, attention_dropout; /* input_dropout < 0: as dropout */
     bool residual, by_weight, decay_all, no_normalise, keep_aggregated, undirected, scores, quiet;
     const char *device;
+    int mpi_no;  /* several processes of a launcher each work by themselves */
     int unknown; /* the place of gnn_unknown_words */
     int features; /* a gnn_made_features */
 } gnn_settings;

@@ -184,6 +184,7 @@ ok 'training nodes alone' training_only
 
 ok 'a split that leaves no node to test' fails 1 'd: --split takes all nodes of known class, so none are left to test with; take' \
     train d $quick --split 20,20
+ok 'nor links' fails 2 '--split 99%,5% leaves no links to test with: the shares are below 100% together; see' train d --split 99%,5% --task link
 ok 'nor shares' fails 2 '--split 80%,20% leaves no nodes to test with: the shares are below 100% together; see' train d --split 80%,20%
 for share in 60% 60,20% 0.5 %,% 0%,20% -10%,20% 120%,1% 0.5,x 0.5,0.2,0.1; do
     ok "no shares: $share" fails 2 '--split (takes nodes, or shares, of a class|0)' train d --split $share
@@ -618,6 +619,9 @@ for wrong in '' 'd e' 'd --foo' 'd --model xyz' 'd --sampler x' 'd --optimizer x
 done
 for wrong in '' 'd' 'd --load m1' 'd -o X' 'd --load m1 -o X --hidden 5' 'd --load m1 -o X --plot r'; do
     ok "usage error: predict $wrong" fails 2 '; see gnn --help$' predict $wrong
+done
+for several in OMPI_COMM_WORLD_RANK=0\ OMPI_COMM_WORLD_SIZE=2 PMI_RANK=0\ PMI_SIZE=2 SLURM_PROCID=0\ SLURM_STEP_NUM_TASKS=2; do
+    ok "$several" eval "(export $several; fails 2 'one of 2 processes of mpirun .* give --mpi no' train d && status 0 train d --epochs 1 --mpi no)"
 done
 ok 'an unknown command' fails 2 'the first argument is one of train, predict' learn d
 ok 'no CUDA device' eval '"$tool" train d --epochs 2 --device cuda >run.out 2>run.err || grep -q "^gnn: --device cuda: .*; use --device cpu or auto$" run.err'

@@ -102,11 +102,13 @@ TEST(links_that_cannot_be_drawn_are_refused)
     gnn_data *const without[] = {&empty, &looped, &nothing};
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(gnn_data_draw_links(host, without[i], 0, 0, 1), SP_ERROR_ARGUMENT);
-        ck_assert_str_eq(sp_last_error(host), "of 0 links between two nodes none is left for training");
+        ck_assert_str_eq(sp_last_error(host), "the graph has no link between two nodes to learn from");
     }
     ck_assert_int_eq(gnn_data_draw_links(host, &complete, 0.4, 0, 1), SP_ERROR_ARGUMENT);
     ck_assert_msg(strstr(sp_last_error(host), "nearly all pairs"), "%s", sp_last_error(host));
     ck_assert_int_eq(complete.graph.nnz, 6);
+    ck_assert_int_eq(gnn_data_draw_links(host, &complete, 0.5, 0.49, 1), SP_ERROR_ARGUMENT);
+    ck_assert_str_eq(sp_last_error(host), "validation and test take all 3 links of the graph, and leave none to train with");
     ck_ok(host, gnn_data_draw_links(host, &complete, 0, 0, 1)); /* all train */
     ck_assert_int_eq(gnn_data_draw_links(host, &data, 0.5, 0.5, 1), SP_ERROR_ARGUMENT);
     ck_assert_int_eq(gnn_data_draw_links(host, &data, -0.1, 0.5, 1), SP_ERROR_ARGUMENT);
