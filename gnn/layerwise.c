@@ -64,8 +64,10 @@ typedef struct walk {
     const gnn_walk *of;
     uint64_t *marked;       /* a bit a node: the columns of a block, */
     int32_t *before;        /* and how many there are before each word */
-    gnn_host_rows input, sent, own; /* H of the layer before, X·W and X·W_self */
-    gnn_host_rows output, most;     /* H, and with GNN_JUMP_MAX the maximum so far */
+    gnn_host_rows input, sent;  /* H of the layer before, and X·W */
+    gnn_host_rows output, most; /* H, and with GNN_JUMP_MAX the maximum so far */
+    gnn_host_rows *own;         /* where X·W_self waits, until a block of rows replaces it by H or logits; NULL: there is
+                                   none */
     gnn_matrix taken, gathered, rounded; /* rows of these */
 } walk;
 
@@ -171,7 +173,7 @@ static sp_status multiply_part(walk *w, int64_t first, int64_t count)
     sp_status status;
     TRY((w->sparse ? multiply_sparse : multiply_dense)(w, first, count));
     TRY(put(w, &w->layer->product.now, &w->sent, first));
-    if (w->layer->own.value.values) TRY(put(w, &w->layer->output.now, &w->own, first));
+    if (w->own) TRY(put(w, &w->layer->output.now, w->own, first));
 done:
     return status;
 }
@@ -276,7 +278,7 @@ static sp_status compute(walk *w, int64_t first, const cut *c, gnn_block *block)
     sp_status status;
     if (w->sent.here.values) {
         TRY(gather(w, &w->sent, c, &layer->product));
-        if (w->own.here.values) TRY(take(w, &w->own, first, c->a.rows, &layer->output));
+        if (w->own) TRY(take(w, w->own, first, c->a.rows, &layer->output));
         if (layer->kind == GNN_GAT) TRY(gnn_attention_gather(layer, block));
         else TRY(gnn_convolution_gather(layer, block, NULL, false));
     } else {
@@ -356,16 +358,16 @@ static sp_status each_part(walk *w, sp_status (*part)(walk *, int64_t, int64_t))
 }
 
 /* Host memory for the results of a layer. */
-static sp_status make_results(walk *w, bool products, bool output)
+static sp_status make_results(walk *w, bool last, bool products)
 {
     const gnn_layer_state *l = w->layer;
+    const bool jump = w->options->jump != GNN_JUMP_NONE, own = products && l->own.value.values;
     gnn_engine *engine = w->engine;
     sp_status status = SP_OK;
-    if (products) {
-        TRY(gnn_host_rows_create(engine, w->nodes, l->weight.value.cols, l->numbers, &w->sent));
-        if (l->own.value.values) TRY(gnn_host_rows_create(engine, w->nodes, l->outputs, l->results, &w->own));
-    }
-    if (output) TRY(gnn_host_rows_create(engine, w->nodes, l->outputs, l->results, &w->output));
+    if (products) TRY(gnn_host_rows_create(engine, w->nodes, l->weight.value.cols, l->numbers, &w->sent));
+    w->own = !own ? NULL : last && !jump ? w->of->logits : &w->output;
+    if (!last || (jump && (w->of->hidden || own)))
+        TRY(gnn_host_rows_create(engine, w->nodes, l->outputs, l->results, &w->output));
     if (w->options->jump == GNN_JUMP_MAX && !w->most.here.values)
         TRY(gnn_host_rows_create(engine, w->nodes, l->outputs, l->results, &w->most));
 done:
@@ -383,11 +385,10 @@ static sp_status one_layer(walk *w, int number)
     l->aggregate_first = l->kind != GNN_GAT && gnn_layer_aggregates_first(l, w->of->matrix, w->sparse, keep);
     drop(w);
     TRY(gnn_model_renew(w->model));
-    TRY(make_results(w, !l->aggregate_first, !last || (w->of->hidden && o->jump != GNN_JUMP_NONE)));
+    TRY(make_results(w, last, !l->aggregate_first));
     if (!l->aggregate_first) TRY(each_part(w, multiply_part));
     TRY(each_part(w, block_part));
     gnn_host_rows_free(w->engine, &w->sent);
-    gnn_host_rows_free(w->engine, &w->own);
     if (last && o->jump == GNN_JUMP_NONE) return SP_OK;
     gnn_host_rows_free(w->engine, &w->input);
     w->input = w->output;
@@ -438,7 +439,6 @@ static double result_bytes(const walk *w, const gnn_layer_state *l, bool product
     double row = row_bytes(w, o->outputs, o->type) + out;
     if (l->number > 0) row += row_bytes(w, l->inputs, l->numbers);
     if (products) row += row_bytes(w, l->weight.value.cols, l->numbers);
-    if (products && l->own.value.values) row += out;
     if (o->jump == GNN_JUMP_MAX) row += row_bytes(w, o->hidden, l->numbers);
     return (double)w->nodes * row;
 }
@@ -491,7 +491,7 @@ sp_status gnn_model_walk(gnn_model *model, const gnn_walk *of)
     gnn_engine *engine = gnn_model_engine(model);
     const gnn_model_options *o = gnn_model_shape(model);
     walk w = {.engine = engine, .model = model, .options = o, .of = of, .nodes = of->matrix->rows};
-    gnn_host_rows *const all[] = {&w.input, &w.sent, &w.own, &w.output, &w.most};
+    gnn_host_rows *const all[] = {&w.input, &w.sent, &w.output, &w.most};
     sp_status status;
     TRY(gnn_model_renew(model));
     TRY(ask_for_least(&w));
