@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.sparse import csr_array
 
-from common import Wrong, must_refuse, sweep
+from common import Skipped, Wrong, must_refuse, sweep
 from graphs import draw_graph, metis
 from quotient import draw_labels, node_figures, quotient
 from readers import READERS, read_metis
@@ -342,7 +342,10 @@ def steps_case(case):
     graph = metis(case.rng, "")
     name, how = case.write("g.graph", graph.text), case.rng.choice(["matching", "cluster"])
     repeat = ["--repeat", how, "--loops", "drop"]
-    case.accepted(case.run("contract", name, "-o", "both.graph", *repeat, "--levels", "2"), "contract")
+    run = case.run("contract", name, "-o", "both.graph", *repeat, "--levels", "2")
+    case.accepted(run, "contract")
+    if "level 1 shrinks" in run.err:    # by less than 5 %, and there is no second one
+        raise Skipped("the first level is the last")
     case.accepted(case.run("contract", name, "-o", "one.graph", *repeat, "--levels", "1"), "contract")
     case.accepted(case.run("contract", "one.graph", "-o", "two.graph", *repeat, "--levels", "1"), "contract")
     both, two = read_metis(case.text("both.graph"), None), read_metis(case.text("two.graph"), None)
