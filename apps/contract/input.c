@@ -151,77 +151,6 @@ void contract_free_arcs(contract_job *job)
     in->weights = NULL;
 }
 
-void contract_count_directions(const contract_job *job, int64_t directions[2])
-{
-    const io_graph *in = &job->input;
-    int64_t up = 0, down = 0;
-#pragma omp parallel for schedule(static) reduction(+ : up, down) num_threads(sp_context_threads(job->host))
-    for (int64_t e = 0; e < in->arcs; e++) {
-        up += in->tails[e] < in->heads[e];
-        down += in->tails[e] > in->heads[e];
-    }
-    directions[0] = up;
-    directions[1] = down;
-}
-
-void contract_notice_directions(contract_job *job, int64_t entries, const int64_t directions[2])
-{
-    const contract_options *o = job->options;
-    if (o->undirected || !job->undirected || job->input.format == IO_MTX || entries != job->arcs) return;
-    if (directions[0] == 0 || directions[0] != directions[1]) return;
-    notice_line(&job->line, "%s: each edge is there twice, and both count; if these are its directions, as in a .tsv "
-                "that contract wrote, give --directed", o->graph);
-}
-
-/* Whether a matrix of scipy, whose file does not say it, is that of an undirected graph. */
-static sp_status find_symmetry(contract_job *job, const sp_csr *g)
-{
-    sp_csr opposite = {0};
-    const sp_status status = sp_csr_transpose(job->host, g, &opposite);
-    if (status != SP_OK) return status;
-    const size_t values = !g->values ? 0 : g->value_type == SP_F32 ? sizeof(float) : sizeof(double);
-    const size_t nnz = (size_t)g->nnz;
-    job->input.undirected =
-        memcmp(g->row_offsets, opposite.row_offsets, (size_t)(g->rows + 1) * sizeof *g->row_offsets) == 0 &&
-        (nnz == 0 || memcmp(g->col_indices, opposite.col_indices, nnz * sizeof *g->col_indices) == 0) &&
-        (nnz * values == 0 || memcmp(g->values, opposite.values, nnz * values) == 0);
-    sp_csr_free(job->host, &opposite);
-    return SP_OK;
-}
-
-sp_status contract_find_symmetry(contract_job *job)
-{
-    const arcs_view view = {job->input.heads, job->input.tails, false};
-    const sp_combine wanted = job->options->combine;
-    const bool sums = job->options->undirected || wanted == SP_COMBINE_MEAN;
-    sp_csr g = {0};
-    sp_status status = job->options->undirected ? SP_OK : contract_widen_weights(job);
-    if (status == SP_OK)
-        status = build(job, &view, wanted == SP_COMBINE_COUNT && !sums ? NULL : job->input.weights, job->input.values,
-                       sums ? SP_COMBINE_SUM : wanted, &g);
-    if (status == SP_OK) status = find_symmetry(job, &g);
-    sp_csr_free(job->host, &g);
-    return status;
-}
-
-sp_status contract_view(contract_job *job, arcs_view *view)
-{
-    const contract_options *o = job->options;
-    const io_graph *in = &job->input;
-    const bool listed = in->undirected && !in->symmetric; /* both directions are there */
-    const bool rows_are_heads = in->format == IO_MTX || in->format == IO_NPZ;
-    /* STRING files hold every pair twice, too, so that their lines are arcs. */
-    view->mirror = o->undirected ? !listed : !o->directed && in->symmetric && in->format != IO_STRING;
-    view->sources = rows_are_heads ? in->heads : in->tails;
-    view->targets = rows_are_heads ? in->tails : in->heads;
-    job->undirected = view->mirror || (!o->directed && listed);
-    job->arcs = in->arcs;
-    if (o->undirected && in->skew)
-        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the two directions of an edge have opposite weights in a "
-                       "skew-symmetric matrix, and would cancel; leave --undirected out", o->graph);
-    return SP_OK;
-}
-
 sp_status contract_weigh(contract_job *job, bool mirror)
 {
     const io_graph *in = &job->input;
@@ -233,12 +162,9 @@ sp_status contract_weigh(contract_job *job, bool mirror)
 
 static sp_status build_graph(contract_job *job)
 {
-    const contract_options *o = job->options;
     io_graph *in = &job->input;
-    int64_t directions[2];
     arcs_view view;
-    sp_status status = SP_OK;
-    if (in->format == IO_NPZ && o->undirected) status = contract_find_symmetry(job);
+    sp_status status = contract_find_directions(job);
     if (status == SP_OK) status = contract_view(job, &view);
     if (status != SP_OK) return status;
     if (in->matrix.row_offsets) {
@@ -248,14 +174,7 @@ static sp_status build_graph(contract_job *job)
     status = contract_widen_weights(job);
     if (status == SP_OK) status = contract_weigh(job, view.mirror);
     if (status == SP_OK) status = contract_build(job, &view);
-    if (status == SP_OK && in->format == IO_NPZ && !o->directed && !view.mirror) {
-        status = find_symmetry(job, &job->g);
-        job->undirected = in->undirected;
-    }
-    if (status == SP_OK && view.mirror) {
-        contract_count_directions(job, directions);
-        contract_notice_directions(job, job->g.nnz, directions);
-    }
+    if (status == SP_OK && view.mirror) contract_notice_directions(job, job->g.nnz);
     contract_free_arcs(job);
     return status;
 }

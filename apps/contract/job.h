@@ -75,6 +75,7 @@ typedef struct contract_job {
 
     io_graph input;                 /* its arcs go once the matrices are made; names and ids stay */
     int64_t arcs;                   /* of the input */
+    int64_t up, down;               /* arcs to a later node and to an earlier one, if they may be directions of edges */
     sp_csr g;                       /* host */
     sp_csr repeats;                 /* mean of a graph with repeated edges: repetitions of each; else empty */
     bool undirected;                /* g is symmetric */
@@ -116,27 +117,26 @@ typedef struct contract_job {
 /* input.c: the graph as a matrix; the labels, without nodes that have none and groups that are empty. */
 sp_status contract_read_graph(contract_job *job);
 sp_status contract_read_labels(contract_job *job);
-/* The steps of the first: how the graph is read; what follows from its format; whether it is symmetric, which a matrix of
- * scipy does not say. */
+/* The steps of the first: how the graph is read; what follows from its format. */
 io_read_options contract_reading(const contract_options *options);
 sp_status contract_take_input(contract_job *job);
-sp_status contract_find_symmetry(contract_job *job);
-/* How the arcs of the input are made entries. */
+/* directions.c: finds out whether the file has both directions of its edges; all processes come to it with their arcs.
+ * How the arcs of the input are made entries. */
 typedef struct arcs_view {
     const int32_t *sources, *targets;
     bool mirror; /* each stands for both directions */
 } arcs_view;
+sp_status contract_find_directions(contract_job *job);
 sp_status contract_view(contract_job *job, arcs_view *view);
+/* Notices a list that has each edge in both directions with different weights: since label pairs stand for both
+ * directions, it counts each edge twice. Then the matrix has as many entries as the list has lines. */
+void contract_notice_directions(contract_job *job, int64_t entries);
 /* Gives the arcs' weights, which were rounded as they were read, the type in which they are combined; says what is known
  * of all weights; makes g of the arcs and, for means of repeated edges, the number of repetitions of each. */
 sp_status contract_widen_weights(contract_job *job);
 sp_status contract_weigh(contract_job *job, bool mirror);
 sp_status contract_build(contract_job *job, const arcs_view *view);
 void contract_free_arcs(contract_job *job);
-/* Notices a list that has both directions of each edge: since label pairs stand for both directions, it counts each
- * edge twice. Then the matrix has as many entries as the list has lines, and as many lines go up as down. */
-void contract_count_directions(const contract_job *job, int64_t directions[2]);
-void contract_notice_directions(contract_job *job, int64_t entries, const int64_t directions[2]);
 /* A node of the input as text; `buffer` is used if it has no name. */
 const char *contract_node_name(const contract_job *job, int64_t node, char buffer[32], size_t *length);
 

@@ -64,7 +64,6 @@ static sp_status read_alone(contract_job *job, const io_read_options *reading)
     if (!job->team.follows) {
         status = read_file_or_folder(job->host, job->options->graph, reading, in);
         if (status == SP_OK) status = io_graph_spread(job->host, in);
-        if (status == SP_OK && in->format == IO_NPZ && !job->options->directed) status = contract_find_symmetry(job);
     }
     TRY(team_agree_on(&job->team, status));
     all = *in;
@@ -122,6 +121,7 @@ static sp_status take_arcs(contract_job *job, arcs_view *view, bool *weighted)
     int64_t weighs = job->input.weights != NULL;
     sp_status status;
     TRY(team_agree_on(&job->team, contract_take_input(job)));
+    TRY(contract_find_directions(job));
     TRY(team_agree_on(&job->team, contract_view(job, view)));
     job->arcs = all;
     TRY(team_agree_on(&job->team, contract_widen_weights(job)));
@@ -476,13 +476,11 @@ static sp_status contract_all(contract_job *job, const arcs_view *view, bool wei
     io_graph *in = &job->input;
     const sp_arcs arcs = {.count = in->arcs, .rows = (int32_t *)view->sources, .columns = (int32_t *)view->targets,
                           .weights = in->weights, .type = in->values};
-    int64_t directions[2] = {0, 0};
     group_plan plan;
     own_rows own = {0};
     sp_status status;
     TRY(make_plan(job, view, &plan));
     TRY(team_agree_on(&job->team, open_rows(job, &plan, &own)));
-    contract_count_directions(job, directions);
     for (plan.current = 0; plan.current < plan.batches; plan.current++) {
         show_line(&job->line, "contracting, %d of %d batches done", plan.current, plan.batches);
         TRY(run_batch(job, &arcs, view->mirror, weighted, &plan, &own));
@@ -491,8 +489,7 @@ static sp_status contract_all(contract_job *job, const arcs_view *view, bool wei
     status = collect(job, &plan, &own);
     if (status != SP_OK) team_give_up(&job->team, job->host, status);
     TRY(contract_finish_rows(job, plan.owner));
-    for (int k = 0; k < 2; k++) TRY(team_add_up(&job->team, &directions[k]));
-    if (view->mirror) contract_notice_directions(job, own.entries, directions);
+    if (view->mirror) contract_notice_directions(job, own.entries);
 done:
     close_plan(job, &plan);
     close_rows(job, &own);

@@ -256,6 +256,68 @@ ok 'weights of a format without columns' fails 1 'g.abc: label pairs, and --edge
 ok 'a column of nodes without a table' fails 1 '--node-column is for tables' g.abc pairs -o X --to abc --node-column id
 ok 'labels of a column are no list' fails 2 'leave --labels out' g.abc who.csv -o X --to abc --label-column part \
     --labels list
+
+# ---- what is written is read as the same graph -------------------------------------------------------------
+
+ring() { # of 40 nodes, with chords, loops and fractions; DIRECTED also other weights back
+    awk -v directed="$1" 'BEGIN { srand(5); for (i = 1; i <= 40; i++) { j = i % 40 + 1; print i, j, 1 + i / 8
+        if (directed && i % 2) print j, i, 3
+        if (i % 3 == 0) print i, (i * 7) % 40 + 1, i
+        if (i % 5 == 0) print i, i, 2 } }'
+}
+ring 0 >ring.abc
+ring 1 >arcs.abc
+seq 40 >each.txt
+awk '{ print 1 + $1 % 3 }' each.txt >thirds.txt
+compares() { # compares BACK WANTED OPTIONS...: as a graph of 40 nodes, entry by entry, and by its figures
+    local back=$1 wanted=$2
+    shift 2
+    status 0 "$back" each.txt -o back.tsv --base 1 "$@" && status 0 "$back" thirds.txt --judge tsv "$@" &&
+        mv run.out back.figures && cmp back.tsv "$wanted.tsv" && cmp back.figures "$wanted.figures"
+}
+for kind in ring arcs; do
+    direction=()
+    [ $kind = arcs ] && direction=(--directed)
+    status 0 $kind.abc each.txt -o $kind.tsv "${direction[@]}"
+    status 0 $kind.abc thirds.txt --judge tsv "${direction[@]}"
+    mv run.out $kind.figures
+    for ending in abc tsv csv mtx mcl npz graphml bin; do
+        told=() # what lists do not tell of directed edges
+        case $kind.$ending in arcs.abc | arcs.tsv | arcs.csv) told=(--directed) ;; esac
+        for packed in '' .gz; do
+            status 0 $kind.abc each.txt -o "w.$ending$packed" "${direction[@]}"
+            ok "$kind.$ending$packed comes back" compares "w.$ending$packed" $kind "${told[@]}"
+        done
+    done
+done
+undirected_twice() { # a symmetric matrix has both directions already
+    local ending
+    for ending in mtx mcl npz bin graphml; do
+        status 0 ring.abc each.txt -o "w.$ending" && mv "w.$ending" "once.$ending" &&
+            compares "once.$ending" ring --undirected || return 1
+        [ "$ending" != mtx ] || sed -n 1p once.mtx | grep -q symmetric || return 1
+    done
+    status 0 ring.abc each.txt -o - --to tsv --quiet && { # the same as a general matrix, and as a directed binary one
+        printf '%%%%MatrixMarket matrix coordinate real general\n40 40 %d\n' "$(wc -l <run.out)" && cat run.out
+    } >general.mtx &&
+        compares general.mtx ring && compares general.mtx ring --undirected &&
+        status 0 general.mtx each.txt -o directed.bin --directed && compares directed.bin ring --undirected
+}
+ok '--undirected counts no edge of a symmetric matrix twice' undirected_twice
+if command -v mcx >/dev/null; then
+    binary_mcl() {
+        mcx convert --write-binary once.mcl once.mcb && compares once.mcb ring && compares once.mcb ring --undirected
+    }
+    ok "also mcl's in binary" binary_mcl
+else skip "no mcx: mcl's matrix in binary"; fi
+refines() { # as it advises where a graph is directed
+    status 0 general.mtx thirds.txt --refine better.txt && grep -q 'edge cut 343.5 to ' run.err &&
+        status 0 general.mtx thirds.txt --refine again.txt --undirected && cmp better.txt again.txt
+}
+ok 'which can be refined' refines
+printf 'p sp 4 6\na 1 2 1\na 2 3 2\na 3 4 3\na 2 1 1\na 3 2 2\na 4 3 3\n' >both.gr
+ok 'arcs of DIMACS in both directions are edges' makes '1 1 2|1 2 2|2 2 6|' both.gr <(printf '1\n1\n2\n2\n') --to abc
+ok 'unless --directed' makes '1 1 2|1 2 2|2 1 2|2 2 6|' both.gr <(printf '1\n1\n2\n2\n') --to abc --directed
 with_networkx() { # sets python
     for python in "${python-python3}" python3 "$build/python/env/bin/python3"; do
         "$python" -c 'import networkx' 2>/dev/null && return

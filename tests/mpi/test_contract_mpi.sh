@@ -52,6 +52,18 @@ def matrix(name, kind, entries, values=True):
 matrix("general.mtx", "general", arcs)
 matrix("pattern.mtx", "general", arcs, False)
 matrix("symmetric.mtx", "symmetric", sorted({(max(p), min(p)) for p in arcs if p[0] != p[1]}))
+both = [(i, j, w) for p, w in ((p, weight()) for p in sorted({(max(p), min(p)) for p in arcs}))
+        for i, j in dict.fromkeys((p, p[::-1]))]
+random.shuffle(both)
+def listed(name, entries):
+    with open(name + ".mtx", "w") as f:
+        print("%%MatrixMarket matrix coordinate real general", f"{nodes} {nodes} {len(entries)}", sep="\n", file=f)
+        for i, j, w in entries: print(i + 1, j + 1, w, file=f)
+    with open(name + ".tsv", "w") as f:
+        for i, j, w in entries: print(i + 1, j + 1, w, sep="\t", file=f)
+listed("both", both)
+odd = next(k for k, (i, j, _) in enumerate(both) if i != j)
+listed("odd", both[:odd] + [(both[odd][0], both[odd][1], 7)] + both[odd + 1:])
 with open("labels.txt", "w") as f: print(*(random.randrange(23) for _ in range(nodes)), sep="\n", file=f)
 with open("zero.txt", "w") as f: print(*(0 for _ in range(nodes)), sep="\n", file=f)
 END
@@ -123,6 +135,27 @@ for format in bin npz mcl; do
     compare 3 general.$format labels.txt -o out.mtx
     compare 2 general.$format labels.txt -o out.mtx --undirected --combine mean
 done
+# Directions: whether a matrix is symmetric, and a list has both, depends on all parts.
+awk '{ print NR "\t" $1 }' labels.txt >numbered.tsv
+for graph in both odd; do
+    "$tool" $graph.mtx self.txt -o $graph.mcl --directed --quiet
+    "$tool" $graph.mtx self.txt -o $graph.npz --directed --quiet
+    for processes in 2 3 7; do
+        compare $processes $graph.mtx labels.txt -o out.abc
+        compare $processes $graph.mcl labels.txt -o out.mtx --undirected
+        compare $processes $graph.tsv numbered.tsv -o out.abc --unknown drop
+    done
+    compare 2 $graph.npz labels.txt -o out.abc
+    compare 2 $graph.mcl labels.txt -o out.abc
+    compare 3 $graph.tsv numbered.tsv -o out.abc --unknown drop --undirected
+    cp several/out.abc $graph.doubled
+done
+as_one() { # edges of both.tsv, each once
+    "$tool" both.tsv numbered.tsv -o once.abc --unknown drop --quiet && "$tool" both.mtx labels.txt -o as.abc --quiet &&
+        awk 'NR == FNR { sum[$1, $2] = $3; next } sum[$1, $2] - 2 * $3 > 1e-9 * $3 { exit 1 }' both.doubled once.abc &&
+        [ "$(wc -l <once.abc)" -eq "$(wc -l <as.abc)" ]
+}
+ok 'both directions are one edge' as_one
 "$tool" pairs.abc families.tsv -o named.bin --names --quiet
 seq 0 30 >alone.txt
 compare 3 named.bin alone.txt -o out.abc

@@ -6,6 +6,7 @@ order of the file, and the weights and sizes of nodes.
 
 import struct
 import zlib
+from collections import Counter
 from fractions import Fraction
 
 WORDS = ["ab", "P12345", "x_1", "é", "グラフ", "n-7", "a:b", "z#", "'q'", "N.1", "1e5", "007", "Ωmega", "c.d", "_", "k9"]
@@ -123,6 +124,38 @@ def add_lines(graph, lines, both):
     graph.undirected = both
 
 
+def mirror(rng, pairs, texts):
+    """In one of six files each pair has its opposite, with the same weight or, in some, one that has another."""
+    if rng.random() > 1 / 6:
+        return pairs, texts
+    cells = {pair: text for pair, text in zip(pairs, texts) if pair[::-1] not in pairs or pair[0] >= pair[1]}
+    cells.update({pair[::-1]: text for pair, text in list(cells.items())})
+    order = rng.sample(sorted(cells), len(cells))
+    if order and rng.random() < 0.2:
+        cells[order[0]] = rng.choice(texts)
+    return order, [cells[pair] for pair in order]
+
+
+def is_symmetric(lines):
+    """Whether each line has its opposite with the same value, as often as itself."""
+    arcs = Counter((i, j, value) for i, j, value in lines if value)
+    return arcs == Counter({(j, i, value): times for (i, j, value), times in arcs.items()})
+
+
+def add_list(graph, lines, direction):
+    """A line stands for both directions, unless both are listed."""
+    listed = is_symmetric(lines) and any(i != j and value for i, j, value in lines)
+    add_lines(graph, lines, {"": not listed, "--directed": False, "--undirected": True}[direction])
+    graph.undirected = direction != "--directed"
+
+
+def add_matrix(graph, lines, direction):
+    """A symmetric matrix has both directions."""
+    symmetric = direction != "--directed" and is_symmetric(lines)
+    add_lines(graph, lines, direction == "--undirected" and not symmetric)
+    graph.undirected = symmetric or direction == "--undirected"
+
+
 def declare(names):
     """Returns a dictionary of numbers that a name gets when it is first seen."""
     numbers = {}
@@ -142,6 +175,8 @@ def label_pairs(rng, direction):
     pairs = sorted_pairs(rng, shape(rng, n), True, True)
     family = FAMILIES[rng.choice(list(FAMILIES))]
     texts = [family(rng) for _ in pairs]
+    if form in ("abc", "sif", "etc"):
+        pairs, texts = mirror(rng, pairs, texts)
     blank = "\t" if tabs else rng.choice([" ", "  "])
     lines, rows = [], []
     if form == "abc":
@@ -164,7 +199,10 @@ def label_pairs(rng, direction):
     numbers = declare(names[v] for p in pairs for v in p)
     graph = Graph(form, list(numbers), True)
     lines = [(numbers[names[i]], numbers[names[j]], exact(t)) for (i, j), t in zip(pairs, texts)]
-    add_lines(graph, lines, {"": form != "string", "--directed": False, "--undirected": True}[direction])
+    if form == "string":
+        add_lines(graph, lines, direction == "--undirected")
+    else:
+        add_list(graph, lines, direction)
     if form == "string":
         graph.text = "\n".join(rows) + "\n"
     else:
@@ -187,6 +225,8 @@ def matrix_market(rng, direction):
     whole = ["one", "small", "float24", "int31", "big", "limit", "signed"]
     family = FAMILIES[rng.choice(whole if field == "integer" else list(FAMILIES))]
     texts = ["1" if field == "pattern" else family(rng) for _ in pairs]
+    if symmetry == "general":
+        pairs, texts = mirror(rng, pairs, texts)
     blank = rng.choice([" ", "  ", "\t"])
     rows = [blank.join([str(i + 1), str(j + 1)] + ([] if field == "pattern" else [t]))
             for (i, j), t in zip(pairs, texts)]
@@ -198,9 +238,10 @@ def matrix_market(rng, direction):
     if symmetry == "skew-symmetric":
         for i, j, value in lines:
             add_lines(graph, [(i, j, value), (j, i, -value)], False)
+    elif symmetry == "symmetric":
+        add_lines(graph, lines, direction != "--directed")
     else:
-        both = direction == "--undirected" or (not direction and symmetry == "symmetric")
-        add_lines(graph, lines, both)
+        add_matrix(graph, lines, direction)
     text = finish(rng, rows[1:], "%") if rng.random() < 0.5 else "\n".join(rows[1:]) + "\n"
     graph.text, graph.ending = rows[0] + "\n" + text, rng.choice([".mtx", ".txt"])
     return graph
@@ -255,8 +296,8 @@ def native(rng, direction):
     pairs = list(dict.fromkeys(sorted_pairs(rng, shape(rng, n), False, True)))
     graph = Graph("mcl", [str(i) for i in ids], False)
     columns = {}
-    for i, j in pairs:
-        columns.setdefault(i, []).append((j, family(rng)))
+    for (i, j), text in zip(*mirror(rng, pairs, [family(rng) for _ in pairs])):
+        columns.setdefault(i, []).append((j, text))
     text = f"(mclheader\nmcltype matrix\ndimensions {n}x{n}\n)\n"
     text += f"(mcldoms\n{' '.join(map(str, ids))} $\n)\n" if gaps else ""
     text += "(mclmatrix\nbegin\n"
@@ -265,7 +306,7 @@ def native(rng, direction):
         fields = [f"{ids[j]}:{t}" if t != "1" or rng.random() < 0.5 else f"{ids[j]}" for j, t in column]
         text += f"{ids[i]}  " + ("\n  " if rng.random() < 0.2 else " ").join(fields) + " $\n"
         lines += [(i, j, exact(t)) for j, t in column]
-    add_lines(graph, lines, direction == "--undirected")
+    add_matrix(graph, lines, direction)
     graph.text, graph.ending = text + ")\n", rng.choice([".mci", ".txt"])
     return graph
 
@@ -294,7 +335,8 @@ def binary(rng, direction):
     body += struct.pack(f"<{len(order)}{'f' if kind == 1 else 'd'}", *[cells[c] for c in order]) if kind else b""
     body += struct.pack(f"<{len(packed)}i", *map(len, packed)) + b"".join(packed)
     graph.text = head + struct.pack("<II", zlib.crc32(head), 0) + body + struct.pack("<II", zlib.crc32(body), 0)
-    add_lines(graph, [(i, j, Fraction(cells[i, j])) for i, j in order], direction == "--undirected")
+    lines = [(i, j, Fraction(cells[i, j])) for i, j in order]
+    add_lines(graph, lines, direction == "--undirected" and not is_symmetric(lines))
     graph.undirected = flagged or direction == "--undirected"
     graph.ending = rng.choice([".bin", ".csr", ".dat"])
     return graph
