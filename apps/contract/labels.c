@@ -11,18 +11,24 @@ static sp_status refuse_several(const contract_job *job, const char *path)
                    "%s: some nodes are in several groups, or have weights, which --through cannot carry", path);
 }
 
-/* The labels of the coarse graph, whose nodes are the groups of the map. */
+/* The labels of the coarse graph, whose nodes are the groups of the map. Numbers may have gaps. */
 static sp_status read_coarse(contract_job *job, const io_label_options *reading, const io_labelling *map)
 {
     const contract_options *o = job->options;
-    const io_graph coarse = {.format = map->names.count > 0 ? IO_ABC : IO_METIS, .nodes = map->groups,
-                             .first = map->base, .names = map->names};
+    io_graph coarse = {.format = map->names.count > 0 ? IO_ABC : IO_METIS, .nodes = map->groups, .first = map->base,
+                       .names = map->names};
     char why[512];
-    const sp_status status = io_read_labels(job->host, o->labels, &coarse, reading, &job->labelling);
+    sp_status status = SP_OK;
+    if (map->numbers) status = sp_alloc(job->host, map->groups, sizeof *coarse.ids, (void **)&coarse.ids);
+    if (status != SP_OK) return status;
+    for (int64_t p = 0; map->numbers && p < map->groups; p++) coarse.ids[p] = map->numbers[p];
+    status = io_read_labels(job->host, o->labels, &coarse, reading, &job->labelling);
+    sp_free(job->host, coarse.ids);
     if (status == SP_OK) return job->labelling.labels ? SP_OK : refuse_several(job, o->labels);
     if (status != SP_ERROR_ARGUMENT) return status;
     snprintf(why, sizeof why, "%s", sp_last_error(job->host));
-    return sp_fail(job->host, status, "%s (the nodes are the groups of %s)", why, o->through);
+    return sp_fail(job->host, status, "%s (the nodes are the groups of %s, by their %s)", why, o->through,
+                   map->names.count > 0 ? "names" : "numbers");
 }
 
 static sp_status carry(contract_job *job, const io_labelling *map)
@@ -45,7 +51,7 @@ static sp_status carry(contract_job *job, const io_labelling *map)
 
 sp_status contract_read_through(contract_job *job, const io_label_options *reading)
 {
-    const io_label_options of_map = {.base = IO_BASE_AUTO, .skip_unknown = reading->skip_unknown,
+    const io_label_options of_map = {.base = IO_BASE_AUTO, .skip_unknown = reading->skip_unknown, .compact = true,
                                      .interrupt = &interrupt_signal};
     const char *path = job->options->through;
     io_labelling map;

@@ -227,32 +227,6 @@ static void put_tab(const contract_job *job, io_output *out)
     }
 }
 
-/* An element a node: its row in the matrix of the next level. */
-static void put_map_array(io_output *out, const int32_t *map, int64_t nodes)
-{
-    const io_array array = {.type = IO_I32, .dimensions = 1, .shape = {nodes}, .count = nodes,
-                            .item_size = sizeof *map, .values = (void *)map};
-    io_put_npy(out, &array);
-}
-
-/* NODE<TAB>GROUP a line; the groups of a level are the nodes of the next, numbered. */
-static void put_map(const contract_job *job, io_output *out, const int32_t *map, int64_t nodes, bool named)
-{
-    char buffer[32];
-    size_t length;
-    for (int64_t i = 0; i < nodes; i++) {
-        if (named) {
-            const char *name = contract_node_name(job, i, buffer, &length);
-            io_output_bytes(out, name, length);
-        } else {
-            io_output_int(out, job->base + i);
-        }
-        io_output_string(out, "\t");
-        io_output_int(out, job->base + map[i]);
-        io_output_string(out, "\n");
-    }
-}
-
 /* Columns that only graphs with weights or sizes of nodes have. */
 static void put_node_headings(const contract_job *job, io_output *out)
 {
@@ -320,6 +294,128 @@ static sp_status open_next(contract_job *job, output_set *all, const char *path,
     return SP_OK;
 }
 
+/* ---- maps of a hierarchy --------------------------------------------------------------------------------- */
+
+/* Groups have names in the maps if the nodes of OUT have; these are the nodes of the input that come first in them. */
+static bool has_named_maps(const contract_options *o) { return o->names && has_names(o->to); }
+
+/* An element a node: its row in the matrix of the next level. */
+static void put_map_array(io_output *out, const int32_t *map, int64_t nodes)
+{
+    const io_array array = {.type = IO_I32, .dimensions = 1, .shape = {nodes}, .count = nodes,
+                            .item_size = sizeof *map, .values = (void *)map};
+    io_put_npy(out, &array);
+}
+
+/* What a map calls a node of a level: the node of the input that is first in it, or its number. */
+static void put_member(const contract_job *job, io_output *out, const int32_t *first, int64_t node)
+{
+    char buffer[32];
+    size_t length;
+    if (!first) {
+        io_output_int(out, job->base + node);
+        return;
+    }
+    const char *name = contract_node_name(job, first[node], buffer, &length);
+    io_output_bytes(out, name, length);
+}
+
+/* NODE<TAB>GROUP a line; the groups of a level are the nodes of the next. `from` and `to` have the first nodes of
+ * both. */
+static sp_status put_map(contract_job *job, output_set *all, int level, const int32_t *map, int64_t nodes,
+                         const int32_t *from, const int32_t *to)
+{
+    char path[MAX_PATH];
+    io_output *out;
+    sp_status status;
+    TRY(map_path(job, level, has_arrays(job), path));
+    TRY(open_next(job, all, path, &out));
+    if (has_arrays(job)) put_map_array(out, map, nodes);
+    for (int64_t i = 0; !has_arrays(job) && i < nodes; i++) {
+        put_member(job, out, from, i);
+        io_output_string(out, "\t");
+        put_member(job, out, to, map[i]);
+        io_output_string(out, "\n");
+    }
+done:
+    return status;
+}
+
+/* What a reader of labels takes a name for; OTHER is none that it has as it is written. */
+typedef enum name_kind { NAME, NUMBER, OTHER } name_kind;
+
+static name_kind kind_of(const char *name, size_t length)
+{
+    static const char *const none[] = {"-1", "NA", "nan", "NaN"};
+    char text[32], again[32];
+    int64_t number;
+    if (length == 0 || name[0] == ' ' || name[length - 1] == ' ') return OTHER;
+    if (length >= sizeof text) return NAME;
+    memcpy(text, name, length);
+    text[length] = '\0';
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        if (strcmp(text, none[i]) == 0) return OTHER;
+    if (strspn(text, "+-0123456789") < length || !read_integer(text, &number)) return NAME;
+    snprintf(again, sizeof again, "%lld", (long long)number);
+    return number >= 0 && number < INT32_MAX && strcmp(text, again) == 0 ? NUMBER : OTHER;
+}
+
+/* Labels are names, or numbers if all are. */
+static sp_status check_map_names(const contract_job *job, const int32_t *first, int64_t groups)
+{
+    name_kind before = OTHER;
+    for (int64_t p = 0; p < groups; p++) {
+        char buffer[32];
+        size_t length;
+        const char *name = contract_node_name(job, first[p], buffer, &length);
+        const name_kind kind = kind_of(name, length);
+        if (kind == OTHER || (before != OTHER && kind != before))
+            return sp_fail(job->host, SP_ERROR_ARGUMENT,
+                           "%s: a group is called \"%.*s\", which its maps cannot hold%s: leave --names out",
+                           job->options->out, (int)(length < 40 ? length : 40), name,
+                           kind == OTHER ? "" : kind == NUMBER ? " among names" : " among numbers");
+        before = kind;
+    }
+    return SP_OK;
+}
+
+/* The first nodes of groups, from those of their members. */
+static void find_first_nodes(const contraction_level *level, const int32_t *from, int32_t *to)
+{
+    for (int64_t p = 0; p < level->groups; p++) to[p] = INT32_MAX;
+    for (int64_t i = 0; i < level->nodes; i++)
+        if (from[i] < to[level->map[i]]) to[level->map[i]] = from[i];
+}
+
+static sp_status put_maps(contract_job *job, output_set *all)
+{
+    const contraction_hierarchy *h = &job->hierarchy;
+    const bool named = has_named_maps(job->options);
+    const int64_t nodes = job->g.rows;
+    int32_t *from = NULL, *to = NULL;
+    sp_status status;
+    TRY(sp_alloc(job->host, nodes, sizeof *from, (void **)&from));
+    TRY(sp_alloc(job->host, nodes, sizeof *to, (void **)&to));
+    for (int64_t i = 0; i < nodes; i++) from[i] = (int32_t)i;
+    if (h->count > 0) find_first_nodes(&h->level[0], from, to);
+    if (named) TRY(check_map_names(job, h->count > 0 ? to : from, h->count > 0 ? h->level[0].groups : nodes));
+    find_first(job, to);
+    TRY(put_map(job, all, TOTAL_MAP, job->labelling.labels, nodes, from, named ? to : NULL));
+    for (int k = 0; k < h->count; k++) {
+        int32_t *const before = from;
+        find_first_nodes(&h->level[k], from, to);
+        TRY(put_map(job, all, k, h->level[k].map, h->level[k].nodes, k == 0 || named ? from : NULL, named ? to : NULL));
+        from = to;
+        to = before;
+    }
+done:
+    sp_free(job->host, from);
+    sp_free(job->host, to);
+    return status;
+}
+
+/* ---- everything ------------------------------------------------------------------------------------------- */
+
 /* Writes everything but does not let it appear. */
 static sp_status write_all(contract_job *job, output_set *all)
 {
@@ -327,7 +423,7 @@ static sp_status write_all(contract_job *job, output_set *all)
     const double began = wall_seconds();
     char path[MAX_PATH];
     io_output *out;
-    sp_status status;
+    sp_status status = SP_OK;
     if (o->out) {
         TRY(open_next(job, all, o->out, &out));
         show_line(&job->line, "writing %s", o->out);
@@ -342,15 +438,7 @@ static sp_status write_all(contract_job *job, output_set *all)
         TRY(open_next(job, all, path, &out));
         put_tab(job, out);
     }
-    for (int k = TOTAL_MAP; o->repeat != REPEAT_NEVER && k < job->hierarchy.count; k++) {
-        const bool total = k == TOTAL_MAP;
-        const int32_t *map = total ? job->labelling.labels : job->hierarchy.level[k].map;
-        const int64_t nodes = total ? job->g.rows : job->hierarchy.level[k].nodes;
-        TRY(map_path(job, k, has_arrays(job), path));
-        TRY(open_next(job, all, path, &out));
-        if (has_arrays(job)) put_map_array(out, map, nodes);
-        else put_map(job, out, map, nodes, k <= 0);
-    }
+    if (o->repeat != REPEAT_NEVER) TRY(put_maps(job, all));
     if (o->node_output) {
         TRY(open_next(job, all, o->node_output, &out));
         TRY(put_nodes(job, out));

@@ -61,6 +61,35 @@ by_names() { # the groups of the map have names, and labels go by these
         status 0 path.graph by.names --through to.names --label-output X && [ "$(tr '\n' ' ' <X)" = '5 5 7 7 ' ]
 }
 ok 'a map to names' by_names
+awk '{ print $1, $2, 1 + NR % 7 }' "$in/p2000.abc" >whole.abc
+named_hierarchy() { # --names: maps call groups as the graph does, and labels by these names go through them
+    status 0 whole.abc -o h.csv --repeat two-hop --to-nodes 50 --names &&
+        sed 1d h.csv | cut -d , -f 1,2 | tr , '\n' | sort -u >nodes &&
+        cut -f 2 h.csv.total.map | sort -u | cmp - nodes &&
+        status 0 whole.abc h.csv.total.map -o again.csv && cmp again.csv h.csv &&
+        awk '{ print $1 "\tpart" NR }' nodes >q.parts && status 0 whole.abc q.parts --through h.csv.total.map \
+            --label-output fine.tsv &&
+        awk 'NR == FNR { part[$1] = $2; next } { print $1 "\t" part[$2] }' q.parts h.csv.total.map | cmp - fine.tsv &&
+        cut -f 2 h.csv.level1.map | sort -u >between && cut -f 1 h.csv.level2.map | sort | cmp - between &&
+        awk -F '\t' 'FNR == 1 { file++ } { to[file, $1] = $2; if (file == 1) name[FNR] = $1 }
+            END { for (i = 1; i in name; i++) {
+                at = name[i]; for (k = 1; k <= file; k++) at = to[k, at]; print name[i] "\t" at } }' h.csv.level*.map |
+        cmp - h.csv.total.map
+}
+ok 'a hierarchy of names' named_hierarchy
+far_numbers() { # names that are numbers with gaps
+    printf '7 2000000001\n2000000001 9\n9 1999999999\n' >far.abc &&
+        status 0 far.abc -o h.abc --repeat matching --levels 1 --names &&
+        cut -f 2 h.abc.total.map | sort -u | awk '{ print $1, NR }' >far.parts &&
+        status 0 far.abc far.parts --through h.abc.total.map --label-output X --labels pairs &&
+        awk 'NR == FNR { part[$1] = $2; next } { print $1 "\t" part[$2] }' far.parts h.abc.total.map | cmp - X
+}
+ok 'numbers as names' far_numbers
+tabbed() { # a matrix has numbers, and so have the maps beside it, with or without the names of OUT.tab
+    status 0 "$in/p2000.abc" -o h.mtx --repeat two-hop --to-nodes 50 --names && mv h.mtx.total.map names.map &&
+        status 0 "$in/p2000.abc" -o h.mtx --repeat two-hop --to-nodes 50 && cmp h.mtx.total.map names.map
+}
+ok 'a matrix of names' tabbed
 left_out() { # nodes that the map leaves out, or whose group has no label, have none
     printf '1 1\n2 1\n3 2\n4 -1\n' >part.map && printf '3\n-1\n' >part.labels &&
         status 1 path.graph part.labels --through part.map --label-output X &&
@@ -101,10 +130,21 @@ done
 ok 'labels alone' wrong 2 '--through goes with LABELS' grid.graph --repeat two-hop -o X.abc --through coarse.graph.total.map
 ok 'of a hierarchy' wrong 2 'OUT.total.map has the groups' grid.graph --repeat two-hop -o X.abc --label-output X
 ok 'beside refined labels' wrong 2 'leave --label-output out' grid.graph expected --refine X --label-output X2
-ok 'too few labels' wrong 1 'short:99: 99 labels.*(the nodes are the groups of coarse.graph.total.map)' grid.graph short \
-    --through coarse.graph.total.map --label-output X < <(head -n 99 coarse.parts >short)
+ok 'too few labels' wrong 1 'short:99: 99 labels.*(the nodes are the groups of coarse.graph.total.map, by their n.*)' \
+    grid.graph short --through coarse.graph.total.map --label-output X < <(head -n 99 coarse.parts >short)
 ok 'a map of another graph' wrong 1 'coarse.graph.total.map:5: this is not a node' path.graph xy --through \
     coarse.graph.total.map --label-output X
+ok 'names where the map has numbers' wrong 1 'q.parts:1: this is not a node.*groups of names.map, by their numbers)' \
+    "$in/p2000.abc" q.parts --through names.map --label-output X
+ok 'numbers where it has names' wrong 1 'by.number:1: this is not a node.*groups of h.csv.total.map, by their names)' \
+    "$in/p2000.abc" by.number --through h.csv.total.map --label-output X < <(printf '1 1\n2 1\n' >by.number)
+unheld() { # unheld NAME WHY: a name that maps would hold as something else
+    printf 'source,target\n%s,a\na,b\nb,c\n' "$1" >odd.csv
+    wrong 1 "X.csv: a group is called \".*\", which its maps cannot hold$2: leave --names out" odd.csv -o X.csv \
+        --names --repeat matching --levels 1 && status 0 odd.csv -o fine.csv --repeat matching --levels 1
+}
+for name in '" lead"' NA nan 007 -1 +5 99999999999; do ok "a group called $name" unheld "$name" ''; done
+ok 'numbers among names' unheld 7 ' among n[a-z]*'
 ok 'several groups' wrong 1 'which --through cannot carry' path.graph xy --through <(printf '1 1\n1 2\n2 1\n3 2\n4 2\n') \
     --label-output X --labels list
 ok 'the map is no output' wrong 2 'is an input' grid.graph coarse.parts --through coarse.graph.total.map --label-output \
