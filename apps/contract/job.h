@@ -203,6 +203,13 @@ int64_t contract_count_loops(const sp_csr *matrix);
 /* labels.c: the labels of a coarse graph and the map to it; refuses a file that could not hold labels; writes them. */
 sp_status contract_read_through(contract_job *job, const io_label_options *reading);
 sp_status contract_check_label_file(const contract_job *job);
+/* Refuses the name of a group that a reader of the file's labels would take for something else. Labels are names, or
+ * numbers if all are. */
+typedef struct label_words {
+    bool names, numbers; /* of those before */
+} label_words;
+sp_status contract_check_word(const contract_job *job, const char *path, const char *name, size_t length,
+                              const char *remedy, label_words *words);
 sp_status contract_put_labels(const contract_job *job, io_output *out);
 
 /* refine.c: moves the borders of the groups; what was gained, for the closing line and the report. */

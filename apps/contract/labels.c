@@ -82,6 +82,54 @@ sp_status contract_check_label_file(const contract_job *job)
     return SP_OK;
 }
 
+static bool is_none(const char *word)
+{
+    static const char *const none[] = {"-1", "NA", "nan", "NaN"};
+    bool is = false;
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) is = is || strcmp(word, none[i]) == 0;
+    return is;
+}
+
+sp_status contract_check_word(const contract_job *job, const char *path, const char *name, size_t length,
+                              const char *remedy, label_words *words)
+{
+    char word[32], again[32];
+    int64_t value = -1;
+    snprintf(word, sizeof word, "%.*s", (int)length, name);
+    const bool digits = length < sizeof word && strspn(word, "+-0123456789") == length && read_integer(word, &value);
+    snprintf(again, sizeof again, "%lld", (long long)value);
+    const bool number = digits && value >= 0 && value < INT32_MAX && strcmp(word, again) == 0;
+    const bool odd = digits != number || length == 0 || name[0] == ' ' || name[length - 1] == ' ' || is_none(word);
+    words->numbers = words->numbers || number;
+    words->names = words->names || !number;
+    if (!odd && !(words->numbers && words->names)) return SP_OK;
+    return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: a group is called \"%.*s\", which labels cannot hold%s: %s", path,
+                   (int)(length < 40 ? length : 40), name, odd ? "" : number ? " among names" : " among numbers",
+                   is_none(word) ? "rename it" : remedy);
+}
+
+/* Labels in lines are checked; a table has them in quotes. */
+static sp_status check_names(const contract_job *job)
+{
+    const char *path = label_file(job->options);
+    const int32_t *labels = job->labelling.labels;
+    label_words words = {0};
+    uint8_t *seen = NULL;
+    sp_status status;
+    TRY(sp_calloc(job->host, job->groups, sizeof *seen, (void **)&seen));
+    for (int64_t i = 0; i < job->g.rows; i++) {
+        char buffer[32];
+        size_t length;
+        if (labels[i] < 0 || seen[labels[i]]) continue;
+        seen[labels[i]] = 1;
+        const char *name = contract_group_name(job, labels[i], buffer, &length);
+        TRY(contract_check_word(job, path, name, length, "give a file whose name ends in .csv", &words));
+    }
+done:
+    sp_free(job->host, seen);
+    return status;
+}
+
 static void put_node(const contract_job *job, io_output *out, int64_t node, bool table)
 {
     char buffer[32];
@@ -122,6 +170,10 @@ sp_status contract_put_labels(const contract_job *job, io_output *out)
     const char *path = label_file(job->options);
     const bool table = is_kind(path, ".csv"), named = table || job->input.names.count > 0 || job->input.ids;
     if (is_kind(path, ".npy")) return put_array(job, out);
+    if (!table && job->group_names.count > 0) {
+        const sp_status status = check_names(job);
+        if (status != SP_OK) return status;
+    }
     if (table) io_output_string(out, "node,label\n");
     for (int64_t i = 0; i < job->g.rows; i++) {
         if (named) put_node(job, out, i, table);

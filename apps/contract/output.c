@@ -341,42 +341,17 @@ done:
     return status;
 }
 
-/* What a reader of labels takes a name for; OTHER is none that it has as it is written. */
-typedef enum name_kind { NAME, NUMBER, OTHER } name_kind;
-
-static name_kind kind_of(const char *name, size_t length)
-{
-    static const char *const none[] = {"-1", "NA", "nan", "NaN"};
-    char text[32], again[32];
-    int64_t number;
-    if (length == 0 || name[0] == ' ' || name[length - 1] == ' ') return OTHER;
-    if (length >= sizeof text) return NAME;
-    memcpy(text, name, length);
-    text[length] = '\0';
-    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
-        if (strcmp(text, none[i]) == 0) return OTHER;
-    if (strspn(text, "+-0123456789") < length || !read_integer(text, &number)) return NAME;
-    snprintf(again, sizeof again, "%lld", (long long)number);
-    return number >= 0 && number < INT32_MAX && strcmp(text, again) == 0 ? NUMBER : OTHER;
-}
-
-/* Labels are names, or numbers if all are. */
 static sp_status check_map_names(const contract_job *job, const int32_t *first, int64_t groups)
 {
-    name_kind before = OTHER;
-    for (int64_t p = 0; p < groups; p++) {
+    label_words words = {0};
+    sp_status status = SP_OK;
+    for (int64_t p = 0; status == SP_OK && p < groups; p++) {
         char buffer[32];
         size_t length;
         const char *name = contract_node_name(job, first[p], buffer, &length);
-        const name_kind kind = kind_of(name, length);
-        if (kind == OTHER || (before != OTHER && kind != before))
-            return sp_fail(job->host, SP_ERROR_ARGUMENT,
-                           "%s: a group is called \"%.*s\", which its maps cannot hold%s: leave --names out",
-                           job->options->out, (int)(length < 40 ? length : 40), name,
-                           kind == OTHER ? "" : kind == NUMBER ? " among names" : " among numbers");
-        before = kind;
+        status = contract_check_word(job, job->options->out, name, length, "leave --names out", &words);
     }
-    return SP_OK;
+    return status;
 }
 
 /* The first nodes of groups, from those of their members. */

@@ -119,6 +119,16 @@ wrong() { # wrong STATUS PATTERN ARGUMENTS...
     rm -f X*
     status "$code" "$@" && grep -q -- "$pattern" run.err && [ "$(wc -l <run.err)" -eq 1 ] && ! ls X* 2>/dev/null
 }
+unlined() { # unlined LABEL WHY: labels that lines would not hold as they are, and a table does
+    printf 'node,side\n" a",%s\n"b,c",x\nd,y\n' "$1" >q.parts &&
+        wrong 1 "X.tsv: a group is called \".*\", which labels cannot hold$2: give .* ends in .csv" q.csv q.parts \
+            --label-column side --label-output X.tsv &&
+        status 0 q.csv q.parts --label-column side --label-output X.csv &&
+        status 0 q.csv q.parts --label-column side --judge tsv && mv run.out judged &&
+        status 0 q.csv X.csv --label-column label --judge tsv && cmp run.out judged
+}
+for label in '" x"' '"x "'; do ok "labels in lines: $label" unlined "$label" ''; done
+ok 'labels in lines: a number among names' unlined 7 ' among n[a-z]*'
 printf 'a b\nb c\n' >g.abc
 printf 'a 1\nb 1\nc 2\n' >g.parts
 ok 'an array of nodes without an order' wrong 1 'X.npy: the nodes of g.abc are known by names' g.abc g.parts --label-output X.npy
@@ -140,10 +150,11 @@ ok 'numbers where it has names' wrong 1 'by.number:1: this is not a node.*groups
     "$in/p2000.abc" by.number --through h.csv.total.map --label-output X < <(printf '1 1\n2 1\n' >by.number)
 unheld() { # unheld NAME WHY: a name that maps would hold as something else
     printf 'source,target\n%s,a\na,b\nb,c\n' "$1" >odd.csv
-    wrong 1 "X.csv: a group is called \".*\", which its maps cannot hold$2: leave --names out" odd.csv -o X.csv \
+    wrong 1 "X.csv: a group is called \".*\", which labels cannot hold$2: ${3:-leave --names out}" odd.csv -o X.csv \
         --names --repeat matching --levels 1 && status 0 odd.csv -o fine.csv --repeat matching --levels 1
 }
-for name in '" lead"' NA nan 007 -1 +5 99999999999; do ok "a group called $name" unheld "$name" ''; done
+for name in '" lead"' 007 +5 -5 99999999999; do ok "a group called $name" unheld "$name" ''; done
+for name in NA nan -1; do ok "a group called $name" unheld "$name" '' 'rename it'; done
 ok 'numbers among names' unheld 7 ' among n[a-z]*'
 ok 'several groups' wrong 1 'which --through cannot carry' path.graph xy --through <(printf '1 1\n1 2\n2 1\n3 2\n4 2\n') \
     --label-output X --labels list
