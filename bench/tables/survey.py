@@ -1,7 +1,7 @@
 """The table of the survey: each operation and type over all families, beside the usual peer and beside all of them."""
 from survey import cases, mean
 
-OPERATIONS = {"spgemm": "sparse × sparse", "spmm": "sparse × dense, 1 to 1433 columns", "contract": "quotient graphs"}
+OPERATIONS = {"spgemm": "sparse × sparse", "spmm": "sparse × dense", "contract": "quotient graphs"}
 USUAL = {"spgemm": "cuSPARSE", "spmm": "cuSPARSE", "contract": "CUB"}
 PLAN = "plan: "  # how survey.py begins the family of a plan's cases
 
@@ -11,12 +11,18 @@ def product_of(peer):
     return peer.split(",")[0].split(" ")[0]
 
 
+def widths_of(result):
+    widths = sorted({r["width"] for r in result["matrices"] if "width" in r})
+    return f", {len(widths)} widths, {widths[0]} to {widths[-1]}" if widths else ""
+
+
 def part_rows(result, plans):
     """(operation, peers, [(ratio, case)], result) for the usual peer, and for all peers where that changes a ratio."""
     found = [(name, ours, peers) for family, name, ours, peers in cases(result)
              if family.startswith(PLAN) == plans and ours and peers]
     kind = "double" if result["options"]["values"] == "fp64" else "single"
-    what = OPERATIONS[result["bench"]] + (", new values by a plan" if plans else "") + f", {kind} precision"
+    what = OPERATIONS[result["bench"]] + widths_of(result) + (", new values by a plan" if plans else "") + \
+        f", {kind} precision"
     usual = USUAL[result["bench"]]
     products = sorted({product_of(p) for _, _, peers in found for p in peers}, key=lambda p: (p != usual, p.lower()))
     before = None
