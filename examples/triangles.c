@@ -36,7 +36,8 @@ static sp_status read_edges(sp_context *context, const char *path, sp_csr *graph
         if (j >= nodes) nodes = j + 1;
     }
     if (!feof(file)) TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: line %lld is no edge", path, (long long)count + 1));
-    TRY(sp_csr_from_coo(context, nodes, nodes, count, from, to, NULL, SP_F64, SP_COMBINE_FIRST, false, graph));
+    TRY(sp_csr_from_coo(context, &(sp_coo){.rows = nodes, .cols = nodes, .count = count, .row_indices = from,
+                                           .col_indices = to, .value_type = SP_F64}, SP_COMBINE_FIRST, false, graph));
 done:
     sp_free(context, from);
     sp_free(context, to);

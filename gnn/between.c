@@ -71,7 +71,8 @@ sp_status gnn_between_backward(gnn_layer_state *layer, void *sums)
     if (!sums) return SP_OK;
     /* A batch's mean takes a bias away again. Its gradient is 0, and not the rounding that a sum would leave, which
      * Adam would scale up. */
-    sp_dense zeros = {1, g->cols, g->cols, sums, layer->type, engine->space};
+    sp_dense zeros = {.rows = 1, .cols = g->cols, .stride = g->cols, .values = sums, .type = layer->type,
+                      .space = engine->space};
     if (between->norm == GNN_NORM_BATCH && !between->fixed) return backend->fill(engine, 0, &zeros);
     return backend->column_sums(engine, g, sums);
 done:

@@ -30,7 +30,8 @@ static sp_status shape(gnn_engine *engine, int64_t rows, int64_t cols, int64_t s
         status = engine->backend->fill(engine, 0, &all); /* products also read the numbers between rows */
         if (status != SP_OK) return status;
     }
-    matrix->now = (sp_dense){rows, cols, stride, matrix->now.values, type, engine->space};
+    matrix->now = (sp_dense){.rows = rows, .cols = cols, .stride = stride, .values = matrix->now.values,
+                             .type = type, .space = engine->space};
     return SP_OK;
 }
 

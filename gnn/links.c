@@ -22,8 +22,10 @@ static int by_number(const void *a, const void *b)
 sp_status gnn_pair_pattern(sp_context *context, int64_t nodes, int64_t count, const int32_t *first,
                            const int32_t *second, sp_value_type type, bool mirrored, sp_csr *pattern)
 {
-    const sp_status status = sp_csr_from_coo(context, nodes, nodes, count, first, second, NULL, type,
-                                             SP_COMBINE_FIRST, mirrored, pattern);
+    const sp_status status = sp_csr_from_coo(context, &(sp_coo){.rows = nodes, .cols = nodes, .count = count,
+                                                                .row_indices = first, .col_indices = second,
+                                                                .value_type = type}, SP_COMBINE_FIRST, mirrored,
+                                             pattern);
     if (status != SP_OK) return status;
     sp_free(context, pattern->values);
     pattern->values = NULL;

@@ -68,7 +68,7 @@ static sp_status make_state(gnn_optimizer *made)
     const sp_dense_type type = gnn_model_shape(made->model)->type;
     sp_status status;
     for (int i = 0; i < moments_of(&made->options); i++) {
-        sp_dense zeros = {1, count, count, NULL, type, engine->space};
+        sp_dense zeros = {.rows = 1, .cols = count, .stride = count, .type = type, .space = engine->space};
         TRY(sp_array_create(engine->context, count, number_size(type), engine->space, &zeros.values));
         made->moments[i] = zeros.values;
         TRY(engine->backend->fill(engine, 0, &zeros));

@@ -123,8 +123,10 @@ sp_status gnn_trainer_draw_pairs(gnn_trainer *t, sp_csr *pairs)
     const int64_t count = gnn_draw_unlinked(t->context, &l->graph, &how, drawn);
     for (int64_t k = 0; k < count; k++)
         gnn_nodes_of_pair(drawn[k], &l->first[l->linked + k], &l->second[l->linked + k]);
-    TRY(sp_csr_from_coo(t->context, l->graph.rows, l->graph.rows, l->linked + count, l->first, l->second, l->signs,
-                        value_type(t->options.model.type), SP_COMBINE_FIRST, true, &made));
+    TRY(sp_csr_from_coo(t->context, &(sp_coo){.rows = l->graph.rows, .cols = l->graph.rows, .count = l->linked + count,
+                                              .row_indices = l->first, .col_indices = l->second, .values = l->signs,
+                                              .value_type = value_type(t->options.model.type)}, SP_COMBINE_FIRST, true,
+                        &made));
     if (t->engine->space == SP_HOST) {
         *pairs = made;
         made = (sp_csr){0};

@@ -52,13 +52,13 @@ extern "C" {
 #define SP_JOIN_(major, minor, patch) SP_QUOTE_(major) "." SP_QUOTE_(minor) "." SP_QUOTE_(patch)
 #define SP_VERSION SP_JOIN_(SP_VERSION_MAJOR, SP_VERSION_MINOR, SP_VERSION_PATCH) /* "0.1.0" */
 
-/* SP_VERSION of the library at run time. A shared library may be another version than this header. */
+/* SP_VERSION of the library at run time: a shared library may be another version than this header. */
 const char *sp_version(void);
 
 /* Counts the changes of structs, enums and prototypes in the public headers and io.h that a compiled caller
  * would notice. sp_abi returns that of the library: a caller that was compiled, or generated, from headers with another
  * SP_ABI must not call it. */
-#define SP_ABI 6
+#define SP_ABI 7
 int sp_abi(void);
 
 /* ---- status ------------------------------------------------------------------------------------------- */
@@ -95,6 +95,16 @@ typedef struct sp_allocator {
     void *(*resize)(void *user, void *pointer, size_t bytes);
 } sp_allocator;
 
+/* A source of device memory, such as the pool of torch or RMM. `allocate` returns memory of CUDA device `device`, aligned
+ * to 256 bytes, that later work in `stream` (a cudaStream_t) may use, or NULL. `release` gets it back, with its size, when
+ * the work that uses it is queued in `stream`: another than that of `allocate` if sp_context_set_stream was called between
+ * them. The device is current during both. */
+typedef struct sp_device_allocator {
+    void *(*allocate)(void *user, size_t bytes, int device, void *stream);
+    void (*release)(void *user, void *pointer, size_t bytes, int device, void *stream);
+    void *user;
+} sp_device_allocator;
+
 typedef struct sp_context_options {
     const char *device;            /* "cpu", "cuda", "cuda:N" or "auto" (CUDA if there is one); NULL: "auto". Or several
                                       devices of one kind, see below: "cuda:0,cuda:1", "cuda:all", "cpu,cpu" */
@@ -104,6 +114,9 @@ typedef struct sp_context_options {
                              description says so works in parts to keep to the budget; others fail with
                              SP_ERROR_DEVICE_MEMORY. Calls on the CPU ignore the budget, except sp_spgemm_top_k */
     const sp_allocator *allocator; /* NULL: malloc and free. Copied. */
+    const sp_device_allocator *device_allocator; /* CUDA: for working memory and results. Copied. NULL: a pool of the
+                                                    context's own. Without a budget, what the driver has free counts as
+                                                    the room that is left */
     const volatile int *interrupt; /* not NULL: a long call ends with SP_ERROR_INTERRUPTED when *interrupt is nonzero,
                                       on the CPU after a row or about 0.1 s, on CUDA when the queued work is done.
                                       Calls that only allocate, copy or free run to their end */
@@ -184,9 +197,13 @@ sp_status sp_array_copy(sp_context *context, int64_t count, size_t size, void *t
 void *sp_context_stream(const sp_context *context);
 /* From here on the context works in the order of `stream`, a cudaStream_t of the caller on the context's (first) device,
  * after what it has queued before. The stream must exist until the context gets another or ends. NULL stands for the
- * context's own; name the default stream by cudaStreamLegacy. Handles of gnn keep the stream they were made with. On the
- * CPU only NULL is possible, else SP_ERROR_UNSUPPORTED. */
+ * context's own (and is all that the CPU takes); name the default stream by cudaStreamLegacy. Handles of gnn keep the
+ * stream they were made with. */
 sp_status sp_context_set_stream(sp_context *context, void *stream);
+/* Makes the context's (first) device the current one of the calling thread, for kernels of the caller, until
+ * sp_context_leave restores the one before. Pairs nest. All other calls restore it themselves. Nothing on the CPU. */
+sp_status sp_context_enter(sp_context *context);
+void sp_context_leave(sp_context *context);
 /* Returns memory that the context keeps for later calls to the device, when the queued work is done. */
 sp_status sp_context_trim(sp_context *context);
 
@@ -214,31 +231,37 @@ void sp_csr_free(sp_context *context, sp_csr *matrix);
 sp_status sp_csr_copy(sp_context *context, const sp_csr *source, sp_space space, sp_csr *copy);
 /* Checks all that the struct promises, for a matrix in either space: offsets, range and order of columns, duplicates
  * (SP_ERROR_MATRIX), finite values (SP_ERROR_NOT_FINITE). The sentence names the first wrong entry. A device matrix is
- * copied to the host. O(rows + nnz), one thread. */
+ * checked there, and copied to the host if it is wrong. O(rows + nnz), on the CPU one thread. */
 sp_status sp_csr_check(sp_context *context, const sp_csr *matrix);
 
 /* How entries with the same row and column are combined. The mean is their sum divided by their number. The count is
  * that number; values are not read. Entries of patterns are 1. */
 typedef enum sp_combine {
-    SP_COMBINE_SUM,
-    SP_COMBINE_MAX,
-    SP_COMBINE_MIN,
-    SP_COMBINE_FIRST,
-    SP_COMBINE_MEAN,
-    SP_COMBINE_COUNT
+    SP_COMBINE_SUM, SP_COMBINE_MAX, SP_COMBINE_MIN, SP_COMBINE_FIRST, SP_COMBINE_MEAN, SP_COMBINE_COUNT
 } sp_combine;
 
-/* Makes a matrix from `count` coordinate triples. Triples and matrix lie in host memory. Columns are sorted within each
- * row, and duplicates are combined in the order of their appearance. `values` have type `type`; NULL stands for ones.
- * The matrix always has values; to make it a pattern, release them by sp_free and set them to NULL. With `symmetric`
- * every triple also stands for its mirror image: rows must equal cols, and a diagonal entry counts once. A triple
- * outside the matrix is SP_ERROR_ARGUMENT. At least 2^33 triples are possible, and 2^(64 - b) if column numbers have b
- * bits (2^44 for a million columns); more are SP_ERROR_OVERFLOW. Values are not checked. Radix sort of blocks of rows,
- * or quicksort of rows. O(count + rows), and O(n log n) for n triples of one row if few rows have most of them;
- * parallel. */
-sp_status sp_csr_from_coo(sp_context *context, int64_t rows, int64_t cols, int64_t count, const int32_t *row_indices,
-                          const int32_t *col_indices, const void *values, sp_value_type type, sp_combine combine,
-                          bool symmetric, sp_csr *matrix);
+typedef enum sp_index_type { SP_I32, SP_I64 } sp_index_type;
+
+/* A list of triples: values[e] at (row_indices[e], col_indices[e]), in any order, places also several times. */
+typedef struct sp_coo {
+    int64_t rows, cols, count;
+    const void *row_indices, *col_indices; /* count of index_type */
+    const void *values;                    /* count of value_type; NULL: all are 1 */
+    sp_index_type index_type;
+    sp_value_type value_type;
+    sp_space space;
+} sp_coo;
+
+/* Makes a matrix of triples, in their space. Columns are sorted within each row, and triples at one place are combined
+ * in the order of their appearance. The matrix always has values; to make it a pattern, release them by sp_array_free
+ * and set them to NULL. With `symmetric` every triple also stands for its mirror image: rows must equal cols, and a
+ * diagonal entry counts once. A triple outside the matrix is SP_ERROR_ARGUMENT. In host memory at least 2^33 triples are
+ * possible, and 2^(64 - b) if column numbers have b bits (2^44 for a million columns), on a device 2^31; more are
+ * SP_ERROR_OVERFLOW. Values are not checked. CPU: O(count + rows), and O(n log n) for n triples of one row if few rows
+ * have most of them. CUDA: radix sort, O(count + rows log count), 36 bytes a triple and image of working memory. */
+sp_status sp_csr_from_coo(sp_context *context, const sp_coo *coo, sp_combine combine, bool symmetric, sp_csr *matrix);
+/* to[k] = from[k] for `count` numbers in `space`: widens row offsets of 32 bits, which most other libraries have. */
+sp_status sp_widen_offsets(sp_context *context, int64_t count, const int32_t *from, int64_t *to, sp_space space);
 /* B = Aᵀ, in the space of A. O(nnz + rows + cols). */
 sp_status sp_csr_transpose(sp_context *context, const sp_csr *a, sp_csr *b);
 /* B = A with ascending columns, in the space of A, whose rows may have columns in any order. Entries with the same column
@@ -249,10 +272,9 @@ sp_status sp_csr_sort(sp_context *context, const sp_csr *a, sp_csr *b);
  * matrix is SP_ERROR_UNSUPPORTED. O(nnz log(longest row)), parallel. */
 sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *row, const int32_t *column, sp_csr *b);
 /* Numbers the nodes of a square matrix in host memory so that the nodes of a community are neighbours: (*order)[new] =
- * old. After renumbering, products find the columns that neighbouring rows share in the cache. Communities come from
- * three passes of label propagation by modularity (Barber and Clark 2009) with positive entries as weights. The result
- * does not depend on the number of threads. The caller releases *order by sp_free. O(nnz); 8 bytes a row for each
- * thread. */
+ * old. Communities come from three passes of label propagation by modularity (Barber and Clark 2009) with positive
+ * entries as weights. The result does not depend on the number of threads. The caller releases *order by sp_free. O(nnz);
+ * 8 bytes a row for each thread. */
 sp_status sp_csr_community_order(sp_context *context, const sp_csr *a, int32_t **order);
 
 /* ---- SpGEMM ------------------------------------------------------------------------------------------- */
@@ -268,15 +290,15 @@ typedef enum sp_semiring {
 
 typedef enum sp_spgemm_algorithm {
     SP_SPGEMM_AUTO,
-    SP_SPGEMM_HASH,  /* hash accumulators for all rows. On CUDA: Li et al., Algorithms 1 to 5, in two phases, only for
-                        plus-times without a mask, else SP_ERROR_UNSUPPORTED */
+    SP_SPGEMM_HASH,  /* hash accumulators for all rows. On CUDA: Li et al., "Accelerating SpGEMM on GPUs with Processing
+                        Near HBMs", Algorithms 1 to 5, only for plus-times without a mask, else SP_ERROR_UNSUPPORTED */
     SP_SPGEMM_DENSE, /* CPU: dense accumulators for all rows. SP_ERROR_UNSUPPORTED on CUDA */
     SP_SPGEMM_WARP   /* CUDA: a warp a row, with tables in shared memory of the size that the row needs. AUTO takes it
                         for all but small matrices. SP_ERROR_UNSUPPORTED on the CPU */
 } sp_spgemm_algorithm;
 
-/* The gather stage ("AIA", Li et al., Algorithm 5; CUDA): gathers the ranges of the rows of B before the products are
- * formed. SP_AIA_UNCACHED is SP_AIA_OFF with loads that bypass the first-level cache, for measurements. */
+/* The gather stage ("AIA", Li et al., Algorithm 5; CUDA): gathers the ranges of B's rows before the products are formed.
+ * SP_AIA_UNCACHED is SP_AIA_OFF with loads that bypass the first-level cache, for measurements. */
 typedef enum sp_aia { SP_AIA_AUTO, SP_AIA_OFF, SP_AIA_ON, SP_AIA_UNCACHED } sp_aia;
 
 /* How a product is formed. All zero: C = A·B, with the algorithm that the library chooses. */
@@ -290,12 +312,10 @@ typedef struct sp_spgemm_options {
     bool to_host; /* CUDA: C lies in host memory; its rows are moved there as they are made */
 } sp_spgemm_options;
 
-/* The number of rows, or ranges of rows, that one method formed. */
 typedef struct sp_spgemm_group {
     char name[24];
-    int64_t count;
+    int64_t count; /* of rows, or ranges of rows, that this method formed */
 } sp_spgemm_group;
-
 enum { SP_SPGEMM_GROUPS = 12 };
 
 /* What one product cost and how it was done. Times are wall seconds. */
@@ -318,11 +338,8 @@ typedef struct sp_spgemm_info {
  * rows that do (info->batches). Entries that cancel to zero are kept. `options` and `info` may be NULL.
  * Sums are f64 for all value types, run over A's row in ascending column order and are rounded once, so values do not
  * depend on threads, algorithm or back end.
- * Method: row-wise (Gustavson 1978). On the CPU in one pass, with an accumulator chosen for each row: dense sums with a
- * bit for each touched column, hash tables (Nagasaka et al. 2018), or places counted in registers. On CUDA in two
- * phases: rows are grouped into classes, first by their products, then by their entries of C. A warp takes a row and
- * uses a table in shared memory; a block takes a wide row and uses a bit a column. SP_SPGEMM_HASH on CUDA is Li et al.,
- * "Accelerating SpGEMM on GPUs with Processing Near HBMs", Algorithms 1 to 5. O(products). */
+ * Row by row (Gustavson 1978), in one pass on the CPU and in two on CUDA, with an accumulator by the size of the row.
+ * O(products). */
 sp_status sp_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                     sp_csr *c, sp_spgemm_info *info);
 
@@ -333,7 +350,6 @@ sp_status sp_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const
 sp_status sp_spgemm_top_k(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t k,
                           const sp_spgemm_options *options, sp_csr *c, sp_spgemm_info *info);
 
-/* How two rows are compared. */
 typedef enum sp_metric {
     SP_METRIC_COSINE, /* their product, divided by both lengths; 0 for a row of length 0 */
     SP_METRIC_DOT     /* their product */
@@ -352,8 +368,7 @@ typedef struct sp_similarity_options {
  * They may lie in either space; C lies where the context computes. `options` and `info` may be NULL.
  * For cosines B's values are divided by the lengths of its rows and rounded to their type. Sums are f64, run over A's
  * row in ascending column order and are compared before they are rounded, so C depends on neither threads nor back end.
- * Sums are compared with the least that can still be kept in the cache (CUDA: shared memory) where they are made. Neither
- * the product nor a row of it is ever in memory, and 9e18 products are possible. O(products). */
+ * Neither the product nor a row of it is ever in memory, and 9e18 products are possible. O(products). */
 sp_status sp_similarity(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_similarity_options *options,
                         sp_csr *c, sp_spgemm_info *info);
 
@@ -363,9 +378,8 @@ typedef struct sp_spgemm_plan sp_spgemm_plan;
 /* The symbolic phase: finds the pattern of C and keeps it, with data that speeds up the numeric phase, in the space
  * where C will lie (as for sp_spgemm). `options` may be NULL. On failure *plan is NULL.
  * On CUDA, if the device has room for 8 bytes a product beside C, the plan lists the products of each tile of C, 2.3 to
- * 5.3 bytes each (info->plan_bytes). Making it takes 6 to 23 times as long as a product, so plans pay for values that
- * change often. For matrices of finite elements, and for B with few columns, summing rows is faster than listing
- * products: then the plan keeps 11 bytes a row and takes 4 times as long as a product. O(products). */
+ * 5.3 bytes each (info->plan_bytes), and takes 6 to 23 times as long as a product. For matrices of finite elements, and
+ * for B with few columns, it keeps 11 bytes a row and takes 4 times as long as a product. O(products). */
 sp_status sp_spgemm_plan_create(sp_context *context, const sp_csr *a, const sp_csr *b,
                                 const sp_spgemm_options *options, sp_spgemm_plan **plan);
 /* Products, nnz(C), groups, bytes and times of the symbolic phase. Valid as long as the plan; NULL for NULL. */
@@ -390,8 +404,7 @@ void sp_spgemm_plan_free(sp_spgemm_plan *plan);
  *   else if k > select: keep the `select` largest, ties included; if then k < recover and m < recover_mass,
  *       recover among the entries that the cutoff had kept;
  *   if recover is 0 and nothing is left: a single 1 on the diagonal;
- *   divide by the kept mass; chaos = (max - centre) · k; if inflation is not 0, raise to that power and divide by the
- *       sum.
+ *   divide by the kept mass; chaos = (max - centre) · k; unless inflation is 0, raise to that power, divide by the sum.
  * This is the order of operations of mcl 22-282; the method is van Dongen's (2000). */
 typedef struct sp_markov_epilogue {
     double cutoff;        /* 0: none */
@@ -410,7 +423,6 @@ typedef struct sp_markov_epilogue {
                          rows of a larger matrix */
 } sp_markov_epilogue;
 
-/* Figures of one row. */
 typedef struct sp_markov_row {
     float chaos;
     float homogeneity; /* Σ a² of A's row ÷ Σ of the squares of the pruned row inflated by 2; 1 if that is empty */
@@ -426,8 +438,7 @@ sp_status sp_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b
                            sp_csr *c, sp_markov_row *rows, sp_spgemm_info *info);
 
 /* Raises the values of a matrix (host, f32) to `power`, which must be above 0, then divides each row by its sum (an f64
- * sum of the rounded f32 powers); in place. Power 1 only normalises. A row whose powers all round to 0 is not divided.
- * O(nnz), parallel. */
+ * sum of the rounded f32 powers); in place. A row whose powers all round to 0 is not divided. O(nnz), parallel. */
 sp_status sp_csr_inflate(sp_context *context, sp_csr *matrix, double power);
 
 /* ---- contraction -------------------------------------------------------------------------------------- */
@@ -447,12 +458,11 @@ typedef struct sp_contract_options {
                         info->mirrored reports: entries above the diagonal have the values of those below */
 } sp_contract_options;
 
-/* What one contraction cost. Times are wall seconds. */
 typedef struct sp_contract_info {
     int64_t entries;    /* entries of G that contribute to C */
     int64_t nnz;        /* nonzeros of C */
     int64_t peak_bytes; /* working memory at its peak, beyond G, the labels and C (0: not measured) */
-    double group_seconds, combine_seconds;
+    double group_seconds, combine_seconds; /* wall time */
     int groups; /* used elements of `group` */
     sp_spgemm_group group[SP_SPGEMM_GROUPS];
     bool mirrored; /* C is symmetric to the last bit */
@@ -483,12 +493,18 @@ sp_status sp_triple_product(sp_context *context, const sp_csr *s, const sp_csr *
 
 typedef enum sp_dense_type { SP_DENSE_F32, SP_DENSE_F64, SP_DENSE_F16, SP_DENSE_BF16 } sp_dense_type;
 
-/* A dense matrix by rows: entry (i, j) is values[i * stride + j]. */
+typedef enum sp_layout { SP_ROW_MAJOR, SP_COLUMN_MAJOR } sp_layout;
+
+/* A dense matrix, or a batch of them. Entry (i, j) of matrix b is values[b * batch_stride + i * stride + j], by columns
+ * values[b * batch_stride + j * stride + i]. Layouts and batches other than 0 are for sp_spmm_execute, and layouts for
+ * sp_dense_copy; other calls refuse them (SP_ERROR_UNSUPPORTED). */
 typedef struct sp_dense {
-    int64_t rows, cols, stride; /* stride >= cols */
+    int64_t rows, cols, stride; /* stride >= cols; by columns, >= rows */
     void *values;
     sp_dense_type type;
     sp_space space;
+    sp_layout layout;
+    int64_t batch, batch_stride; /* number of matrices, 0 for one; distance of their first values */
 } sp_dense;
 
 /* Allocates rows * cols values (stride = cols) in `space`, uninitialised. On failure *matrix is zeroed. Release it by
@@ -497,7 +513,7 @@ sp_status sp_dense_create(sp_context *context, int64_t rows, int64_t cols, sp_de
                           sp_dense *matrix);
 /* Releases the array and zeroes the struct. */
 void sp_dense_free(sp_context *context, sp_dense *matrix);
-/* A copy in `space` with stride = cols. A copy within the device returns when it is queued. O(rows · cols). */
+/* A copy by rows in `space` with stride = cols. A copy within the device returns when it is queued. O(rows · cols). */
 sp_status sp_dense_copy(sp_context *context, const sp_dense *source, sp_space space, sp_dense *copy);
 
 /* How the rows of X that a row of A names are combined. The mean is the sum divided by the number of the row's entries.
@@ -507,10 +523,8 @@ typedef enum sp_reduce { SP_REDUCE_SUM, SP_REDUCE_MEAN, SP_REDUCE_MAX, SP_REDUCE
 typedef enum sp_spmm_algorithm {
     SP_SPMM_AUTO,           /* chosen by degrees, width and the size of the second-level cache */
     SP_SPMM_ROW_SPLIT,      /* a warp, or part of one, a row, in the order of the rows */
-    SP_SPMM_BLOCK_PARTITION,/* rows sorted by degree and cut into blocks of equal work, combined warps over columns
-                               (Xie et al., Accel-GCN, Algorithms 1 and 2) */
-    SP_SPMM_BIDIRECTIONAL   /* A divided by ranges of columns and X cut by columns, so that the rows of X that one
-                               launch gathers stay in the second-level cache (Kim et al., BiKD) */
+    SP_SPMM_BLOCK_PARTITION,/* rows sorted by degree, in blocks of equal work (Xie et al., Accel-GCN, Algorithms 1, 2) */
+    SP_SPMM_BIDIRECTIONAL   /* ranges of A's columns, so that the rows of X stay in the cache (Kim et al., BiKD) */
 } sp_spmm_algorithm;
 
 typedef struct sp_spmm_options {
@@ -546,12 +560,13 @@ sp_status sp_spmm_plan_set_values(sp_spmm_plan *plan, const void *values, sp_spa
 /* Y = alpha · reduce(A · X) + beta · Y. With one column it is a product with a vector. X has A.cols rows and Y A.rows
  * rows (with `transpose` the reverse); both have the same number of columns. With beta = 0 Y is not read. X and Y must
  * not overlap; with equal strides they may be different columns of one array.
+ * Batches of X and Y have the same size; X with batch_stride 0 is one matrix for all. They take one product if they are
+ * the columns of one matrix (batch_stride = cols; by columns, cols * stride), else one after another. A matrix by
+ * columns is copied to rows where the context computes, and must fit there: two more passes over X, four over Y.
  * Types: A f32 with X f32, f16 or bf16 and Y f32 or X's type; A f64 with X and Y f64; a pattern with any of these. Sums
  * are f64 if X is f64, else f32.
  * X and Y may lie in either space. Matrices in host memory are moved to the device for the call, or, if they do not
- * fit, in tiles during the computation; after a failure of the latter Y is undefined. On CUDA with Y on the device the
- * call returns when the product is queued. Later calls with the context run after it; work in other streams must wait
- * for it (cudaDeviceSynchronize). O(nnz · width). */
+ * fit, in tiles during the computation; after a failure of the latter Y is undefined. O(nnz · width). */
 sp_status sp_spmm_execute(sp_spmm_plan *plan, double alpha, const sp_dense *x, double beta, sp_dense *y);
 /* The same for a plan with SP_REDUCE_MAX or SP_REDUCE_MIN, with alpha 1 and beta 0. Also writes which entry of A gave
  * each value: Y.rows * Y.cols positions in A.col_indices, in Y's space; the lowest among equals, -1 for a row without
@@ -614,14 +629,12 @@ sp_status sp_maxk_spmm_backward(sp_spmm_plan *plan, const sp_dense *gradient, sp
  * caller states. Numbers are computed in f64 and rounded once. */
 
 /* C = alpha·A + beta·B for matrices of the same shape and value type. C has an entry wherever A or B has one, and
- * always has values. Entries that cancel to zero are kept. Rows are merged; on CUDA in tiles of equal size along the
- * merge path of all entries (Green et al. 2012), so the lengths of rows do not matter. O(rows + entries). */
+ * always has values. Entries that cancel to zero are kept. O(rows + entries). */
 sp_status sp_csr_add(sp_context *context, double alpha, const sp_csr *a, double beta, const sp_csr *b, sp_csr *c);
 
 /* C = A ∘ B, the Hadamard product, for matrices of the same shape and value type. C has an entry A(i, j) · B(i, j)
- * where both have one; it is a pattern if both are. With a pattern B it selects the entries of A where B has one. On
- * the CPU rows are merged: O(rows + entries of both). On CUDA the entries of the smaller matrix are searched in the
- * rows of the other: O(rows + smaller · log(longest row)). */
+ * where both have one; it is a pattern if both are. With a pattern B it selects the entries of A where B has one. CPU:
+ * O(rows + entries of both). CUDA: O(rows + entries of the smaller · log(longest row of the other)). */
 sp_status sp_csr_hadamard(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c);
 
 /* A(i, j) becomes A(i, j) · (row_factors[i] · col_factors[j]), in place and in the space of A. With the same factors on
@@ -638,8 +651,7 @@ sp_status sp_csr_extract(sp_context *context, const sp_csr *a, const int32_t *ro
                          const int32_t *cols, int64_t col_count, sp_space space, sp_csr *b);
 
 /* Which entries (i, j) sp_csr_select keeps. The first four go by position: the bound is the number of a diagonal (0 the
- * main one, 1 the one above it). The others go by value, compared in f64 as C does: NaN is only NE to everything. Every
- * entry of a pattern is 1. */
+ * main one, 1 the one above it). The others go by value, compared in f64 as C does. Every entry of a pattern is 1. */
 typedef enum sp_select {
     SP_SELECT_LOWER,        /* j - i <= bound: the lower triangle with the diagonal for 0, without it for -1 */
     SP_SELECT_UPPER,        /* j - i >= bound: the upper triangle, without the diagonal for 1 */
@@ -660,8 +672,7 @@ sp_status sp_csr_select(sp_context *context, const sp_csr *a, sp_select select, 
 
 /* B = A with only the k largest entries of each row, among equals those of the lowest columns. Columns still ascend. A
  * row with at most k entries stays whole; k = 0 leaves none; a row of a pattern keeps its first k entries. Zeros of
- * both signs are equal, and NaN is larger than everything. Selection by the digits of the values as integers:
- * O(rows + nnz) for all values. */
+ * both signs are equal, and NaN is larger than everything. O(rows + nnz) for all values. */
 sp_status sp_csr_top_k(sp_context *context, const sp_csr *a, int64_t k, sp_csr *b);
 
 /* result[i] = the entries of row i combined, 0 for a row without entries. `result` has A.rows elements in `space`. The
@@ -673,13 +684,12 @@ sp_status sp_csr_reduce_rows(sp_context *context, const sp_csr *a, sp_combine co
  * elements in `space`. Counting sort, on CUDA radix sort. O(rows + cols). */
 sp_status sp_csr_degree_order(sp_context *context, const sp_csr *a, int32_t *order, sp_space space);
 
-/* Draws offsets[i + 1] - offsets[i] entries of row rows[i] of A, for each i, without replacement: each set of that size
- * has the same probability. Their positions in A's arrays become places[offsets[i]] and those after it, ascending.
- * `rows` and `offsets` have row_count and row_count + 1 elements, `places` has offsets[row_count]; rows may be listed
- * more than once. A and these arrays lie where the context computes. A's columns and values are not read, so columns
- * may have any order. It is not checked that the rows exist and that none has fewer entries than are drawn. Draws
- * depend on the seed, on i and on the row's length, not on threads or back end. On CUDA the call returns when the work
- * is queued. O(min(n², length)) for n draws from a row. */
+/* Draws offsets[i + 1] - offsets[i] entries of row rows[i] of A, for each i, without replacement, all sets alike. Their
+ * positions in A's arrays become places[offsets[i]] and those after it, ascending. `rows` and `offsets` have row_count
+ * and row_count + 1 elements, `places` has offsets[row_count]; rows may be listed more than once. A and these arrays lie
+ * where the context computes. A's columns and values are not read, so columns may have any order. It is not checked that
+ * the rows exist and that none has fewer entries than are drawn. Draws depend on the seed, on i and on the row's length,
+ * not on threads or back end. On CUDA the call returns when the work is queued. O(min(n², length)) for n draws a row. */
 sp_status sp_csr_sample_rows(sp_context *context, const sp_csr *a, const int32_t *rows, int64_t row_count,
                              const int64_t *offsets, uint64_t seed, int64_t *places);
 

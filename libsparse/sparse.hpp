@@ -143,9 +143,15 @@ template <typename T> class csr {
         csr made(context);
         if (row_indices.size() != col_indices.size() || (!values.empty() && values.size() != row_indices.size()))
             throw error(SP_ERROR_ARGUMENT, "sparse::csr::from_triples: the arrays differ in size");
-        check(context, sp_csr_from_coo(context.get(), rows, cols, row_indices.size(), row_indices.data(),
-                                       col_indices.data(), values.empty() ? nullptr : values.data(),
-                                       type_of<T>::value, combine, symmetric, made.get()));
+        sp_coo triples = {};
+        triples.rows = rows;
+        triples.cols = cols;
+        triples.count = row_indices.size();
+        triples.row_indices = row_indices.data();
+        triples.col_indices = col_indices.data();
+        triples.values = values.empty() ? nullptr : values.data();
+        triples.value_type = type_of<T>::value;
+        check(context, sp_csr_from_coo(context.get(), &triples, combine, symmetric, made.get()));
         return made;
     }
 
@@ -292,8 +298,8 @@ template <typename T> class spmm_plan {
     {
         if (x.size() != in_ * width || y.size() != out_ * width)
             throw error(SP_ERROR_ARGUMENT, "sparse::spmm_plan: x or y does not have the size of the product");
-        const sp_dense from = {in_, width, width, const_cast<T *>(x.data()), type_of<T>::dense, SP_HOST};
-        sp_dense to = {out_, width, width, y.data(), type_of<T>::dense, SP_HOST};
+        const sp_dense from = {in_, width, width, const_cast<T *>(x.data()), type_of<T>::dense, SP_HOST, SP_ROW_MAJOR, 0, 0};
+        sp_dense to = {out_, width, width, y.data(), type_of<T>::dense, SP_HOST, SP_ROW_MAJOR, 0, 0};
         check(context_, sp_spmm_execute(plan_, alpha, &from, beta, &to));
     }
 

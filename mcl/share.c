@@ -61,8 +61,9 @@ sp_status mcl_share_graph(sp_context *context, const sp_ranks *ranks, int64_t no
     sp_status status;
     cut_equally(nodes, ranks->size, given);
     TRY(sp_ranks_send_arcs(context, ranks, arcs, mirror, owner_in, &rows, &got));
-    TRY(sp_csr_from_coo(context, nodes, nodes, got.count, got.rows, got.columns, got.weights, got.type, SP_COMBINE_MAX,
-                        false, graph));
+    TRY(sp_csr_from_coo(context, &(sp_coo){.rows = nodes, .cols = nodes, .count = got.count, .row_indices = got.rows,
+                                           .col_indices = got.columns, .values = got.weights, .value_type = got.type},
+                        SP_COMBINE_MAX, false, graph));
 done:
     sp_arcs_free(context, &got);
     return status;

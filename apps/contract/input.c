@@ -44,8 +44,9 @@ static sp_status build(contract_job *job, const arcs_view *view, const void *val
                        sp_combine combine, sp_csr *matrix)
 {
     const io_graph *in = &job->input;
-    return sp_csr_from_coo(job->host, in->nodes, in->nodes, in->arcs, view->sources, view->targets, values, type,
-                           combine, view->mirror, matrix);
+    return sp_csr_from_coo(job->host, &(sp_coo){.rows = in->nodes, .cols = in->nodes, .count = in->arcs,
+                                                .row_indices = view->sources, .col_indices = view->targets,
+                                                .values = values, .value_type = type}, combine, view->mirror, matrix);
 }
 
 static int64_t count_loops(const contract_job *job)

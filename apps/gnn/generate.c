@@ -74,8 +74,8 @@ static sp_status take_upper(sp_context *context, const sp_csr *drawn, sp_csr *up
             low[e] = row < col ? row : col;
             high[e] = row < col ? col : row;
         }
-    status = sp_csr_from_coo(context, drawn->rows, drawn->rows, drawn->nnz, low, high, NULL, SP_F32, SP_COMBINE_MAX,
-                             false, upper);
+    status = sp_csr_from_coo(context, &(sp_coo){.rows = drawn->rows, .cols = drawn->rows, .count = drawn->nnz,
+                                                .row_indices = low, .col_indices = high}, SP_COMBINE_MAX, false, upper);
 done:
     sp_free(context, low);
     sp_free(context, high);

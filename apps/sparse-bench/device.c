@@ -105,7 +105,11 @@ static sp_status describe_device(sp_context *context, machine *m)
     int version = 0, device = 0, cache = 0;
     const char *name = strchr(sp_context_device(context), ' ');
     snprintf(m->gpu, sizeof m->gpu, "%s", name ? name + 1 : sp_context_device(context));
-    if (cudaGetDevice(&device) == cudaSuccess && /* the context's */
+    sp_status status = sp_context_enter(context);
+    if (status != SP_OK) return status;
+    cudaGetDevice(&device);
+    sp_context_leave(context);
+    if (cudaSetDevice(device) == cudaSuccess && /* for what the tool itself does from here on */
         cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device) == cudaSuccess)
         m->cache_bytes = cache;
     cudaRuntimeGetVersion(&version);

@@ -244,8 +244,10 @@ static sp_status read_file(sp_context *context, const char *path, const bench_op
     TRY(io_graph_spread(context, &g));
     const bool by_column = g.format == IO_MTX || g.format == IO_NPZ || g.format == IO_NATIVE, list = g.format == IO_ABC || g.format == IO_CSV;
     if (list && g.names.count > 0) TRY(order_nodes(context, &g));
-    TRY(sp_csr_from_coo(context, g.nodes, g.nodes, g.arcs, by_column ? g.heads : g.tails,
-                        by_column ? g.tails : g.heads, g.weights, options->type, SP_COMBINE_FIRST, g.symmetric && !list,
+    TRY(sp_csr_from_coo(context, &(sp_coo){.rows = g.nodes, .cols = g.nodes, .count = g.arcs,
+                                           .row_indices = by_column ? g.heads : g.tails,
+                                           .col_indices = by_column ? g.tails : g.heads, .values = g.weights,
+                                           .value_type = options->type}, SP_COMBINE_FIRST, g.symmetric && !list,
                         matrix));
 done:
     io_graph_free(context, &g);

@@ -135,8 +135,9 @@ static sp_status make_by_edges(sp_context *context, recipe *r, sp_status (*make)
     edge_list list = {0};
     sp_status status;
     TRY(make(context, r, &list));
-    TRY(sp_csr_from_coo(context, r->rows, r->rows, list.count, list.rows, list.cols, NULL, type, SP_COMBINE_FIRST,
-                           symmetric, matrix));
+    TRY(sp_csr_from_coo(context, &(sp_coo){.rows = r->rows, .cols = r->rows, .count = list.count,
+                                           .row_indices = list.rows, .col_indices = list.cols, .value_type = type},
+                        SP_COMBINE_FIRST, symmetric, matrix));
 #pragma omp parallel for schedule(dynamic, 256) num_threads(sp_context_threads(context))
     for (int64_t i = 0; i < r->rows; i++) fill_values(r, i, matrix);
 done:

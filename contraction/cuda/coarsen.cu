@@ -71,6 +71,8 @@ static sp_status number_groups(sp_context *context, const int32_t *leader, int n
 sp_status contraction_cuda_coarsen(sp_context *context, const sp_csr *g, const contraction_coarsening *how,
                                    int32_t *labels, int64_t *groups, bool *complete)
 {
+    const device_scope scope(context);
+    CHECK(scope.status);
     const int64_t n = g->rows;
     device_array<int32_t> leader;
     device_array<float> place;

@@ -18,6 +18,8 @@ static __global__ void __launch_bounds__(THREADS)
 sp_status contraction_cuda_add_weights(sp_context *context, const int32_t *labels, int64_t nodes, int64_t groups,
                                        double *weights)
 {
+    const device_scope scope(context);
+    CHECK(scope.status);
     const cudaStream_t stream = stream_of(context);
     device_array<int32_t> numbers, sorted, members;
     device_array<double> sums;
@@ -81,6 +83,8 @@ static sp_status mirror_by(sp_context *context, const sp_csr *transpose, sp_csr 
 
 sp_status contraction_cuda_mirror(sp_context *context, sp_csr *c, bool *symmetric)
 {
+    const device_scope scope(context);
+    CHECK(scope.status);
     sp_csr transpose = {};
     CHECK(sp_csr_transpose(context, c, &transpose));
     const sp_status status = mirror_by(context, &transpose, c, symmetric);

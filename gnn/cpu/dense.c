@@ -173,8 +173,10 @@ sp_status gnn_cpu_dense_backward(gnn_engine *engine, int count, const gnn_produc
         return gnn_dense_backward_by_steps(engine, count, product, how, x, x_gradient, sums);
     const int threads = cpu_threads(engine, cpu_steps(rows, in, out));
     job.tile_rows = cpu_at_most(TILE / (in + out), rows);
-    job.w_gradient = (sp_dense){job.parts * in, out, out, NULL, x->type, x->space};
-    job.beside = (sp_dense){threads * job.tile_rows, out, out, NULL, x->type, x->space};
+    job.w_gradient = (sp_dense){.rows = job.parts * in, .cols = out, .stride = out, .type = x->type,
+                                .space = x->space};
+    job.beside = (sp_dense){.rows = threads * job.tile_rows, .cols = out, .stride = out, .type = x->type,
+                            .space = x->space};
     const sp_status status = prepare(engine, &job, threads);
     if (status != SP_OK) return status;
     const int blas_threads = gnn_cpu_blas_alone(engine);

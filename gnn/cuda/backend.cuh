@@ -48,12 +48,23 @@ sp_status gnn_cuda_open_tiles(gnn_engine *engine);
 
 #define CUDA_CHECK(call) CHECK(cuda_status(engine->context, (call), #call))
 
+/* The operations of a table, with the context's device current. */
+static inline sp_context *context_of(const gnn_engine *engine) { return engine->context; }
+template <auto OPERATION> struct there;
+template <typename Result, typename Owner, typename... P, Result (*OPERATION)(Owner, P...)> struct there<OPERATION> {
+    static Result run(Owner owner, P... arguments)
+    {
+        const device_scope scope(context_of(owner));
+        if constexpr (!std::is_void_v<Result>) CHECK(scope.status);
+        return OPERATION(owner, arguments...);
+    }
+};
+
 template <typename... P, typename... A>
 static inline sp_status launch_grid(gnn_engine *engine, bool early, void (*kernel)(P...), dim3 grid, int threads,
                                     size_t shared, const A &...arguments)
 {
     const gnn_cuda_state *state = state_of(engine);
-    CUDA_CHECK(cudaSetDevice(state->device));
     return cuda_status(engine->context,
                        launch_kernel(kernel, grid, threads, shared, state->stream, early && state->overlaps,
                                      arguments...),

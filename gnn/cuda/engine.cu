@@ -31,7 +31,6 @@ static sp_status advance(gnn_engine *engine)
 
 static sp_status wait_for_work(gnn_engine *engine)
 {
-    CUDA_CHECK(cudaSetDevice(state_of(engine)->device));
     CUDA_CHECK(cudaStreamSynchronize(state_of(engine)->stream));
     return SP_OK;
 }
@@ -40,7 +39,6 @@ static sp_status wait_for_work(gnn_engine *engine)
 
 static sp_status pin(gnn_engine *engine, void *memory, size_t bytes, void **there)
 {
-    CUDA_CHECK(cudaSetDevice(state_of(engine)->device));
     CUDA_CHECK(cudaHostRegister(memory, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped));
     const cudaError_t mapped = cudaHostGetDevicePointer(there, memory, 0);
     if (mapped != cudaSuccess) cudaHostUnregister(memory);
@@ -49,7 +47,6 @@ static sp_status pin(gnn_engine *engine, void *memory, size_t bytes, void **ther
 
 static void unpin(gnn_engine *engine, void *memory)
 {
-    cudaSetDevice(state_of(engine)->device);
     cudaHostUnregister(memory);
     cudaGetLastError();
 }
@@ -65,7 +62,6 @@ struct captured {
 static sp_status capture_begin(gnn_engine *engine)
 {
     gnn_cuda_state *state = state_of(engine);
-    CUDA_CHECK(cudaSetDevice(state->device));
     CUDA_CHECK(cudaStreamBeginCapture(state->stream, cudaStreamCaptureModeThreadLocal));
     state->captured_from = engine->step;
     return SP_OK;
@@ -104,7 +100,6 @@ static sp_status capture_end(gnn_engine *engine, void **graph)
 static sp_status replay(gnn_engine *engine, void *graph)
 {
     const captured *made = (const captured *)graph;
-    CUDA_CHECK(cudaSetDevice(state_of(engine)->device));
     CUDA_CHECK(cudaGraphLaunch(made->work, state_of(engine)->stream));
     engine->step += made->steps;
     return SP_OK;
@@ -114,7 +109,6 @@ static void forget(gnn_engine *engine, void *graph)
 {
     captured *made = (captured *)graph;
     if (!made) return;
-    cudaSetDevice(state_of(engine)->device);
     cudaStreamSynchronize(state_of(engine)->stream);
     cudaGraphExecDestroy(made->work);
     cudaGetLastError();
@@ -127,7 +121,6 @@ static void close_engine(gnn_engine *engine)
 {
     gnn_cuda_state *state = state_of(engine);
     if (!state) return;
-    cudaSetDevice(state->device);
     if (state->stream) cudaStreamSynchronize(state->stream);
     gnn_cuda_close_blas(engine);
     sp_array_free(engine->context, SP_DEVICE, state->partial);
@@ -170,7 +163,6 @@ static sp_status open_engine(gnn_engine *engine)
     CHECK(sp_array_create(context, state->blocks * PARTIALS, sizeof *state->partial, SP_DEVICE,
                           (void **)&state->partial));
     CHECK(sp_array_create(context, state->blocks, sizeof *state->tickets, SP_DEVICE, (void **)&state->tickets));
-    CUDA_CHECK(cudaSetDevice(state->device));
     CUDA_CHECK(cudaMemsetAsync(state->tickets, 0, (size_t)state->blocks * sizeof *state->tickets, state->stream));
     CHECK(see_overlap(engine));
     CHECK(set_step(engine, 0));
@@ -180,19 +172,19 @@ static sp_status open_engine(gnn_engine *engine)
 }
 
 const gnn_backend gnn_backend_cuda = {
-    .open = open_engine,
-    .close = close_engine,
-    .set_step = set_step,
-    .advance = advance,
-    .capture_begin = capture_begin,
-    .capture_end = capture_end,
-    .replay = replay,
-    .forget = forget,
-    .wait = wait_for_work,
-    .pin = pin,
-    .unpin = unpin,
-#define GNN_OPERATION(name, ...) .name = gnn_cuda_##name,
+    .open = there<open_engine>::run,
+    .close = there<close_engine>::run,
+    .set_step = there<set_step>::run,
+    .advance = there<advance>::run,
+    .capture_begin = there<capture_begin>::run,
+    .capture_end = there<capture_end>::run,
+    .replay = there<replay>::run,
+    .forget = there<forget>::run,
+    .wait = there<wait_for_work>::run,
+    .pin = there<pin>::run,
+    .unpin = there<unpin>::run,
+#define GNN_OPERATION(name, ...) .name = there<gnn_cuda_##name>::run,
 #include "operations.inc"
-    .multiply_tiles = gnn_cuda_multiply_tiles,
+    .multiply_tiles = there<gnn_cuda_multiply_tiles>::run,
     .sample = &gnn_sample_cuda,
 };

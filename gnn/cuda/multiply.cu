@@ -279,7 +279,6 @@ static sp_status multiply_parts(gnn_engine *engine, int parts, double alpha, con
     const parts_op op = {partial, parts, c->cols, size, length * parts, a->rows,
                          {(const __nv_bfloat16 *)a->values, a->stride}, {(const __nv_bfloat16 *)b->values, b->stride},
                          (float)alpha, (float)beta, view_of<float>(c)};
-    CUDA_CHECK(cudaSetDevice(state_of(engine)->device));
     CHECK(check_blas(engine,
                      blas->multiply_many(blas->handle, CUBLAS_KEEP, CUBLAS_TRANSPOSE, (int)c->cols, (int)c->rows,
                                          (int)length, &one, b->values, CUBLAS_BF16, stride_of(b), length * b->stride,
@@ -339,7 +338,6 @@ sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose
     }
     const int parts = transpose_a && !transpose_b && a->type == SP_DENSE_BF16 ? parts_of(engine, a, c) : 1;
     if (parts > 1) return multiply_parts(engine, parts, alpha, a, b, beta, c);
-    CUDA_CHECK(cudaSetDevice(state_of(engine)->device));
     if (a->type == SP_DENSE_BF16)
         return check_blas(engine, multiply_half(blas, transpose_a, transpose_b, alpha, a, b, beta, c), "cublasGemmEx");
     return check_blas(engine,

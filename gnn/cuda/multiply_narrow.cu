@@ -347,7 +347,6 @@ static sp_status launch_across(gnn_engine *engine, const narrow_product<A> &p)
     const gnn_cuda_state *state = state_of(engine);
     const auto kernel = multiply_across<A, SHARE, TERMS, EACH>;
     const int64_t chunks = ceil_div(p.a_rows, shape::ROWS), most = state->processors;
-    CUDA_CHECK(cudaSetDevice(state->device));
     CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shape::BYTES));
     return launch_early(engine, kernel, chunks < most ? chunks : most, THREADS + 32, shape::BYTES, p);
 }

@@ -488,7 +488,6 @@ sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool tra
     p.part_slabs = (int)ceil_div(step, wanted > 1 ? wanted : 1);
     const int parts = (int)ceil_div(step, p.part_slabs);
     p.items = (unsigned)(tiles * parts);
-    CUDA_CHECK(cudaSetDevice(state->device));
     if (parts == 1 && stretches == 1) return run(engine, shape, p);
     split_product part = p;
     part.c = state->split_partial;
@@ -518,7 +517,6 @@ sp_status gnn_cuda_open_split(gnn_engine *engine)
 {
     gnn_cuda_state *state = state_of(engine);
     cudaFuncAttributes code;
-    CUDA_CHECK(cudaSetDevice(state->device));
     CUDA_CHECK(cudaFuncGetAttributes(&code, multiply_split<true, true, 16>));
     if (code.binaryVersion / 10 != 9 || code.ptxVersion < 90) return SP_OK;
     CHECK(sp_array_create(engine->context, (int64_t)state->processors * TILE * TILE, sizeof *state->split_partial,

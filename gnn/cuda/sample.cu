@@ -221,16 +221,16 @@ static sp_status grow(const gnn_sampler *s, const gnn_lists *lists, const gnn_li
 }
 
 const gnn_sample_backend gnn_sample_cuda = {
-    .clear = clear,
-    .shuffle = shuffle,
-    .enter = enter,
-    .leave = leave,
-    .count = gnn_cuda_sample_count,
-    .sizes = gnn_cuda_sample_sizes,
-    .draw = gnn_cuda_sample_draw,
-    .list = list_nodes,
-    .choose = gnn_cuda_sample_choose,
-    .grow = grow,
-    .weigh = gnn_cuda_sample_weigh,
-    .finish = gnn_cuda_sample_finish,
+    .clear = there<clear>::run,
+    .shuffle = there<shuffle>::run,
+    .enter = there<enter>::run,
+    .leave = there<leave>::run,
+    .count = there<gnn_cuda_sample_count>::run,
+    .sizes = there<gnn_cuda_sample_sizes>::run,
+    .draw = there<gnn_cuda_sample_draw>::run,
+    .list = there<list_nodes>::run,
+    .choose = there<gnn_cuda_sample_choose>::run,
+    .grow = there<grow>::run,
+    .weigh = there<gnn_cuda_sample_weigh>::run,
+    .finish = there<gnn_cuda_sample_finish>::run,
 };

@@ -8,6 +8,8 @@
 #include "device/array.cuh"
 #include "sample.h"
 
+static inline sp_context *context_of(const gnn_sampler *s) { return s->engine->context; }
+
 /* ---- host ---------------------------------------------------------------------------------------------- */
 
 template <typename T> struct sample_array : device_array<T> {

@@ -98,8 +98,9 @@ static sp_status sort_entries(sp_context *context, const csr_parts *parts, sp_cs
 #pragma omp parallel for schedule(dynamic, 1024) num_threads(sp_context_threads(context))
     for (int64_t i = 0; i < shape[0]; i++)
         for (int64_t e = offsets[i]; e < offsets[i + 1]; e++) rows[e] = (int32_t)i;
-    status = sp_csr_from_coo(context, shape[0], shape[1], parts->indices.count, rows, parts->indices.values,
-                             parts->data.values, SP_F32, SP_COMBINE_SUM, false, matrix);
+    status = sp_csr_from_coo(context, &(sp_coo){.rows = shape[0], .cols = shape[1], .count = parts->indices.count,
+                                                .row_indices = rows, .col_indices = parts->indices.values,
+                                                .values = parts->data.values}, SP_COMBINE_SUM, false, matrix);
     sp_free(context, rows);
     return status;
 }

@@ -160,8 +160,10 @@ sp_status io_graph_matrix(sp_context *context, io_graph *graph, bool by_heads, s
         if (are_rows(context, graph->packed, parts)) return take_rows(context, graph, parts, matrix);
     }
     TRY(io_graph_spread(context, graph));
-    TRY(sp_csr_from_coo(context, graph->nodes, graph->nodes, graph->arcs, by_heads ? graph->heads : graph->tails,
-                        by_heads ? graph->tails : graph->heads, graph->weights, graph->values, combine, mirror,
+    TRY(sp_csr_from_coo(context, &(sp_coo){.rows = graph->nodes, .cols = graph->nodes, .count = graph->arcs,
+                                           .row_indices = by_heads ? graph->heads : graph->tails,
+                                           .col_indices = by_heads ? graph->tails : graph->heads,
+                                           .values = graph->weights, .value_type = graph->values}, combine, mirror,
                         matrix));
     io_graph_free_arcs(context, graph);
 done:

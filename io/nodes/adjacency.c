@@ -70,8 +70,10 @@ static void drop_values(sp_context *context, sp_csr *matrix)
 static sp_status build(sp_context *context, const triples *from, bool undirected, sp_csr *matrix)
 {
     const bool pattern = !from->values || all_ones(context, from->values, from->count);
-    sp_status status = sp_csr_from_coo(context, from->nodes, from->nodes, from->count, from->rows, from->cols,
-                                       pattern ? NULL : from->values, SP_F32,
+    sp_status status = sp_csr_from_coo(context, &(sp_coo){.rows = from->nodes, .cols = from->nodes,
+                                                          .count = from->count, .row_indices = from->rows,
+                                                          .col_indices = from->cols,
+                                                          .values = pattern ? NULL : from->values},
                                        pattern || undirected ? SP_COMBINE_MAX : SP_COMBINE_SUM,
                                        from->mirror || undirected, matrix);
     if (status == SP_OK && pattern) drop_values(context, matrix);

@@ -173,8 +173,9 @@ static sp_status read_mtx(sp_context *context, io_source *source, const volatile
     if (status != SP_OK) return status;
     const io_graph *g = &m.graph;
     if (!m.array) {
-        status = sp_csr_from_coo(context, m.rows, m.cols, g->arcs, g->heads, g->tails, g->weights, SP_F32,
-                                 SP_COMBINE_SUM, false, sparse);
+        status = sp_csr_from_coo(context, &(sp_coo){.rows = m.rows, .cols = m.cols, .count = g->arcs,
+                                                    .row_indices = g->heads, .col_indices = g->tails,
+                                                    .values = g->weights}, SP_COMBINE_SUM, false, sparse);
     } else {
         status = fill_dense(context, m.rows, m.cols, dense);
         float *values = dense->values;

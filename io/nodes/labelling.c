@@ -118,8 +118,11 @@ done:
 /* Memberships as a matrix, without values where all weights are 1. */
 static sp_status make_matrix(labeller *l, io_labelling *labelling)
 {
-    sp_status status = sp_csr_from_coo(l->context, l->group_count, l->graph->nodes, l->count, l->member_groups,
-                                       l->members, l->weights, SP_F64, SP_COMBINE_FIRST, false, &labelling->s);
+    sp_status status = sp_csr_from_coo(l->context, &(sp_coo){.rows = l->group_count, .cols = l->graph->nodes,
+                                                             .count = l->count, .row_indices = l->member_groups,
+                                                             .col_indices = l->members, .values = l->weights,
+                                                             .value_type = SP_F64}, SP_COMBINE_FIRST, false,
+                                       &labelling->s);
     if (status != SP_OK || l->weighted) return status;
     sp_free(l->context, labelling->s.values);
     labelling->s.values = NULL;

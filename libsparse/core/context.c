@@ -228,6 +228,8 @@ static sp_status check_options(const sp_context_options *options)
         return sp_fail(NULL, SP_ERROR_ARGUMENT, "%d threads: 0 or more are possible", options->threads);
     if (options->allocator && (!options->allocator->allocate || !options->allocator->release))
         return sp_fail(NULL, SP_ERROR_ARGUMENT, "an allocator needs the functions allocate and release");
+    if (options->device_allocator && (!options->device_allocator->allocate || !options->device_allocator->release))
+        return sp_fail(NULL, SP_ERROR_ARGUMENT, "an allocator of device memory needs the functions allocate and release");
     return SP_OK;
 }
 
@@ -261,6 +263,7 @@ sp_status sp_context_create(const sp_context_options *options, sp_context **cont
         return sp_fail(NULL, SP_ERROR_HOST_MEMORY, "out of memory: %zu bytes could not be allocated", sizeof *made);
     memset(made, 0, sizeof *made);
     made->allocator = *allocator;
+    if (options->device_allocator) made->device_allocator = *options->device_allocator;
     made->backend = &sp_backend_cpu;
     made->holders = 1;
     made->threads = options->threads ? options->threads : omp_get_max_threads();
@@ -314,6 +317,17 @@ sp_status sp_context_set_stream(sp_context *context, void *stream)
     if (status != SP_OK) return status;
     if (context->backend->set_stream) return context->backend->set_stream(context, stream);
     return stream ? sp_fail(context, SP_ERROR_UNSUPPORTED, "%s: a context of the CPU has no stream", __func__) : SP_OK;
+}
+
+sp_status sp_context_enter(sp_context *context)
+{
+    const sp_status status = sp_require(context, __func__, "context", context);
+    return status == SP_OK && context->backend->enter ? context->backend->enter(context) : status;
+}
+
+void sp_context_leave(sp_context *context)
+{
+    if (context && context->backend->leave) context->backend->leave(context);
 }
 
 sp_status sp_context_trim(sp_context *context)

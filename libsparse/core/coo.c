@@ -356,11 +356,11 @@ done:
 
 /* ---- all ------------------------------------------------------------------------------------------------- */
 
-static sp_status check_sizes(sp_context *context, const sp_triples *t, const sp_csr *matrix)
+static sp_status check_sizes(sp_context *context, const sp_coo *t, sp_combine rule, bool symmetric)
 {
     static const char call[] = "sp_csr_from_coo";
     const int64_t rows = t->rows, cols = t->cols;
-    sp_status status = sp_require(context, call, "matrix", matrix);
+    sp_status status = sp_require_space(context, call, "coo", t->space);
     if (status == SP_OK && t->count > 0) status = sp_require(context, call, "row_indices", t->row_indices);
     if (status == SP_OK && t->count > 0) status = sp_require(context, call, "col_indices", t->col_indices);
     if (status != SP_OK) return status;
@@ -368,60 +368,127 @@ static sp_status check_sizes(sp_context *context, const sp_triples *t, const sp_
         return sp_fail(context, SP_ERROR_ARGUMENT,
                        "%lld triples for a matrix of %lld x %lld: 0 to %d rows and columns are possible",
                        (long long)t->count, (long long)rows, (long long)cols, INT32_MAX);
-    if (t->symmetric && rows != cols)
+    if (symmetric && rows != cols)
         return sp_fail(context, SP_ERROR_ARGUMENT, "a matrix of %lld x %lld cannot be symmetric", (long long)rows,
                        (long long)cols);
-    if ((unsigned)t->rule > SP_COMBINE_COUNT || (unsigned)t->type > SP_F64)
+    if ((unsigned)rule > SP_COMBINE_COUNT || (unsigned)t->value_type > SP_F64)
         return sp_fail(context, SP_ERROR_ARGUMENT, "combine operation %d or type %d of values does not exist",
-                       (int)t->rule, (int)t->type);
-    if (t->count > 0 && (t->count - 1) >> sp_entry_shift(cols) > 0)
-        return sp_fail(context, SP_ERROR_OVERFLOW, "%lld triples are more than 2^%d, which %lld columns allow",
-                       (long long)t->count, sp_entry_shift(cols), (long long)cols);
+                       (int)rule, (int)t->value_type);
+    if ((unsigned)t->index_type > SP_I64)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "type %d of indices does not exist", (int)t->index_type);
+    const int bits = t->space == SP_DEVICE ? 31 : sp_entry_shift(cols);
+    if (t->count > 0 && (t->count - 1) >> bits > 0)
+        return sp_fail(context, SP_ERROR_OVERFLOW, "%lld triples are more than 2^%d, which %s", (long long)t->count,
+                       bits, t->space == SP_DEVICE ? "a device allows" : "the number of columns allows");
     return SP_OK;
 }
 
-static sp_status check_triples(sp_context *context, const sp_triples *t, const sp_csr *matrix)
+sp_status sp_coo_outside(sp_context *context, const sp_coo *t, int64_t triple, int64_t row, int64_t col)
 {
-    const int64_t rows = t->rows, cols = t->cols;
-    const int32_t *i = t->row_indices, *j = t->col_indices;
+    return sp_fail(context, SP_ERROR_ARGUMENT, "triple %lld is at (%lld, %lld), outside %lld x %lld", (long long)triple,
+                   (long long)row, (long long)col, (long long)t->rows, (long long)t->cols);
+}
+
+static inline int64_t index_of(const void *indices, sp_index_type type, int64_t at)
+{
+    return type == SP_I32 ? ((const int32_t *)indices)[at] : ((const int64_t *)indices)[at];
+}
+
+/* The first of triples first .. end - 1 that lies outside, or INT64_MAX. Indices of 64 bits are written to `rows` and
+ * `cols`. */
+__attribute__((always_inline)) static inline int64_t check_stretch(const sp_coo *t, sp_index_type type, int64_t first,
+                                                                   int64_t end, int32_t *rows, int32_t *cols)
+{
+    int64_t bad = INT64_MAX;
+    for (int64_t k = first; k < end; k++) {
+        const int64_t i = index_of(t->row_indices, type, k), j = index_of(t->col_indices, type, k);
+        if ((i < 0 || i >= t->rows || j < 0 || j >= t->cols) && k < bad) bad = k;
+        if (type == SP_I32) continue;
+        rows[k] = (int32_t)i;
+        cols[k] = (int32_t)j;
+    }
+    return bad;
+}
+
+static sp_status check_triples(sp_context *context, const sp_coo *t, int32_t *rows, int32_t *cols)
+{
     int64_t bad = INT64_MAX;
     sp_watch watch = {context, false};
-    const sp_status status = check_sizes(context, t, matrix);
-    if (status != SP_OK) return status;
 #pragma omp parallel for schedule(static) reduction(min : bad) num_threads(sp_threads_for(context, t->count))
     for (int64_t first = 0; first < t->count; first += SP_STRIDE) {
         const int64_t end = sp_stride_end(first, t->count);
         if (sp_stops(&watch)) continue;
-        for (int64_t k = first; k < end; k++)
-            if ((i[k] < 0 || i[k] >= rows || j[k] < 0 || j[k] >= cols) && k < bad) bad = k;
+        const int64_t found = t->index_type == SP_I32 ? check_stretch(t, SP_I32, first, end, NULL, NULL)
+                                                      : check_stretch(t, SP_I64, first, end, rows, cols);
+        if (found < bad) bad = found;
     }
     if (watch.stopped) return sp_watched(&watch);
-    if (bad < INT64_MAX)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "triple %lld is at (%d, %d), outside %lld x %lld", (long long)bad,
-                       i[bad], j[bad], (long long)rows, (long long)cols);
-    return SP_OK;
+    if (bad == INT64_MAX) return SP_OK;
+    return sp_coo_outside(context, t, bad, index_of(t->row_indices, t->index_type, bad),
+                          index_of(t->col_indices, t->index_type, bad));
 }
 
-sp_status sp_csr_from_coo(sp_context *context, int64_t rows, int64_t cols, int64_t count, const int32_t *row_indices,
-                          const int32_t *col_indices, const void *values, sp_value_type type, sp_combine rule,
-                          bool symmetric, sp_csr *matrix)
+/* By the method that suits the triples, which are checked. */
+static sp_status make_matrix(sp_context *context, const sp_triples *t, sp_csr *made)
 {
-    const sp_triples t = {rows, cols, count, row_indices, col_indices, values, type, rule, symmetric, NULL};
+    /* Below some thousand triples a second thread costs more than it saves. */
+    const int threads = sp_threads_for(context, 3 * t->count);
+    const int32_t *rows = t->row_indices, *cols = t->col_indices;
     sp_watch watch = {context, false};
     bool sorted = false;
-    sp_csr made;
-    sp_status status = check_triples(context, &t, matrix);
-    if (status != SP_OK) return status;
-    /* Below some thousand triples a second thread costs more than it saves. */
-    const int threads = sp_threads_for(context, 3 * count);
-    if (are_in_order(&t, row_indices, col_indices, threads, &watch)) {
-        status = watch.stopped ? sp_watched(&watch) : take_in_order(context, &t, threads, &made);
-    } else if (values && rule != SP_COMBINE_COUNT && are_in_order(&t, col_indices, row_indices, threads, &watch)) {
-        status = watch.stopped ? sp_watched(&watch) : sp_coo_by_columns(context, &t, &made);
-    } else {
-        status = sp_coo_by_blocks(context, &t, &made, &sorted);
-        if (status == SP_OK && !sorted) status = sort_rows(context, &t, threads, &made);
+    if (are_in_order(t, rows, cols, threads, &watch))
+        return watch.stopped ? sp_watched(&watch) : take_in_order(context, t, threads, made);
+    if (t->values && t->rule != SP_COMBINE_COUNT && are_in_order(t, cols, rows, threads, &watch))
+        return watch.stopped ? sp_watched(&watch) : sp_coo_by_columns(context, t, made);
+    const sp_status status = sp_coo_by_blocks(context, t, made, &sorted);
+    return status == SP_OK && !sorted ? sort_rows(context, t, threads, made) : status;
+}
+
+static sp_status make_on_host(sp_context *context, const sp_coo *coo, sp_combine combine, bool symmetric, sp_csr *made)
+{
+    int32_t *rows = NULL, *cols = NULL;
+    sp_status status = SP_OK;
+    if (coo->index_type == SP_I64) {
+        TRY(sp_alloc(context, coo->count, sizeof *rows, (void **)&rows));
+        TRY(sp_alloc(context, coo->count, sizeof *cols, (void **)&cols));
     }
-    if (status == SP_OK) *matrix = made;
+    TRY(check_triples(context, coo, rows, cols));
+    const sp_triples t = {.rows = coo->rows, .cols = coo->cols, .count = coo->count,
+                          .row_indices = rows ? rows : coo->row_indices, .col_indices = cols ? cols : coo->col_indices,
+                          .values = coo->values, .type = coo->value_type, .rule = combine, .symmetric = symmetric};
+    status = make_matrix(context, &t, made);
+done:
+    sp_free(context, rows);
+    sp_free(context, cols);
+    return status;
+}
+
+sp_status sp_csr_from_coo(sp_context *context, const sp_coo *coo, sp_combine combine, bool symmetric, sp_csr *matrix)
+{
+    sp_csr made;
+    sp_status status;
+    TRY(sp_require(context, __func__, "coo", coo));
+    TRY(sp_require(context, __func__, "matrix", matrix));
+    TRY(check_sizes(context, coo, combine, symmetric));
+    TRY((coo->space == SP_DEVICE ? context->backend->from_coo : make_on_host)(context, coo, combine, symmetric, &made));
+    *matrix = made;
+done:
+    return status;
+}
+
+sp_status sp_widen_offsets(sp_context *context, int64_t count, const int32_t *from, int64_t *to, sp_space space)
+{
+    sp_status status;
+    TRY(sp_require_space(context, __func__, "space", space));
+    if (count < 0) return sp_fail(context, SP_ERROR_ARGUMENT, "%s: count is %lld, below 0", __func__, (long long)count);
+    if (count == 0) return SP_OK;
+    TRY(sp_require(context, __func__, "from", from));
+    TRY(sp_require(context, __func__, "to", to));
+    TRY(sp_require_apart(context, __func__, "to", to, (size_t)count * sizeof *to, "from", from,
+                         (size_t)count * sizeof *from));
+    if (space == SP_DEVICE) return context->backend->widen(context, count, from, to);
+#pragma omp parallel for schedule(static) num_threads(sp_threads_for(context, count))
+    for (int64_t k = 0; k < count; k++) to[k] = from[k];
+done:
     return status;
 }

@@ -30,7 +30,7 @@ static inline int64_t sp_entry_source(sp_entry e, int shift) { return (int64_t)(
 /* Sorts integers in O(count log count). If the watch stops it, they are left in some order. */
 void sp_sort_entries(sp_entry *list, int64_t count, sp_watch *watch);
 
-/* The arguments of sp_csr_from_coo, checked. */
+/* Triples to make a matrix of, checked. */
 typedef struct sp_triples {
     int64_t rows, cols, count;
     const int32_t *row_indices, *col_indices;

@@ -122,7 +122,10 @@ sp_status sp_csr_check(sp_context *context, const sp_csr *matrix)
     TRY(sp_require(context, __func__, "matrix", matrix));
     TRY(sp_require_space(context, __func__, "matrix", matrix->space));
     if (matrix->space == SP_DEVICE) {
+        bool sound;
         TRY(sp_require_csr(context, __func__, "matrix", matrix));
+        TRY(context->backend->is_sound(context, matrix, &sound));
+        if (sound) return SP_OK;
         TRY(sp_csr_copy(context, matrix, SP_HOST, &copy));
         matrix = &copy;
     }

@@ -33,21 +33,81 @@ void sp_dense_free(sp_context *context, sp_dense *matrix)
     memset(matrix, 0, sizeof *matrix);
 }
 
+/* ---- copies ---------------------------------------------------------------------------------------------- */
+
+/* A copy with the same layout, row by row, or by columns column by column. */
+static sp_status move_lines(sp_context *context, const sp_dense *from, sp_dense *to)
+{
+    const sp_backend *backend = context->backend;
+    const int64_t lines = sp_dense_lines(from);
+    const size_t size = sp_dense_size(from->type), bytes = (size_t)sp_dense_length(from) * size;
+    const size_t from_pitch = (size_t)from->stride * size, to_pitch = (size_t)to->stride * size;
+    sp_status status = SP_OK;
+    if (bytes == 0 || lines == 0) return SP_OK;
+    if (from_pitch == bytes && to_pitch == bytes)
+        return backend->copy(context, to->values, to->space, from->values, from->space, bytes * (size_t)lines);
+    if (backend->copy_rows)
+        return backend->copy_rows(context, to->values, to_pitch, to->space, from->values, from_pitch, from->space,
+                                  bytes, lines);
+    for (int64_t i = 0; i < lines && status == SP_OK; i++)
+        status = backend->copy(context, (char *)to->values + (size_t)i * to_pitch, to->space,
+                               (const char *)from->values + (size_t)i * from_pitch, from->space, bytes);
+    return status;
+}
+
+/* to[j * to_stride + i] = from[i * from_stride + j] for `lines` times `length` numbers, square by square: a square of
+ * each array stays in the first-level cache. */
+#define DEFINE_TURN(T)                                                                                              \
+    static void turn_##T(int64_t lines, int64_t length, const T *from, int64_t from_stride, T *to, int64_t to_stride, \
+                         int threads)                                                                               \
+    {                                                                                                               \
+        enum { EDGE = 32 };                                                                                         \
+        _Pragma("omp parallel for schedule(static) num_threads(threads)")                                           \
+        for (int64_t j0 = 0; j0 < length; j0 += EDGE)                                                               \
+            for (int64_t i0 = 0; i0 < lines; i0 += EDGE)                                                            \
+                for (int64_t j = j0; j < length && j < j0 + EDGE; j++)                                              \
+                    for (int64_t i = i0; i < lines && i < i0 + EDGE; i++)                                           \
+                        to[j * to_stride + i] = from[i * from_stride + j];                                          \
+    }
+DEFINE_TURN(uint16_t)
+DEFINE_TURN(uint32_t)
+DEFINE_TURN(uint64_t)
+
+static sp_status turn_on_host(sp_context *context, const sp_dense *from, sp_dense *to)
+{
+    const int64_t lines = sp_dense_lines(from), length = sp_dense_length(from);
+    const int threads = sp_threads_for(context, lines * length);
+    const size_t size = sp_dense_size(from->type);
+    if (size == 2) turn_uint16_t(lines, length, from->values, from->stride, to->values, to->stride, threads);
+    else if (size == 4) turn_uint32_t(lines, length, from->values, from->stride, to->values, to->stride, threads);
+    else turn_uint64_t(lines, length, from->values, from->stride, to->values, to->stride, threads);
+    return SP_OK;
+}
+
+/* Layouts are exchanged where the context computes, in which one of the two may have to be copied first or last. */
 sp_status sp_dense_move(sp_context *context, const sp_dense *from, sp_dense *to)
 {
     const sp_backend *backend = context->backend;
-    const size_t size = sp_dense_size(from->type), bytes = (size_t)from->cols * size;
-    const size_t from_pitch = (size_t)from->stride * size, to_pitch = (size_t)to->stride * size;
+    const sp_space space = from->space == to->space ? from->space : backend->space;
+    sp_dense other = {0};
     sp_status status = SP_OK;
-    if (bytes == 0 || from->rows == 0) return SP_OK;
-    if (from_pitch == bytes && to_pitch == bytes)
-        return backend->copy(context, to->values, to->space, from->values, from->space, bytes * (size_t)from->rows);
-    if (backend->copy_rows)
-        return backend->copy_rows(context, to->values, to_pitch, to->space, from->values, from_pitch, from->space,
-                                  bytes, from->rows);
-    for (int64_t i = 0; i < from->rows && status == SP_OK; i++)
-        status = backend->copy(context, (char *)to->values + (size_t)i * to_pitch, to->space,
-                               (const char *)from->values + (size_t)i * from_pitch, from->space, bytes);
+    if (from->layout == to->layout) return move_lines(context, from, to);
+    if (from->rows == 0 || from->cols == 0) return SP_OK;
+    if (from->space != to->space) {
+        const bool arrives = to->space == space; /* it is turned after the copy */
+        const sp_dense *like = arrives ? from : to;
+        TRY(sp_dense_create(context, sp_dense_lines(like), sp_dense_length(like), like->type, space, &other));
+        other.layout = like->layout;
+        other.rows = from->rows;
+        other.cols = from->cols;
+        if (arrives) TRY(move_lines(context, from, &other));
+    }
+    const sp_dense *source = other.values && to->space == space ? &other : from;
+    sp_dense *target = other.values && from->space == space ? &other : to;
+    TRY((space == SP_DEVICE ? backend->turn : turn_on_host)(context, source, target));
+    if (target == &other) TRY(move_lines(context, &other, to));
+done:
+    sp_dense_free(context, &other);
     return status;
 }
 
@@ -55,7 +115,9 @@ sp_status sp_dense_copy(sp_context *context, const sp_dense *source, sp_space sp
 {
     sp_dense made = {0};
     sp_status status;
-    TRY(sp_require_dense(context, __func__, "source", source));
+    TRY(sp_require_any_dense(context, __func__, "source", source));
+    if (sp_dense_batch(source) > 1)
+        return sp_fail(context, SP_ERROR_UNSUPPORTED, "%s: source is a batch: copy its matrices", __func__);
     TRY(sp_require_output(context, __func__, "copy", copy, "source", source));
     TRY(sp_dense_create(context, source->rows, source->cols, source->type, space, &made));
     TRY(sp_dense_move(context, source, &made));

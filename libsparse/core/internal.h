@@ -58,7 +58,12 @@ typedef struct sp_backend {
                            const sp_cbsr *kept, double beta, sp_dense *y);
     sp_status (*maxk_spmm_backward)(sp_context *, const sp_csr *a, const sp_spmm_options *options, void *state,
                                     const sp_dense *gradient, sp_cbsr *kept);
-    sp_status (*transpose)(sp_context *, const sp_csr *a, sp_csr *b); /* NULL for host memory */
+    /* NULL, like all to `turn`, for host memory, whose code is in core. */
+    sp_status (*transpose)(sp_context *, const sp_csr *a, sp_csr *b);
+    sp_status (*from_coo)(sp_context *, const sp_coo *coo, sp_combine combine, bool symmetric, sp_csr *matrix);
+    sp_status (*widen)(sp_context *, int64_t count, const int32_t *from, int64_t *to);
+    sp_status (*is_sound)(sp_context *, const sp_csr *matrix, bool *sound); /* whether sp_csr_check would pass it */
+    sp_status (*turn)(sp_context *, const sp_dense *from, sp_dense *to); /* copies to the other layout */
     /* In the back end's space. number: to[k] = k. gather: to[k] = from[index[k]], for elements of `size` bytes (4 or
      * 8); an index of -1 gives -1 (only with 8 bytes). `to` may be `index`. */
     sp_status (*number)(sp_context *, int64_t count, int64_t *to);
@@ -71,6 +76,8 @@ typedef struct sp_backend {
     sp_status (*copy_rows)(sp_context *, void *to, size_t to_pitch, sp_space to_space, const void *from,
                            size_t from_pitch, sp_space from_space, size_t bytes, int64_t rows);
     void *(*stream)(const sp_context *); /* NULL: no streams */
+    sp_status (*enter)(sp_context *);    /* NULL, like leave: no device is ever current */
+    void (*leave)(sp_context *);
     sp_status (*set_stream)(sp_context *, void *stream); /* NULL stands for the context's own; no function: no streams */
     sp_status (*trim)(sp_context *);                     /* NULL: nothing is kept */
     sp_status (*finish)(sp_context *);   /* waits for the work that is queued; NULL: none ever is */
@@ -115,6 +122,7 @@ typedef struct sp_devices sp_devices; /* core/devices.h */
 struct sp_context {
     const sp_backend *backend;
     sp_allocator allocator;
+    sp_device_allocator device_allocator; /* no functions: a pool of its own */
     int64_t holders; /* the number of holds: the caller's, each plan's, and those of sp_context_retain; atomic */
     int threads;
     size_t memory_budget;
@@ -239,7 +247,32 @@ sp_status sp_require_dense_apart(sp_context *context, const char *call, const ch
 sp_status sp_csr_create_like(sp_context *context, const sp_csr *like, int64_t rows, int64_t cols, int64_t nnz,
                              sp_space space, sp_csr *matrix);
 
-/* Copies between two dense matrices of the same shape and type, with any strides and spaces. */
+/* As sp_require_dense, also for matrices by columns, and for batches. */
+sp_status sp_require_any_dense(sp_context *context, const char *call, const char *name, const sp_dense *m);
+/* A matrix of a batch. */
+static inline sp_dense sp_dense_of(const sp_dense *m, int64_t number)
+{
+    sp_dense one = *m;
+    if (one.values) one.values = (char *)m->values + (size_t)(number * m->batch_stride) * sp_dense_size(m->type);
+    one.batch = one.batch_stride = 0;
+    return one;
+}
+/* The number of matrices of a batch; of lines (rows or columns) of each; of values of a line; and the bytes from the
+ * first value to the last. */
+static inline int64_t sp_dense_batch(const sp_dense *m) { return m->batch > 0 ? m->batch : 1; }
+static inline int64_t sp_dense_lines(const sp_dense *m) { return m->layout == SP_ROW_MAJOR ? m->rows : m->cols; }
+static inline int64_t sp_dense_length(const sp_dense *m) { return m->layout == SP_ROW_MAJOR ? m->cols : m->rows; }
+static inline size_t sp_dense_bytes(const sp_dense *m)
+{
+    if (m->rows == 0 || m->cols == 0) return 0;
+    return (size_t)((sp_dense_batch(m) - 1) * m->batch_stride + (sp_dense_lines(m) - 1) * m->stride +
+                    sp_dense_length(m)) * sp_dense_size(m->type);
+}
+
+/* coo.c: the failure of a triple outside the matrix. */
+sp_status sp_coo_outside(sp_context *context, const sp_coo *coo, int64_t triple, int64_t row, int64_t col);
+
+/* Copies between two dense matrices of the same shape and type, with any strides, layouts and spaces. */
 sp_status sp_dense_move(sp_context *context, const sp_dense *from, sp_dense *to);
 
 #ifdef __cplusplus

@@ -42,24 +42,40 @@ sp_status sp_require_csr(sp_context *context, const char *call, const char *name
     return SP_OK;
 }
 
-sp_status sp_require_dense(sp_context *context, const char *call, const char *name, const sp_dense *m)
+sp_status sp_require_any_dense(sp_context *context, const char *call, const char *name, const sp_dense *m)
 {
-    int64_t last, bytes;
+    int64_t last, before, bytes;
     sp_status status = sp_require(context, call, name, m);
     if (status == SP_OK) status = sp_require_space(context, call, name, m->space);
     if (status != SP_OK) return status;
     if ((unsigned)m->type > SP_DENSE_BF16)
         return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s: type %d of values does not exist", call, name,
                        (int)m->type);
-    if (m->rows < 0 || m->cols < 0 || m->stride < m->cols || (m->rows > 0 && m->cols > 0 && !m->values))
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s is %lld x %lld with stride %lld%s", call, name,
-                       (long long)m->rows, (long long)m->cols, (long long)m->stride,
+    if ((unsigned)m->layout > SP_COLUMN_MAJOR)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s: layout %d does not exist", call, name, (int)m->layout);
+    const bool by_rows = m->layout == SP_ROW_MAJOR;
+    if (m->rows < 0 || m->cols < 0 || m->stride < (by_rows ? m->cols : m->rows) ||
+        (m->rows > 0 && m->cols > 0 && !m->values))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s is %lld x %lld with stride %lld%s%s", call, name,
+                       (long long)m->rows, (long long)m->cols, (long long)m->stride, by_rows ? "" : " by columns",
                        m->values ? "" : " and no values");
-    if (__builtin_mul_overflow(m->rows, m->stride, &last) ||
+    if (m->batch < 0 || m->batch_stride < 0)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s is a batch of %lld matrices, %lld apart", call, name,
+                       (long long)m->batch, (long long)m->batch_stride);
+    if (__builtin_mul_overflow(by_rows ? m->rows : m->cols, m->stride, &last) ||
+        __builtin_mul_overflow(m->batch, m->batch_stride, &before) || __builtin_add_overflow(last, before, &last) ||
         __builtin_mul_overflow(last, (int64_t)sp_dense_size(m->type), &bytes))
         return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s is %lld x %lld with stride %lld: it cannot be addressed",
                        call, name, (long long)m->rows, (long long)m->cols, (long long)m->stride);
     return SP_OK;
+}
+
+sp_status sp_require_dense(sp_context *context, const char *call, const char *name, const sp_dense *m)
+{
+    const sp_status status = sp_require_any_dense(context, call, name, m);
+    if (status != SP_OK || (m->layout == SP_ROW_MAJOR && sp_dense_batch(m) == 1)) return status;
+    return sp_fail(context, SP_ERROR_UNSUPPORTED, "%s: %s is %s, which this call does not take", call, name,
+                   m->layout == SP_ROW_MAJOR ? "a batch of matrices" : "stored by columns");
 }
 
 sp_status sp_require_output(sp_context *context, const char *call, const char *name, const void *output,
@@ -84,18 +100,20 @@ sp_status sp_require_apart(sp_context *context, const char *call, const char *na
     return a < b + other_bytes && b < a + bytes ? overlap(context, call, name, other_name) : SP_OK;
 }
 
-/* Matrices with the same stride may be different columns of one array. */
+/* Matrices with the same stride may be different columns of one array, by columns different rows. */
 sp_status sp_require_dense_apart(sp_context *context, const char *call, const char *name, const sp_dense *m,
                                  const char *other_name, const sp_dense *other)
 {
     const sp_dense *low = (uintptr_t)m->values <= (uintptr_t)other->values ? m : other, *high = low == m ? other : m;
     const size_t size = sp_dense_size(low->type), high_size = sp_dense_size(high->type);
-    const size_t pitch = (size_t)low->stride * size, width = (size_t)low->cols * size;
-    const size_t high_width = (size_t)high->cols * high_size;
-    if (width == 0 || high_width == 0 || low->rows == 0 || high->rows == 0) return SP_OK;
+    const size_t pitch = (size_t)low->stride * size, width = (size_t)sp_dense_length(low) * size;
+    const size_t high_width = (size_t)sp_dense_length(high) * high_size;
+    if (sp_dense_bytes(low) == 0 || sp_dense_bytes(high) == 0) return SP_OK;
     const uintptr_t offset = (uintptr_t)high->values - (uintptr_t)low->values;
-    if (offset >= (size_t)(low->rows - 1) * pitch + width) return SP_OK;
-    if (pitch == (size_t)high->stride * high_size && offset % pitch >= width && offset % pitch + high_width <= pitch)
+    if (offset >= sp_dense_bytes(low)) return SP_OK;
+    const bool alike = low->layout == high->layout && sp_dense_batch(low) == 1 && sp_dense_batch(high) == 1;
+    if (alike && pitch == (size_t)high->stride * high_size && offset % pitch >= width &&
+        offset % pitch + high_width <= pitch)
         return SP_OK;
     return overlap(context, call, name, other_name);
 }

@@ -14,6 +14,20 @@
         if (status_ != SP_OK) return status_;  \
     } while (0)
 
+/* In its scope the context's device is the current one of the thread. Objects that free device memory go after it. */
+struct device_scope {
+    sp_context *const context;
+    const sp_status status;
+
+    explicit device_scope(sp_context *owner) : context(owner), status(sp_context_enter(owner)) {}
+    device_scope(const device_scope &) = delete;
+    device_scope &operator=(const device_scope &) = delete;
+    ~device_scope()
+    {
+        if (status == SP_OK) sp_context_leave(context);
+    }
+};
+
 /* After a sticky error every later call fails as well. A stream that is being captured is not queried, because that
  * would end the capture. */
 static inline bool cuda_is_lost(const sp_context *context)

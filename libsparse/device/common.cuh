@@ -4,6 +4,8 @@
 #ifndef SPARSE_CUDA_COMMON_CUH
 #define SPARSE_CUDA_COMMON_CUH
 
+#include <cuda.h> /* types only: the driver's functions are looked up at run time */
+
 #include "core/internal.h"
 #include "device/array.cuh"
 #include "device/launch.cuh"
@@ -15,8 +17,19 @@ enum { SIDE_STREAMS = 6, MAILBOX = 1024 /* bytes, for counts that the host waits
 
 struct cuda_state {
     int device, processors;
+    CUcontext primary;                   /* the device's context of the driver, which the runtime uses too */
+    CUresult (CUDAAPI *push)(CUcontext); /* cuCtxPushCurrent, cuCtxPopCurrent */
+    CUresult (CUDAAPI *pop)(CUcontext *);
     size_t shared_limit; /* bytes of shared memory a block may have */
-    cudaMemPool_t pool;
+    cudaMemPool_t pool; /* NULL: memory comes from the caller's allocator */
+    struct {
+        struct {
+            void *data;
+            size_t bytes;
+        } *blocks;
+        int64_t count, room; /* of blocks */
+        size_t bytes, peak;
+    } lent; /* blocks of that allocator */
     cudaStream_t stream, own, side[SIDE_STREAMS]; /* stream: the context's own, or one of the caller */
     cudaEvent_t forked, joined[SIDE_STREAMS];
     struct {
@@ -35,6 +48,12 @@ struct cuda_state {
 
 static inline cuda_state *cuda_state_of(sp_context *context) { return (cuda_state *)context->device_state; }
 
+/* memory.cu: opens and closes the source of memory; closing gives back what the caller has not released. */
+sp_status cuda_open_memory(sp_context *context);
+void cuda_close_memory(sp_context *context);
+/* Bytes that the context's pool holds and nobody uses; 0 with an allocator of the caller's. Asking the driver what is
+ * free takes 13 µs. */
+sp_status cuda_unused(sp_context *context, size_t *bytes);
 /* Bytes that may still be allocated: the rest of the budget, or the free memory less a reserve. */
 sp_status cuda_available(sp_context *context, size_t *bytes);
 /* Starts a measurement of peak memory; *before gets the bytes in use now. cuda_peak: how far the peak rose above
@@ -67,6 +86,11 @@ sp_status sp_cuda_contract(sp_context *context, const sp_csr *g, const int32_t *
 sp_status sp_cuda_triple_product(sp_context *context, const sp_csr *s, const sp_csr *g, sp_csr *c,
                                  sp_spgemm_info *info, bool *done);
 sp_status sp_cuda_transpose(sp_context *context, const sp_csr *a, sp_csr *b);
+sp_status sp_cuda_from_coo(sp_context *context, const sp_coo *coo, sp_combine combine, bool symmetric,
+                           sp_csr *matrix);
+sp_status sp_cuda_widen(sp_context *context, int64_t count, const int32_t *from, int64_t *to);
+sp_status sp_cuda_is_sound(sp_context *context, const sp_csr *matrix, bool *sound);
+sp_status sp_cuda_turn(sp_context *context, const sp_dense *from, sp_dense *to);
 /* The algorithms of sp_spgemm. */
 sp_status sp_cuda_spgemm_hash(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                               sp_csr *c, sp_spgemm_info *info);

@@ -1,112 +1,13 @@
-/* The CUDA back end's context: the device, its streams, its memory, and the table of operations.
- *
- * All memory comes from one stream-ordered pool that keeps released memory, so that iterations allocate without the
- * driver. If the pool cannot grow, it is trimmed and asked once more. The CUDA runtime is linked statically. On a
- * machine without a driver the device count fails, and the context stays on the CPU. */
-#include <new>
+/* The CUDA back end's context: the device, its streams, and the table of operations. The CUDA runtime is linked
+ * statically. On a machine without a driver the device count fails, and the context stays on the CPU. */
 #include <stdio.h>
 #include <string.h>
+#include <type_traits>
 
 #include "device/common.cuh"
 #include "spmm/cuda/maxk.cuh"
 
-/* Device memory that is left free if there is no budget, because the driver needs some. */
-static const size_t RESERVE = (size_t)256 << 20;
-
-/* ---- memory -------------------------------------------------------------------------------------------- */
-
-static sp_status pool_bytes(sp_context *context, cudaMemPoolAttr attribute, size_t *bytes)
-{
-    uint64_t value = 0;
-    CUDA_CHECK(cudaMemPoolGetAttribute(cuda_state_of(context)->pool, attribute, &value));
-    *bytes = (size_t)value;
-    return SP_OK;
-}
-
-sp_status cuda_available(sp_context *context, size_t *bytes)
-{
-    size_t used, reserved, free, total;
-    CHECK(pool_bytes(context, cudaMemPoolAttrUsedMemCurrent, &used));
-    if (context->memory_budget) {
-        *bytes = context->memory_budget > used ? context->memory_budget - used : 0;
-        return SP_OK;
-    }
-    CHECK(pool_bytes(context, cudaMemPoolAttrReservedMemCurrent, &reserved));
-    CUDA_CHECK(cudaMemGetInfo(&free, &total));
-    free += reserved - used;
-    *bytes = free > RESERVE ? free - RESERVE : 0;
-    return SP_OK;
-}
-
-sp_status cuda_watch_peak(sp_context *context, size_t *before)
-{
-    uint64_t zero = 0;
-    CUDA_CHECK(cudaMemPoolSetAttribute(cuda_state_of(context)->pool, cudaMemPoolAttrUsedMemHigh, &zero));
-    return pool_bytes(context, cudaMemPoolAttrUsedMemCurrent, before);
-}
-
-sp_status cuda_peak(sp_context *context, size_t before, int64_t *rise)
-{
-    size_t high;
-    CHECK(pool_bytes(context, cudaMemPoolAttrUsedMemHigh, &high));
-    *rise = high > before ? (int64_t)(high - before) : 0;
-    return SP_OK;
-}
-
-sp_status cuda_peak_beside(sp_context *context, size_t before, const sp_csr *c, int64_t *rise)
-{
-    const size_t entry = sizeof *c->col_indices + (c->values ? sp_value_size(c->value_type) : 0);
-    CHECK(cuda_peak(context, before, rise));
-    *rise -= (c->rows + 1) * (int64_t)sizeof *c->row_offsets + c->nnz * (int64_t)entry;
-    return SP_OK;
-}
-
-sp_status cuda_allocate(sp_context *context, size_t bytes, void **pointer)
-{
-    cuda_state *state = cuda_state_of(context);
-    *pointer = NULL;
-    if (bytes == 0) bytes = 1;
-    if (context->memory_budget) {
-        size_t available;
-        CHECK(cuda_available(context, &available));
-        if (bytes > available)
-            return sp_fail(context, SP_ERROR_DEVICE_MEMORY,
-                           "%s: %zu bytes are needed where %zu of the memory budget of %zu are left",
-                           context->device_name, bytes, available, context->memory_budget);
-    }
-    void *block = NULL;
-    cudaError_t error = cudaMallocFromPoolAsync(&block, bytes, state->pool, state->stream);
-    if (error == cudaErrorMemoryAllocation) {
-        cudaGetLastError();
-        cuda_drop_counts(context);
-        CUDA_CHECK(cudaStreamSynchronize(state->stream));
-        CUDA_CHECK(cudaMemPoolTrimTo(state->pool, 0));
-        error = cudaMallocFromPoolAsync(&block, bytes, state->pool, state->stream);
-    }
-    if (error == cudaErrorMemoryAllocation) {
-        size_t free = 0, total = 0;
-        cudaGetLastError();
-        cudaMemGetInfo(&free, &total);
-        return sp_fail(context, SP_ERROR_DEVICE_MEMORY, "%s: %zu bytes could not be allocated, %zu of %zu are free",
-                       context->device_name, bytes, free, total);
-    }
-    CHECK(cuda_status(context, error, "cudaMallocFromPoolAsync"));
-    *pointer = block;
-    return SP_OK;
-}
-
-void cuda_release(sp_context *context, void *pointer)
-{
-    cuda_state *state = cuda_state_of(context);
-    if (pointer && cudaFreeAsync(pointer, state->stream) != cudaSuccess) cudaGetLastError();
-}
-
-void cuda_drop_counts(sp_context *context)
-{
-    cuda_state *state = cuda_state_of(context);
-    cuda_release(context, state->counts.data);
-    state->counts = {};
-}
+/* ---- copies ---------------------------------------------------------------------------------------------- */
 
 static sp_status copy(sp_context *context, void *to, sp_space to_space, const void *from, sp_space from_space,
                       size_t bytes)
@@ -116,7 +17,6 @@ static sp_status copy(sp_context *context, void *to, sp_space to_space, const vo
         memcpy(to, from, bytes);
         return SP_OK;
     }
-    CUDA_CHECK(cudaSetDevice(state->device));
     CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, state->stream));
     if (to_space == SP_HOST || from_space == SP_HOST) CUDA_CHECK(cudaStreamSynchronize(state->stream));
     return SP_OK;
@@ -126,18 +26,10 @@ static sp_status copy_rows(sp_context *context, void *to, size_t to_pitch, sp_sp
                            size_t from_pitch, sp_space from_space, size_t bytes, int64_t rows)
 {
     cuda_state *state = cuda_state_of(context);
-    CUDA_CHECK(cudaSetDevice(state->device));
     CUDA_CHECK(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, bytes, (size_t)rows, cudaMemcpyDefault,
                                  state->stream));
     if (to_space == SP_HOST || from_space == SP_HOST) CUDA_CHECK(cudaStreamSynchronize(state->stream));
     return SP_OK;
-}
-
-/* The calling thread may not have used this device yet. */
-static sp_status allocate(sp_context *context, size_t bytes, void **pointer)
-{
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
-    return cuda_allocate(context, bytes, pointer);
 }
 
 /* ---- streams ------------------------------------------------------------------------------------------- */
@@ -179,7 +71,6 @@ static sp_status set_stream(sp_context *context, void *chosen)
     cuda_state *state = cuda_state_of(context);
     const cudaStream_t next = chosen ? (cudaStream_t)chosen : state->own;
     if (next == state->stream) return SP_OK;
-    CUDA_CHECK(cudaSetDevice(state->device));
     CUDA_CHECK(cudaEventRecord(state->forked, state->stream));
     CUDA_CHECK(cudaStreamWaitEvent(next, state->forked, 0));
     state->stream = next;
@@ -189,19 +80,49 @@ static sp_status set_stream(sp_context *context, void *chosen)
 static sp_status trim(sp_context *context)
 {
     cuda_state *state = cuda_state_of(context);
-    CUDA_CHECK(cudaSetDevice(state->device));
     cuda_drop_counts(context);
     CUDA_CHECK(cudaStreamSynchronize(state->stream));
-    CUDA_CHECK(cudaMemPoolTrimTo(state->pool, 0));
+    if (state->pool) CUDA_CHECK(cudaMemPoolTrimTo(state->pool, 0));
     return SP_OK;
 }
 
+/* ---- the current device -------------------------------------------------------------------------------- */
+
+/* The driver keeps a stack of contexts for each thread, and the runtime works with the one on top. So a thread gets back
+ * what it had, be that the context of another device, one of the caller's own, or none: cudaSetDevice would start the
+ * device it returns to. */
+static sp_status enter(sp_context *context)
+{
+    const cuda_state *state = cuda_state_of(context);
+    const CUresult result = state->push(state->primary);
+    if (result == CUDA_SUCCESS) return SP_OK;
+    return sp_fail(context, SP_ERROR_DEVICE, "cuda:%d cannot be made current: cuCtxPushCurrent failed with error %d",
+                   state->device, (int)result);
+}
+
+static void leave(sp_context *context)
+{
+    CUcontext popped;
+    cuda_state_of(context)->pop(&popped);
+}
+
+/* The operations of the table, with the context's device current. */
+template <auto OPERATION> struct there;
+template <typename Result, typename... P, Result (*OPERATION)(sp_context *, P...)> struct there<OPERATION> {
+    static Result run(sp_context *context, P... arguments)
+    {
+        const device_scope scope(context);
+        if constexpr (!std::is_void_v<Result>) CHECK(scope.status);
+        return OPERATION(context, arguments...);
+    }
+};
+
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
-static void close_device(cuda_state *state)
+static void close_device(sp_context *context)
 {
-    cudaSetDevice(state->device);
-    if (state->counts.data) cudaFreeAsync(state->counts.data, state->stream);
+    cuda_state *state = cuda_state_of(context);
+    cuda_drop_counts(context);
     if (state->stream) cudaStreamSynchronize(state->stream);
     for (int i = 0; i < SIDE_STREAMS; i++) {
         if (state->side[i]) cudaStreamDestroy(state->side[i]);
@@ -209,91 +130,111 @@ static void close_device(cuda_state *state)
     }
     if (state->forked) cudaEventDestroy(state->forked);
     if (state->mailbox) cudaFreeHost(state->mailbox);
-    if (state->pool) cudaMemPoolDestroy(state->pool);
+    cuda_close_memory(context);
     if (state->own) cudaStreamDestroy(state->own);
     cudaGetLastError();
 }
 
 static void destroy(sp_context *context)
 {
-    close_device(cuda_state_of(context));
+    there<close_device>::run(context);
     sp_free(context, context->device_state);
     context->device_state = NULL;
 }
 
 static const sp_backend cuda_backend = {
     .space = SP_DEVICE,
-    .spgemm = sp_cuda_spgemm,
-    .spgemm_symbolic = sp_cuda_spgemm_symbolic,
-    .spgemm_numeric = sp_cuda_spgemm_numeric,
-    .spgemm_forget = sp_cuda_spgemm_forget,
-    .spgemm_markov = sp_cuda_spgemm_markov,
-    .inverse_lengths = sp_cuda_inverse_lengths,
-    .similarity = sp_cuda_similarity,
-    .contract = sp_cuda_contract,
-    .spmm_prepare = sp_cuda_spmm_prepare,
-    .spmm_refresh = sp_cuda_spmm_refresh,
-    .spmm = sp_cuda_spmm,
-    .spmm_forget = sp_cuda_spmm_forget,
-    .sddmm = sp_cuda_sddmm,
-    .edge_softmax = sp_cuda_edge_softmax,
-    .edge_softmax_backward = sp_cuda_edge_softmax_backward,
-    .maxk = sp_cuda_maxk,
-    .maxk_expand = sp_cuda_maxk_expand,
-    .maxk_spmm = sp_cuda_maxk_spmm,
-    .maxk_spmm_backward = sp_cuda_maxk_spmm_backward,
-    .transpose = sp_cuda_transpose,
-    .number = sp_cuda_number,
-    .gather = sp_cuda_gather,
-    .allocate = allocate,
-    .release = cuda_release,
-    .copy = copy,
-    .copy_rows = copy_rows,
+    .spgemm = there<sp_cuda_spgemm>::run,
+    .spgemm_symbolic = there<sp_cuda_spgemm_symbolic>::run,
+    .spgemm_numeric = there<sp_cuda_spgemm_numeric>::run,
+    .spgemm_forget = there<sp_cuda_spgemm_forget>::run,
+    .spgemm_markov = there<sp_cuda_spgemm_markov>::run,
+    .inverse_lengths = there<sp_cuda_inverse_lengths>::run,
+    .similarity = there<sp_cuda_similarity>::run,
+    .contract = there<sp_cuda_contract>::run,
+    .spmm_prepare = there<sp_cuda_spmm_prepare>::run,
+    .spmm_refresh = there<sp_cuda_spmm_refresh>::run,
+    .spmm = there<sp_cuda_spmm>::run,
+    .spmm_forget = there<sp_cuda_spmm_forget>::run,
+    .sddmm = there<sp_cuda_sddmm>::run,
+    .edge_softmax = there<sp_cuda_edge_softmax>::run,
+    .edge_softmax_backward = there<sp_cuda_edge_softmax_backward>::run,
+    .maxk = there<sp_cuda_maxk>::run,
+    .maxk_expand = there<sp_cuda_maxk_expand>::run,
+    .maxk_spmm = there<sp_cuda_maxk_spmm>::run,
+    .maxk_spmm_backward = there<sp_cuda_maxk_spmm_backward>::run,
+    .transpose = there<sp_cuda_transpose>::run,
+    .from_coo = there<sp_cuda_from_coo>::run,
+    .widen = there<sp_cuda_widen>::run,
+    .is_sound = there<sp_cuda_is_sound>::run,
+    .turn = there<sp_cuda_turn>::run,
+    .number = there<sp_cuda_number>::run,
+    .gather = there<sp_cuda_gather>::run,
+    .allocate = there<cuda_allocate>::run,
+    .release = there<cuda_release>::run,
+    .copy = there<copy>::run,
+    .copy_rows = there<copy_rows>::run,
     .stream = stream,
-    .set_stream = set_stream,
-    .trim = trim,
-    .finish = cuda_finish,
+    .enter = enter,
+    .leave = leave,
+    .set_stream = there<set_stream>::run,
+    .trim = there<trim>::run,
+    .finish = there<cuda_finish>::run,
     .destroy = destroy,
-    .triple_product = sp_cuda_triple_product,
-    .add = sp_cuda_add,
-    .scale = sp_cuda_scale,
-    .extract = sp_cuda_extract,
-    .find_outside = sp_cuda_find_outside,
-    .top_k = sp_cuda_top_k,
-    .reduce_rows = sp_cuda_reduce_rows,
-    .degree_order = sp_cuda_degree_order,
-    .sample_rows = sp_cuda_sample_rows,
-    .hadamard = sp_cuda_hadamard,
-    .select = sp_cuda_select,
+    .triple_product = there<sp_cuda_triple_product>::run,
+    .add = there<sp_cuda_add>::run,
+    .scale = there<sp_cuda_scale>::run,
+    .extract = there<sp_cuda_extract>::run,
+    .find_outside = there<sp_cuda_find_outside>::run,
+    .top_k = there<sp_cuda_top_k>::run,
+    .reduce_rows = there<sp_cuda_reduce_rows>::run,
+    .degree_order = there<sp_cuda_degree_order>::run,
+    .sample_rows = there<sp_cuda_sample_rows>::run,
+    .hadamard = there<sp_cuda_hadamard>::run,
+    .select = there<sp_cuda_select>::run,
 };
 
 /* Fails if this build has no code for the device. */
 static __global__ void probe() {}
 
-static sp_status open_device(sp_context *context, int index)
+static sp_status find_in_driver(sp_context *context, const char *name, void **function)
+{
+#if CUDART_VERSION >= 12050
+    cudaDriverEntryPointQueryResult found;
+    CUDA_CHECK(cudaGetDriverEntryPointByVersion(name, function, 11080, cudaEnableDefault, &found));
+#else
+    CUDA_CHECK(cudaGetDriverEntryPoint(name, function, cudaEnableDefault));
+#endif
+    return *function ? SP_OK : sp_fail(context, SP_ERROR_NO_DEVICE, "the driver has no %s", name);
+}
+
+/* What enter and leave need. The device stays started until the process ends, as with the runtime's own functions. */
+static sp_status start_device(sp_context *context, int index)
 {
     cuda_state *state = cuda_state_of(context);
-    cudaFuncAttributes attributes;
-    int pools = 0, shared = 0, usual, first;
+    CUresult (CUDAAPI *retain)(CUcontext *, CUdevice);
     state->device = index;
-    CUDA_CHECK(cudaSetDevice(index));
+    CHECK(find_in_driver(context, "cuCtxPushCurrent", (void **)&state->push));
+    CHECK(find_in_driver(context, "cuCtxPopCurrent", (void **)&state->pop));
+    CHECK(find_in_driver(context, "cuDevicePrimaryCtxRetain", (void **)&retain));
+    const CUresult result = retain(&state->primary, index);
+    if (result == CUDA_SUCCESS) return SP_OK;
+    return sp_fail(context, result == CUDA_ERROR_OUT_OF_MEMORY ? SP_ERROR_DEVICE_MEMORY : SP_ERROR_DEVICE,
+                   "cuda:%d cannot be started: cuDevicePrimaryCtxRetain failed with error %d", index, (int)result);
+}
+
+static sp_status open_device(sp_context *context)
+{
+    cuda_state *state = cuda_state_of(context);
+    const int index = state->device;
+    cudaFuncAttributes attributes;
+    int shared = 0, usual, first;
     CUDA_CHECK(cudaDeviceGetAttribute(&state->processors, cudaDevAttrMultiProcessorCount, index));
     CUDA_CHECK(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, index));
-    CUDA_CHECK(cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, index));
-    if (!pools)
-        return sp_fail(context, SP_ERROR_NO_DEVICE, "cuda:%d has a driver without memory pools: CUDA 11.2 is needed",
-                       index);
     CUDA_CHECK(cudaFuncGetAttributes(&attributes, probe));
     state->shared_limit = (size_t)shared;
 
-    cudaMemPoolProps properties = {};
-    properties.allocType = cudaMemAllocationTypePinned;
-    properties.location.type = cudaMemLocationTypeDevice;
-    properties.location.id = index;
-    uint64_t keep = UINT64_MAX;
-    CUDA_CHECK(cudaMemPoolCreate(&state->pool, &properties));
-    CUDA_CHECK(cudaMallocHost(&state->mailbox, MAILBOX));
-    CUDA_CHECK(cudaMemPoolSetAttribute(state->pool, cudaMemPoolAttrReleaseThreshold, &keep));
+    CHECK(cuda_open_memory(context));
     CUDA_CHECK(cudaStreamCreateWithFlags(&state->own, cudaStreamNonBlocking));
     state->stream = state->own;
     CUDA_CHECK(cudaEventCreateWithFlags(&state->forked, cudaEventDisableTiming));
@@ -313,7 +254,7 @@ sp_status sp_cuda_link(sp_context *context, sp_context *other)
 {
     const int own = cuda_state_of(context)->device, theirs = cuda_state_of(other)->device;
     int possible = 0;
-    if (own == theirs) return SP_OK;
+    if (own == theirs || !cuda_state_of(context)->pool) return SP_OK;
     CUDA_CHECK(cudaDeviceCanAccessPeer(&possible, theirs, own));
     if (!possible) return SP_OK;
     cudaMemAccessDesc access = {};
@@ -345,16 +286,17 @@ sp_status sp_cuda_open(sp_context *context, int index)
                        count);
 
     CHECK(sp_calloc(context, 1, sizeof(cuda_state), &context->device_state));
+    context->backend = &cuda_backend;
     const int first = index < 0 ? 0 : index, end = index < 0 ? count : index + 1;
     for (int i = first; i < end; i++) {
         snprintf(context->device_name, sizeof context->device_name, "cuda:%d", i);
-        if (open_device(context, i) == SP_OK) {
-            context->backend = &cuda_backend;
-            return SP_OK;
+        if (start_device(context, i) == SP_OK) {
+            if (there<open_device>::run(context) == SP_OK) return SP_OK;
+            there<close_device>::run(context);
         }
-        close_device(cuda_state_of(context));
         memset(context->device_state, 0, sizeof(cuda_state));
     }
+    context->backend = &sp_backend_cpu;
     sp_free(context, context->device_state);
     context->device_state = NULL;
     strcpy(context->device_name, "cpu");

@@ -34,4 +34,17 @@ static sp_status radix_sort_pairs(sp_context *context, const Key *keys, Key *sor
     return SP_OK;
 }
 
+/* The same of keys alone. */
+template <typename Key>
+static sp_status radix_sort_keys(sp_context *context, const Key *keys, Key *sorted, int64_t count, int bits)
+{
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    device_array<char> scratch;
+    size_t bytes = 0;
+    CUDA_CHECK(cub::DeviceRadixSort::SortKeys(nullptr, bytes, keys, sorted, count, 0, bits, stream));
+    CHECK(scratch.allocate(context, (int64_t)bytes));
+    CUDA_CHECK(cub::DeviceRadixSort::SortKeys(scratch.data, bytes, keys, sorted, count, 0, bits, stream));
+    return SP_OK;
+}
+
 #endif

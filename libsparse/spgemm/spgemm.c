@@ -147,8 +147,8 @@ sp_status sp_count_products(sp_context *context, const sp_csr *a, const sp_csr *
     TRY(sp_alloc(context, b->rows, sizeof *lengths, (void **)&lengths));
     TRY(sp_csr_reduce_rows(context, b, SP_COMBINE_COUNT, lengths, SP_HOST));
     TRY(sp_spmm_plan_create(context, &pattern, 1, NULL, &plan));
-    const sp_dense x = {b->rows, 1, 1, lengths, SP_DENSE_F64, SP_HOST};
-    sp_dense y = {a->rows, 1, 1, products, SP_DENSE_F64, SP_HOST};
+    const sp_dense x = {.rows = b->rows, .cols = 1, .stride = 1, .values = lengths, .type = SP_DENSE_F64};
+    sp_dense y = {.rows = a->rows, .cols = 1, .stride = 1, .values = products, .type = SP_DENSE_F64};
     TRY(sp_spmm_execute(plan, 1, &x, 0, &y));
 done:
     sp_spmm_plan_free(plan);

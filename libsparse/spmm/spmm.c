@@ -132,19 +132,11 @@ void sp_spmm_plan_free(sp_spmm_plan *plan)
 
 /* ---- the product --------------------------------------------------------------------------------------- */
 
-/* A matrix of `rows` rows. */
-static sp_status check_dense(sp_context *context, const char *call, const char *name, const sp_dense *m, int64_t rows)
+static sp_status check_rows(sp_context *context, const char *call, const char *name, const sp_dense *m, int64_t rows)
 {
-    const sp_status status = sp_require_dense(context, call, name, m);
-    if (status != SP_OK || m->rows == rows) return status;
+    if (m->rows == rows) return SP_OK;
     return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s is %lld x %lld, and %lld rows are needed", call, name,
                    (long long)m->rows, (long long)m->cols, (long long)rows);
-}
-
-/* Of a matrix with rows. */
-static size_t dense_bytes(const sp_dense *m)
-{
-    return (size_t)((m->rows - 1) * m->stride + m->cols) * sp_dense_size(m->type);
 }
 
 static bool types_fit(const sp_csr *a, sp_dense_type x, sp_dense_type y)
@@ -154,13 +146,31 @@ static bool types_fit(const sp_csr *a, sp_dense_type x, sp_dense_type y)
     return (y == SP_DENSE_F32 || y == x) && (!a->values || a->value_type == SP_F32);
 }
 
+/* As many matrices of X and Y, those of Y apart from each other: one behind the other, or columns of wider ones. */
+static sp_status check_batch(sp_context *context, const char *call, const sp_dense *x, const sp_dense *y)
+{
+    const int64_t batch = sp_dense_batch(y), each = sp_dense_length(y);
+    const sp_dense one = sp_dense_of(y, 0);
+    if (sp_dense_batch(x) != batch)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: X is a batch of %lld matrices and Y of %lld", call,
+                       (long long)sp_dense_batch(x), (long long)batch);
+    if (batch == 1 || sp_dense_bytes(y) == 0) return SP_OK;
+    if ((size_t)y->batch_stride * sp_dense_size(y->type) >= sp_dense_bytes(&one)) return SP_OK;
+    if (y->batch_stride >= each && (batch - 1) * y->batch_stride + each <= y->stride) return SP_OK;
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: the matrices of the batch Y, %lld apart, overlap", call,
+                   (long long)y->batch_stride);
+}
+
 static sp_status check_product(sp_spmm_plan *plan, const char *call, const sp_dense *x, const sp_dense *y)
 {
     if (!plan) return sp_fail(NULL, SP_ERROR_ARGUMENT, "%s: plan is NULL", call);
     sp_context *context = plan->context;
     sp_status status;
-    TRY(check_dense(context, call, "X", x, plan->a.cols));
-    TRY(check_dense(context, call, "Y", y, plan->a.rows));
+    TRY(sp_require_any_dense(context, call, "X", x));
+    TRY(sp_require_any_dense(context, call, "Y", y));
+    TRY(check_rows(context, call, "X", x, plan->a.cols));
+    TRY(check_rows(context, call, "Y", y, plan->a.rows));
+    TRY(check_batch(context, call, x, y));
     TRY(sp_require_dense_apart(context, call, "Y", y, "X", x));
     if (x->cols != y->cols)
         status = sp_fail(context, SP_ERROR_ARGUMENT, "X has %lld columns and Y %lld", (long long)x->cols,
@@ -173,14 +183,20 @@ done:
     return status;
 }
 
-/* The product with all of X and Y in the back end's space; `argument` (or NULL) lies in Y's. *begun: Y may have
+/* Whether the back end can work on the matrix itself. */
+static bool suits(const sp_backend *backend, const sp_dense *m)
+{
+    return m->space == backend->space && m->layout == SP_ROW_MAJOR;
+}
+
+/* The product with all of X and Y in the back end's space, by rows; `argument` (or NULL) lies in Y's. *begun: Y may have
  * changed. */
 static sp_status multiply_there(sp_spmm_plan *plan, double alpha, const sp_dense *x, double beta, sp_dense *y,
                                 int64_t *argument, bool *begun)
 {
     sp_context *context = plan->context;
     const sp_backend *backend = context->backend;
-    const bool there = y->space == backend->space;
+    const bool there = suits(backend, y), moves = argument && y->space != backend->space;
     const int64_t count = y->rows * y->cols;
     sp_dense x_copy = {0}, y_copy = {0};
     int64_t *places = argument;
@@ -188,9 +204,8 @@ static sp_status multiply_there(sp_spmm_plan *plan, double alpha, const sp_dense
     *begun = false;
     /* Nothing is moved before there is room for all. */
     if (!there) TRY(sp_dense_create(context, y->rows, y->cols, y->type, backend->space, &y_copy));
-    if (!there && argument)
-        TRY(sp_array_create(context, count, sizeof *places, backend->space, (void **)&places));
-    if (x->space != backend->space) TRY(sp_dense_copy(context, x, backend->space, &x_copy));
+    if (moves) TRY(sp_array_create(context, count, sizeof *places, backend->space, (void **)&places));
+    if (!suits(backend, x)) TRY(sp_dense_copy(context, x, backend->space, &x_copy));
     if (!there && beta != 0) TRY(sp_dense_move(context, y, &y_copy));
     *begun = there;
     TRY(backend->spmm(context, &plan->a, &plan->options, plan->state, alpha, x_copy.values ? &x_copy : x, beta,
@@ -199,7 +214,7 @@ static sp_status multiply_there(sp_spmm_plan *plan, double alpha, const sp_dense
     if (argument && plan->places)
         TRY(backend->gather(context, places, count, plan->places, sizeof *places, places));
     if (!there) TRY(sp_dense_move(context, &y_copy, y));
-    if (!there && argument)
+    if (moves)
         TRY(backend->copy(context, argument, y->space, places, backend->space, (size_t)count * sizeof *places));
 done:
     sp_dense_free(context, &x_copy);
@@ -243,7 +258,8 @@ static sp_status multiply(sp_spmm_plan *plan, double alpha, const sp_dense *x, d
     const sp_backend *backend = context->backend;
     bool begun;
     sp_status status = multiply_there(plan, alpha, x, beta, y, argument, &begun);
-    if (status != SP_ERROR_DEVICE_MEMORY || begun || (x->space == backend->space && y->space == backend->space))
+    if (status != SP_ERROR_DEVICE_MEMORY || begun || (x->space == backend->space && y->space == backend->space) ||
+        x->layout != SP_ROW_MAJOR || y->layout != SP_ROW_MAJOR)
         return status;
     status = backend->spmm(context, &plan->a, &plan->options, plan->state, alpha, x, beta, y, argument);
     if (status == SP_OK && argument && plan->places)
@@ -251,25 +267,45 @@ static sp_status multiply(sp_spmm_plan *plan, double alpha, const sp_dense *x, d
     return status;
 }
 
+/* Whether a batch is the columns of one matrix, `all`. */
+static bool is_one_matrix(const sp_dense *m, sp_dense *all)
+{
+    const bool by_rows = m->layout == SP_ROW_MAJOR;
+    *all = sp_dense_of(m, 0);
+    all->cols *= sp_dense_batch(m);
+    return m->batch_stride == (by_rows ? m->cols : m->cols * m->stride) && (!by_rows || all->cols <= m->stride);
+}
+
 sp_status sp_spmm_execute(sp_spmm_plan *plan, double alpha, const sp_dense *x, double beta, sp_dense *y)
 {
     sp_status status = check_product(plan, __func__, x, y);
-    return status == SP_OK ? multiply(plan, alpha, x, beta, y, NULL) : status;
+    sp_dense one_x, one_y;
+    if (status != SP_OK) return status;
+    if (sp_dense_batch(y) == 1) return multiply(plan, alpha, x, beta, y, NULL);
+    if (is_one_matrix(x, &one_x) && is_one_matrix(y, &one_y)) return multiply(plan, alpha, &one_x, beta, &one_y, NULL);
+    for (int64_t b = 0; b < sp_dense_batch(y) && status == SP_OK; b++) {
+        one_x = sp_dense_of(x, b);
+        one_y = sp_dense_of(y, b);
+        status = multiply(plan, alpha, &one_x, beta, &one_y, NULL);
+    }
+    return status;
 }
 
 sp_status sp_spmm_execute_argument(sp_spmm_plan *plan, const sp_dense *x, sp_dense *y, int64_t *argument)
 {
     sp_status status = check_product(plan, __func__, x, y);
     if (status != SP_OK) return status;
+    if (sp_dense_batch(y) > 1)
+        return sp_fail(plan->context, SP_ERROR_UNSUPPORTED, "%s: a batch has no argument", __func__);
     if (!spmm_is_extreme(&plan->options))
         return sp_fail(plan->context, SP_ERROR_ARGUMENT, "only a maximum or minimum has an argument");
     if (y->rows > 0 && y->cols > 0) {
         const size_t places = (size_t)y->rows * (size_t)y->cols * sizeof *argument;
         TRY(sp_require(plan->context, __func__, "argument", argument));
         TRY(sp_require_apart(plan->context, __func__, "argument", argument, places, "X", x->values,
-                             dense_bytes(x)));
+                             sp_dense_bytes(x)));
         TRY(sp_require_apart(plan->context, __func__, "argument", argument, places, "Y", y->values,
-                             dense_bytes(y)));
+                             sp_dense_bytes(y)));
     }
     status = multiply(plan, 1, x, 0, y, argument);
 done:
@@ -297,8 +333,10 @@ static sp_status check_sampled(sp_context *context, const sp_csr *a, const sp_de
     static const char call[] = "sp_sddmm";
     sp_status status;
     TRY(sp_require_csr(context, call, "A", a));
-    TRY(check_dense(context, call, "X", x, a->rows));
-    TRY(check_dense(context, call, "Y", y, a->cols));
+    TRY(sp_require_dense(context, call, "X", x));
+    TRY(sp_require_dense(context, call, "Y", y));
+    TRY(check_rows(context, call, "X", x, a->rows));
+    TRY(check_rows(context, call, "Y", y, a->cols));
     if (x->cols != y->cols || x->type != y->type || (x->type != SP_DENSE_F32 && x->type != SP_DENSE_F64))
         return sp_fail(context, SP_ERROR_ARGUMENT,
                        "X has %lld columns of %s and Y %lld of %s: as many of both, all f32 or all f64, are needed",
@@ -307,8 +345,8 @@ static sp_status check_sampled(sp_context *context, const sp_csr *a, const sp_de
     if (a->nnz == 0) return SP_OK;
     const size_t bytes = (size_t)a->nnz * sp_dense_size(x->type);
     TRY(sp_require(context, call, "values", values));
-    TRY(sp_require_apart(context, call, "values", values, bytes, "X", x->values, dense_bytes(x)));
-    TRY(sp_require_apart(context, call, "values", values, bytes, "Y", y->values, dense_bytes(y)));
+    TRY(sp_require_apart(context, call, "values", values, bytes, "X", x->values, sp_dense_bytes(x)));
+    TRY(sp_require_apart(context, call, "values", values, bytes, "Y", y->values, sp_dense_bytes(y)));
 done:
     return status;
 }

@@ -3,19 +3,21 @@
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, c_int32,
                     c_int64, c_size_t, c_uint32, c_uint64, c_void_p)
 
-SP_ABI = 6
+SP_ABI = 7
 SP_OK, SP_ERROR_ARGUMENT, SP_ERROR_MATRIX, SP_ERROR_NOT_FINITE, SP_ERROR_OVERFLOW = 0, 1, 2, 3, 4
 SP_ERROR_HOST_MEMORY, SP_ERROR_DEVICE_MEMORY, SP_ERROR_NO_DEVICE = 5, 6, 7
 SP_ERROR_DEVICE, SP_ERROR_UNSUPPORTED, SP_ERROR_INTERRUPTED = 8, 9, 10
 SP_HOST, SP_DEVICE = 0, 1
 SP_F32, SP_F64 = 0, 1
 SP_COMBINE_SUM, SP_COMBINE_MAX, SP_COMBINE_MIN, SP_COMBINE_FIRST, SP_COMBINE_MEAN, SP_COMBINE_COUNT = 0, 1, 2, 3, 4, 5
+SP_I32, SP_I64 = 0, 1
 SP_PLUS_TIMES, SP_PLUS_PAIR, SP_MIN_PLUS, SP_MAX_TIMES, SP_OR_AND = 0, 1, 2, 3, 4
 SP_SPGEMM_AUTO, SP_SPGEMM_HASH, SP_SPGEMM_DENSE, SP_SPGEMM_WARP = 0, 1, 2, 3
 SP_SPGEMM_GROUPS = 12
 SP_METRIC_COSINE, SP_METRIC_DOT = 0, 1
 SP_LOOPS_KEEP, SP_LOOPS_DROP, SP_LOOPS_ONLY = 0, 1, 2
 SP_DENSE_F32, SP_DENSE_F64, SP_DENSE_F16, SP_DENSE_BF16 = 0, 1, 2, 3
+SP_ROW_MAJOR, SP_COLUMN_MAJOR = 0, 1
 SP_REDUCE_SUM, SP_REDUCE_MEAN, SP_REDUCE_MAX, SP_REDUCE_MIN = 0, 1, 2, 3
 SP_SELECT_LOWER, SP_SELECT_UPPER, SP_SELECT_DIAGONAL, SP_SELECT_OFF_DIAGONAL, SP_SELECT_LT = 0, 1, 2, 3, 4
 SP_SELECT_LE, SP_SELECT_EQ, SP_SELECT_NE, SP_SELECT_GE, SP_SELECT_GT, SP_SELECT_ABS_GE = 5, 6, 7, 8, 9, 10
@@ -35,10 +37,17 @@ class sp_allocator(Structure):
     ]
 
 
+class sp_device_allocator(Structure):
+    _fields_ = [
+        ("allocate", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_int, c_void_p)),
+        ("release", CFUNCTYPE(None, c_void_p, c_void_p, c_size_t, c_int, c_void_p)), ("user", c_void_p),
+    ]
+
+
 class sp_context_options(Structure):
     _fields_ = [
         ("device", c_char_p), ("threads", c_int), ("memory_budget", c_size_t), ("allocator", POINTER(sp_allocator)),
-        ("interrupt", c_void_p),
+        ("device_allocator", POINTER(sp_device_allocator)), ("interrupt", c_void_p),
     ]
 
 
@@ -46,6 +55,14 @@ class sp_csr(Structure):
     _fields_ = [
         ("rows", c_int64), ("cols", c_int64), ("nnz", c_int64), ("row_offsets", c_void_p), ("col_indices", c_void_p),
         ("values", c_void_p), ("value_type", c_int), ("space", c_int),
+    ]
+
+
+class sp_coo(Structure):
+    _fields_ = [
+        ("rows", c_int64), ("cols", c_int64), ("count", c_int64), ("row_indices", c_void_p),
+        ("col_indices", c_void_p), ("values", c_void_p), ("index_type", c_int), ("value_type", c_int),
+        ("space", c_int),
     ]
 
 
@@ -107,7 +124,7 @@ class sp_contract_info(Structure):
 class sp_dense(Structure):
     _fields_ = [
         ("rows", c_int64), ("cols", c_int64), ("stride", c_int64), ("values", c_void_p), ("type", c_int),
-        ("space", c_int),
+        ("space", c_int), ("layout", c_int), ("batch", c_int64), ("batch_stride", c_int64),
     ]
 
 
@@ -366,12 +383,15 @@ FUNCTIONS = {
     "sp_array_copy": (c_int, [c_void_p, c_int64, c_size_t, c_void_p, c_int, c_void_p, c_int]),
     "sp_context_stream": (c_void_p, [c_void_p]),
     "sp_context_set_stream": (c_int, [c_void_p, c_void_p]),
+    "sp_context_enter": (c_int, [c_void_p]),
+    "sp_context_leave": (None, [c_void_p]),
     "sp_context_trim": (c_int, [c_void_p]),
     "sp_csr_create": (c_int, [c_void_p, c_int64, c_int64, c_int64, c_int, c_int, POINTER(sp_csr)]),
     "sp_csr_free": (None, [c_void_p, POINTER(sp_csr)]),
     "sp_csr_copy": (c_int, [c_void_p, POINTER(sp_csr), c_int, POINTER(sp_csr)]),
     "sp_csr_check": (c_int, [c_void_p, POINTER(sp_csr)]),
-    "sp_csr_from_coo": (c_int, [c_void_p, c_int64, c_int64, c_int64, c_void_p, c_void_p, c_void_p, c_int, c_int, c_bool, POINTER(sp_csr)]),
+    "sp_csr_from_coo": (c_int, [c_void_p, POINTER(sp_coo), c_int, c_bool, POINTER(sp_csr)]),
+    "sp_widen_offsets": (c_int, [c_void_p, c_int64, c_void_p, c_void_p, c_int]),
     "sp_csr_transpose": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr)]),
     "sp_csr_sort": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr)]),
     "sp_csr_permute": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_void_p, POINTER(sp_csr)]),

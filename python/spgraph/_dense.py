@@ -18,16 +18,25 @@ REDUCTIONS = ("sum", "mean", "max", "min")
 _TYPES = {F4: _abi.SP_DENSE_F32, F8: _abi.SP_DENSE_F64, np.dtype(np.float16): _abi.SP_DENSE_F16}
 
 
+def _lines(x: np.ndarray) -> tuple[int, int] | None:
+    """The layout and the distance of the rows (or of the columns) with which the library can take an array, if it can."""
+    if x.dtype not in _TYPES or not x.flags.aligned or any(step < 0 or step % x.itemsize for step in x.strides):
+        return None
+    (rows, cols), (down, across) = x.shape[-2:], (step // x.itemsize for step in x.strides[-2:])
+    if (cols <= 1 or across == 1) and (rows <= 1 or down >= cols):
+        return _abi.SP_ROW_MAJOR, max(down, cols) if rows > 1 else cols
+    if (rows <= 1 or down == 1) and (cols <= 1 or across >= rows):
+        return _abi.SP_COLUMN_MAJOR, max(across, rows) if cols > 1 else rows
+    return None
+
+
 def _lend_dense(x: np.ndarray) -> _abi.sp_dense:
-    stride = x.strides[0] // x.itemsize if x.shape[0] > 1 else x.shape[1]
-    return _abi.sp_dense(x.shape[0], x.shape[1], stride, address(x), _TYPES[x.dtype], _abi.SP_HOST)
-
-
-def _by_rows(x: np.ndarray) -> bool:
-    """Whether the library can take the array as it is: rows one after another, each in one piece."""
-    return (x.ndim == 2 and x.dtype in _TYPES and (x.shape[1] <= 1 or x.strides[1] == x.itemsize) and
-            x.strides[0] % x.itemsize == 0 and (x.shape[0] <= 1 or x.strides[0] >= x.shape[1] * x.itemsize) and
-            x.flags.aligned)
+    """The library's struct of an array of two dimensions, or of three: a batch."""
+    lines = _lines(x)
+    assert lines is not None
+    batch, apart = (x.shape[0], x.strides[0] // x.itemsize) if x.ndim == 3 else (0, 0)
+    return _abi.sp_dense(x.shape[-2], x.shape[-1], lines[1], address(x), _TYPES[x.dtype], _abi.SP_HOST, lines[0], batch,
+                         apart)
 
 
 class SpmmPlan:
@@ -84,10 +93,10 @@ class SpmmPlan:
         Parameters
         ----------
         x : array
-            One or two dimensions, as many rows as `a` has columns. A vector gives a vector.
+            A matrix with as many rows as `a` has columns; a vector, which gives a vector; or three dimensions (batch,
+            rows, columns), which give as many products. Arrays by rows or by columns are read where they are.
         out : ndarray, optional
-            Where the result is written: rows one after another, of the type of the result. It is read unless `beta` is
-            0.
+            Where the result is written, of its type: rows one after another, or columns. It is read unless `beta` is 0.
         alpha, beta : float
             Factors of the product and of the previous content of `out`.
 
@@ -101,25 +110,27 @@ class SpmmPlan:
         x = np.asarray(x)
         if x.dtype.kind not in "biuf":
             raise NotImplementedError(f"x of type {x.dtype} is not supported: real numbers are")
-        if x.ndim not in (1, 2):
-            raise ValueError(f"x has {x.ndim} dimensions: 1 or 2 are possible")
+        if x.ndim not in (1, 2, 3):
+            raise ValueError(f"x has {x.ndim} dimensions: 1 to 3 are possible")
         flat = x.ndim == 1
         columns = x[:, None] if flat else x
         half = self._compute == F4 and x.dtype == np.float16
-        if not _by_rows(columns) or (columns.dtype != self._compute and not half):
+        if not _lines(columns) or (columns.dtype != self._compute and not half):
             columns = np.ascontiguousarray(columns, np.float16 if half else self._compute)
         if out is None:
             if beta != 0:
                 raise ValueError(f"beta is {beta}, which needs out")
-            out = np.empty((self._rows, columns.shape[1]), columns.dtype)
+            out = np.empty((*columns.shape[:-2], self._rows, columns.shape[-1]), columns.dtype)
             target = out
             out = out[:, 0] if flat else out
         else:
             target = out[:, None] if flat and out.ndim == 1 else out
-            if not _by_rows(target) or not target.flags.writeable:
-                raise ValueError("out must be a writable array of float32, float64 or float16, rows one after another")
-            if target.shape != (self._rows, columns.shape[1]):
-                raise ValueError(f"out has the shape {out.shape}: the result has {(self._rows, columns.shape[1])}")
+            shape = (*columns.shape[:-2], self._rows, columns.shape[-1])
+            if target.ndim < 2 or not _lines(target) or not target.flags.writeable:
+                raise ValueError("out must be a writable array of float32, float64 or float16, rows or columns one "
+                                 "after another")
+            if target.shape != shape:
+                raise ValueError(f"out has the shape {out.shape}: the result has {shape}")
         with self._lock, Session(context=self._context) as session:
             session.check(lib.sp_spmm_execute(self._plan, float(alpha), _lend_dense(columns), float(beta),
                                               _lend_dense(target)))

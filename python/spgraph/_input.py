@@ -43,14 +43,16 @@ def from_triples(rows: Any, cols: Any, weights: Any, nodes: int, dtype: np.dtype
         if not weights.all():
             there = weights != 0
             rows, cols, weights = rows[there], cols[there], weights[there]
-    rows, cols = np.ascontiguousarray(rows, I4), np.ascontiguousarray(cols, I4)
+    rows, cols = np.asarray(rows), np.asarray(cols)
+    index = I4 if rows.dtype == cols.dtype == I4 else I8
+    rows, cols = np.ascontiguousarray(rows, index), np.ascontiguousarray(cols, index)
+    triples = _abi.sp_coo(nodes, nodes, len(rows), address(rows), address(cols),
+                          None if weights is None else address(weights), _abi.SP_I64 if index == I8 else _abi.SP_I32,
+                          _abi.SP_F32 if dtype == F4 else _abi.SP_F64, _abi.SP_HOST)
     c = _abi.sp_csr()
     like = ss.csr_array((1, 1), dtype=dtype)
     with Session() as session:
-        session.check(lib.sp_csr_from_coo(
-            session.handle, nodes, nodes, len(rows), address(rows), address(cols),
-            None if weights is None else address(weights), _abi.SP_F32 if dtype == F4 else _abi.SP_F64,
-            COMBINE.index(combine), symmetric, c))
+        session.check(lib.sp_csr_from_coo(session.handle, triples, COMBINE.index(combine), symmetric, c))
         return take(session, c, Types(like), like)
 
 

@@ -111,7 +111,9 @@ static sp_csr make_hubs(sp_context *host, test_random *random, int32_t nodes, in
             values[e] = values[e + 1] = weight;
             e += 2;
         }
-    ck_ok(host, sp_csr_from_coo(host, nodes, nodes, e, rows, cols, values, SP_F64, SP_COMBINE_MAX, false, &g));
+    ck_ok(host, sp_csr_from_coo(host, &(sp_coo){.rows = nodes, .cols = nodes, .count = e, .row_indices = rows,
+                                                .col_indices = cols, .values = values, .value_type = SP_F64},
+                                SP_COMBINE_MAX, false, &g));
     free_all(rows, cols, values);
     return g;
 }

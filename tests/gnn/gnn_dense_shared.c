@@ -108,7 +108,9 @@ sp_dense put_matrix(const subject *s, int64_t rows, int64_t cols, const double *
         for (int64_t j = 0; j < cols; j++) all[s->offset + i * stride + j] = from[i * cols + j];
     char *array = put_numbers(s, count, all);
     free(all);
-    return (sp_dense){rows, cols, stride, array + (size_t)s->offset * size_of(s), s->type, s->engine->space};
+    return (sp_dense){.rows = rows, .cols = cols, .stride = stride,
+                      .values = array + (size_t)s->offset * size_of(s), .type = s->type,
+                      .space = s->engine->space};
 }
 
 sp_dense new_matrix(const subject *s, int64_t rows, int64_t cols)

@@ -17,7 +17,8 @@ static sp_status run_once(sp_context *context, const example *e, test_heap *heap
     const gnn_features x = {.dense = {e->a[0].cols, e->o.inputs, e->o.inputs, e->sparse ? NULL : e->x, SP_DENSE_F64,
                                       SP_HOST},
                             .sparse = e->x_sparse};
-    sp_dense gradient = {e->a[1].rows, e->o.outputs, e->o.outputs, e->x, SP_DENSE_F64, SP_HOST};
+    sp_dense gradient = {.rows = e->a[1].rows, .cols = e->o.outputs, .stride = e->o.outputs, .values = e->x,
+                         .type = SP_DENSE_F64};
     sp_status status;
     gradient.values = test_zeros((size_t)(gradient.rows * gradient.cols), 8);
     TRY(gnn_engine_create(context, 1, &engine));

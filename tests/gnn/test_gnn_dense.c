@@ -123,8 +123,10 @@ TEST(refuses_products_that_blas_cannot_count)
 {
     subject s = make_subject(_i, SP_DENSE_F32, 0, 0);
     float none = 0;
-    const sp_dense a = {1, (int64_t)1 << 31, (int64_t)1 << 31, &none, SP_DENSE_F32, s.engine->space};
-    const sp_dense b = {(int64_t)1 << 31, 1, 1, &none, SP_DENSE_F32, s.engine->space};
+    const sp_dense a = {.rows = 1, .cols = (int64_t)1 << 31, .stride = (int64_t)1 << 31, .values = &none,
+                        .space = s.engine->space};
+    const sp_dense b = {.rows = (int64_t)1 << 31, .cols = 1, .stride = 1, .values = &none,
+                        .space = s.engine->space};
     sp_dense c = new_matrix(&s, 1, 1);
     ck_assert_int_eq(s.back->multiply(s.engine, false, false, 1, &a, &b, 0, &c), SP_ERROR_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(sp_last_error(s.context), "2147483648"));

@@ -281,7 +281,8 @@ static subject long_rows(sp_context *host)
         col[count++] = (int32_t)((j * 7 + 1) % n);
     }
     subject s = {.nodes = numbers(n), .count = 12, .name = "long rows"};
-    ck_ok(host, sp_csr_from_coo(host, n, n, count, row, col, NULL, SP_F32, SP_COMBINE_FIRST, false, &s.a));
+    ck_ok(host, sp_csr_from_coo(host, &(sp_coo){.rows = n, .cols = n, .count = count, .row_indices = row,
+                                                .col_indices = col}, SP_COMBINE_FIRST, false, &s.a));
     s.nodes[9] = 4000;
     free_all(row, col);
     return s;

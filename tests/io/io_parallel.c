@@ -546,9 +546,12 @@ TEST(the_matrix_of_packed_arcs_is_that_of_their_triples)
         ck_ok(context, read_spread(context, text, count, &options, block, &spread));
         ck_assert(packed.packed && !packed.tails && !spread.packed);
         ck_ok(context, io_graph_matrix(context, &packed, by_heads, rule, packed.symmetric, &made));
-        ck_ok(context, sp_csr_from_coo(context, spread.nodes, spread.nodes, spread.arcs,
-                                       by_heads ? spread.heads : spread.tails, by_heads ? spread.tails : spread.heads,
-                                       spread.weights, SP_F32, rule, spread.symmetric, &expected));
+        ck_ok(context, sp_csr_from_coo(context, &(sp_coo){.rows = spread.nodes, .cols = spread.nodes,
+                                                          .count = spread.arcs,
+                                                          .row_indices = by_heads ? spread.heads : spread.tails,
+                                                          .col_indices = by_heads ? spread.tails : spread.heads,
+                                                          .values = spread.weights}, rule, spread.symmetric,
+                                       &expected));
         ck_ok(context, sp_csr_check(context, &made));
         test_same(&made, &expected, seed);
         ck_assert(!packed.packed && !packed.heads);

@@ -285,8 +285,9 @@ static sp_csr skewed_matrix(sp_context *context, test_random *random)
         values[i] = (float)(test_below(random, 3) ? test_unit(random) * 100 : (double)(1 + test_below(random, 1000)));
     }
     sp_csr matrix;
-    ck_ok(context, sp_csr_from_coo(context, ROWS, ROWS, 2 * FULL, rows, cols, values, SP_F32, SP_COMBINE_FIRST, false,
-                                   &matrix));
+    ck_ok(context, sp_csr_from_coo(context, &(sp_coo){.rows = ROWS, .cols = ROWS, .count = 2 * FULL,
+                                                      .row_indices = rows, .col_indices = cols, .values = values},
+                                   SP_COMBINE_FIRST, false, &matrix));
     free_all(rows, cols, values);
     return matrix;
 }
@@ -405,8 +406,9 @@ TEST(metis_graphs_survive_writing_and_reading)
             weights[e] = (float)(seed % 2 ? 1 + test_below(&random, 1000) : 1);
         }
         sp_csr matrix;
-        ck_ok(context, sp_csr_from_coo(context, nodes, nodes, edges, tails, heads, weights, SP_F32, SP_COMBINE_MAX,
-                                       true, &matrix));
+        ck_ok(context, sp_csr_from_coo(context, &(sp_coo){.rows = nodes, .cols = nodes, .count = edges,
+                                                          .row_indices = tails, .col_indices = heads,
+                                                          .values = weights}, SP_COMBINE_MAX, true, &matrix));
         const io_write_options options = {.format = IO_METIS};
         const io_read_options reading = {.format = IO_METIS};
         io_graph graph;

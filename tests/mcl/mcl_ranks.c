@@ -572,8 +572,10 @@ static void check_arcs(int device, int size, const arc_list *arcs, const mcl_opt
     sp_csr graph, start, limit;
     mcl_run run;
     for (int64_t k = 0; k < arcs->count; k++) ones[k] = 1;
-    ck_ok(host, sp_csr_from_coo(host, arcs->nodes, arcs->nodes, arcs->count, arcs->tails, arcs->heads,
-                                arcs->weights ? arcs->weights : ones, SP_F32, SP_COMBINE_MAX, arcs->mirror, &graph));
+    ck_ok(host, sp_csr_from_coo(host, &(sp_coo){.rows = arcs->nodes, .cols = arcs->nodes, .count = arcs->count,
+                                                .row_indices = arcs->tails, .col_indices = arcs->heads,
+                                                .values = arcs->weights ? arcs->weights : ones}, SP_COMBINE_MAX,
+                                arcs->mirror, &graph));
     ck_ok(host, mcl_start_matrix(host, &graph, NULL, options, false, &start));
     ck_ok(alone, mcl_iterate(alone, &start, options, watch, &expected, &limit, &run));
     common.start = &start;

@@ -27,8 +27,9 @@ sp_csr graph_of_text(sp_context *context, int64_t nodes, const char *text)
         at = end + strspn(end, " $");
     }
     sp_csr graph;
-    ck_ok(context, sp_csr_from_coo(context, nodes, nodes, count, columns, rows, weights, SP_F32, SP_COMBINE_FIRST,
-                                   false, &graph));
+    ck_ok(context, sp_csr_from_coo(context, &(sp_coo){.rows = nodes, .cols = nodes, .count = count,
+                                                      .row_indices = columns, .col_indices = rows, .values = weights},
+                                   SP_COMBINE_FIRST, false, &graph));
     return graph;
 }
 

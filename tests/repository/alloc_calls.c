@@ -53,7 +53,8 @@ static sp_status call_grow(sp_context *context, subject *s, void *out)
 
 CALL(create, sp_csr_create(context, 10, 10, 20, SP_F64, SP_HOST, out))
 CALL(copy, sp_csr_copy(context, &s->square, SP_HOST, out))
-CALL(from_coo, sp_csr_from_coo(context, 40, 40, 200, s->rows, s->cols, NULL, SP_F32, SP_COMBINE_SUM, true, out))
+CALL(from_coo, sp_csr_from_coo(context, &(sp_coo){.rows = 40, .cols = 40, .count = 200, .row_indices = s->rows,
+                                                  .col_indices = s->cols}, SP_COMBINE_SUM, true, out))
 CALL(transpose, sp_csr_transpose(context, &s->wide, out))
 CALL(sort, sp_csr_sort(context, &s->wide, out))
 CALL(spgemm, sp_spgemm(context, &s->square, &s->wide, NULL, out, NULL))
@@ -497,7 +498,7 @@ static sp_status train(sp_context *context, subject *s, gnn_trainer_options opti
     uint8_t split[60];
     for (int i = 0; i < 60; i++) labels[i] = i / 20, split[i] = (uint8_t)(GNN_TRAIN + i % GNN_TEST);
     gnn_data data = {.graph = s->graph, .classes = CLASSES, .labels = labels, .split = split};
-    data.features.dense = (sp_dense){60, WIDTH, WIDTH, NULL, SP_DENSE_F32, SP_HOST};
+    data.features.dense = (sp_dense){.rows = 60, .cols = WIDTH, .stride = WIDTH};
     float features[60 * WIDTH];
     for (int i = 0; i < 60 * WIDTH; i++) features[i] = (float)(i * 7 % 31) / 31;
     data.features.dense.values = features;

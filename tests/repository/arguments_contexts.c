@@ -51,10 +51,13 @@ CONTEXT_TEST(more_triples_than_fit_are_refused_before_they_are_read, 0, 1)
     for (size_t i = 0; i < COUNT(cases); i++) {
         sp_csr m;
         test_mark(&m, sizeof m);
-        ck_assert_int_eq(sp_csr_from_coo(context, 1, cases[i].cols, cases[i].most + 1, indices, indices, NULL, SP_F32,
-                                         SP_COMBINE_SUM, false, &m), SP_ERROR_OVERFLOW);
+        ck_assert_int_eq(sp_csr_from_coo(context, &(sp_coo){.rows = 1, .cols = cases[i].cols,
+                                                            .count = cases[i].most + 1, .row_indices = indices,
+                                                            .col_indices = indices}, SP_COMBINE_SUM, false,
+                                         &m), SP_ERROR_OVERFLOW);
         test_expect(strstr(sp_last_error(context), cases[i].words), "%s", sp_last_error(context));
-        ck_assert_int_eq(sp_csr_from_coo(context, 1, cases[i].cols, INT64_MAX, indices, indices, NULL, SP_F32,
+        ck_assert_int_eq(sp_csr_from_coo(context, &(sp_coo){.rows = 1, .cols = cases[i].cols, .count = INT64_MAX,
+                                                            .row_indices = indices, .col_indices = indices},
                                          SP_COMBINE_SUM, false, &m), SP_ERROR_OVERFLOW);
         ck_assert(test_is_marked(&m, sizeof m));
     }

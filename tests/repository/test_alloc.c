@@ -138,8 +138,9 @@ TEST(merges_end_soon_after_an_interrupt)
             heap.allocations = 0;
             heap.raise_at = n;
             flag = n < 0;
-            const sp_status status = sp_csr_from_coo(context, NODES, NODES, TRIPLES, rows, cols, values, SP_F32,
-                                                     SP_COMBINE_SUM, false, &m);
+            const sp_status status = sp_csr_from_coo(context, &(sp_coo){.rows = NODES, .cols = NODES, .count = TRIPLES,
+                                                                        .row_indices = rows, .col_indices = cols,
+                                                                        .values = values}, SP_COMBINE_SUM, false, &m);
             const bool reached = heap.allocations > n;
             interrupted += status == SP_ERROR_INTERRUPTED;
             ck_assert(status == SP_OK || (status == SP_ERROR_INTERRUPTED && !m.row_offsets));

@@ -30,7 +30,8 @@ TEST(calls_without_a_context_are_refused)
     WITHOUT(sp_csr_create(NULL, 1, 1, 1, SP_F32, SP_HOST, &c));
     WITHOUT(sp_csr_copy(NULL, &o.a, SP_HOST, &c));
     WITHOUT(sp_csr_check(NULL, &o.a));
-    WITHOUT(sp_csr_from_coo(NULL, 2, 2, 1, labels, labels, NULL, SP_F32, SP_COMBINE_SUM, false, &c));
+    WITHOUT(sp_csr_from_coo(NULL, &(sp_coo){.rows = 2, .cols = 2, .count = 1, .row_indices = labels,
+                                            .col_indices = labels}, SP_COMBINE_SUM, false, &c));
     WITHOUT(sp_csr_transpose(NULL, &o.a, &c));
     WITHOUT(sp_csr_sort(NULL, &o.a, &c));
     WITHOUT(sp_csr_permute(NULL, &o.a, labels, labels, &c));
@@ -79,8 +80,8 @@ TEST(calls_without_a_matrix_are_refused)
     test_mark(&c, sizeof c);
     REFUSED(t, sp_csr_copy(t, NULL, SP_HOST, &c), "sp_csr_copy: source is NULL");
     REFUSED(t, sp_csr_check(t, NULL), "sp_csr_check: matrix is NULL");
-    REFUSED(t, sp_csr_from_coo(t, 2, 2, 1, NULL, labels, NULL, SP_F32, SP_COMBINE_SUM, false, &c), "row_indices is");
-    REFUSED(t, sp_csr_from_coo(t, 2, 2, 1, labels, NULL, NULL, SP_F32, SP_COMBINE_SUM, false, &c), "col_indices is");
+    REFUSED(t, sp_csr_from_coo(t, &(sp_coo){2, 2, 1, NULL, labels, NULL, 0, 0, 0}, 0, false, &c), "row_indices is");
+    REFUSED(t, sp_csr_from_coo(t, &(sp_coo){2, 2, 1, labels, NULL, NULL, 0, 0, 0}, 0, false, &c), "col_indices is");
     REFUSED(t, sp_csr_transpose(t, NULL, &c), "sp_csr_transpose: A is NULL");
     REFUSED(t, sp_csr_permute(t, NULL, labels, labels, &c), "sp_csr_permute: A is NULL");
     REFUSED(t, sp_csr_permute(t, &o.a, NULL, labels, &c), "sp_csr_permute: row is NULL");
@@ -158,7 +159,8 @@ TEST(calls_without_an_output_are_refused)
     REFUSED(t, sp_array_create(t, 1, 1, SP_HOST, NULL), "sp_array_create: pointer is NULL");
     REFUSED(t, sp_csr_create(t, 1, 1, 1, SP_F32, SP_HOST, NULL), "sp_csr_create: matrix is NULL");
     REFUSED(t, sp_csr_copy(t, &o.a, SP_HOST, NULL), "sp_csr_copy: copy is NULL");
-    REFUSED(t, sp_csr_from_coo(t, 2, 2, 1, labels, labels, NULL, SP_F32, SP_COMBINE_SUM, false, NULL), "matrix is");
+    REFUSED(t, sp_csr_from_coo(t, &(sp_coo){.rows = 2, .cols = 2, .count = 1, .row_indices = labels,
+                                            .col_indices = labels}, SP_COMBINE_SUM, false, NULL), "matrix is");
     REFUSED(t, sp_csr_transpose(t, &o.a, NULL), "sp_csr_transpose: B is NULL");
     REFUSED(t, sp_csr_permute(t, &o.a, labels, labels, NULL), "sp_csr_permute: B is NULL");
     REFUSED(t, sp_csr_community_order(t, &o.a, NULL), "sp_csr_community_order: order is NULL");
@@ -291,20 +293,23 @@ TEST(matrices_that_contradict_themselves_are_refused)
 TEST(dense_matrices_that_contradict_themselves_are_refused)
 {
     operands o = open_operands(_i);
-    const struct { sp_dense bad; const char *words; } cases[] = {
-        {{NODES, 3, 2, o.x.values, SP_DENSE_F32, o.x.space}, "X is 4 x 3 with stride 2"},
-        {{NODES, 3, 3, NULL, SP_DENSE_F32, o.x.space}, "and no values"},
-        {{NODES, -3, 3, o.x.values, SP_DENSE_F32, o.x.space}, "X is 4 x -3"},
-        {{NODES, 3, 3, o.x.values, (sp_dense_type)4, o.x.space}, "type 4 of values does not exist"},
-        {{NODES, 3, 3, o.x.values, SP_DENSE_F32, (sp_space)3}, "space 3 does not exist"},
-        {{NODES, 3, INT64_MAX / 4, o.x.values, SP_DENSE_F32, o.x.space}, "cannot be addressed"},
+    const struct { int64_t rows, cols, stride; void *values; int type, space; const char *words; } cases[] = {
+        {NODES, 3, 2, o.x.values, SP_DENSE_F32, o.x.space, "X is 4 x 3 with stride 2"},
+        {NODES, 3, 3, NULL, SP_DENSE_F32, o.x.space, "and no values"},
+        {NODES, -3, 3, o.x.values, SP_DENSE_F32, o.x.space, "X is 4 x -3"},
+        {NODES, 3, 3, o.x.values, 4, o.x.space, "type 4 of values does not exist"},
+        {NODES, 3, 3, o.x.values, SP_DENSE_F32, 3, "space 3 does not exist"},
+        {NODES, 3, INT64_MAX / 4, o.x.values, SP_DENSE_F32, o.x.space, "cannot be addressed"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
+        const sp_dense bad = {.rows = cases[i].rows, .cols = cases[i].cols, .stride = cases[i].stride,
+                              .values = cases[i].values, .type = (sp_dense_type)cases[i].type,
+                              .space = (sp_space)cases[i].space};
         sp_dense made;
         test_mark(&made, sizeof made);
-        REFUSED(o.context, sp_spmm_execute(o.plan, 1, &cases[i].bad, 0, &o.y), cases[i].words);
-        REFUSED(o.context, sp_sddmm(o.context, &o.a, &cases[i].bad, &o.y, o.kept.values), cases[i].words);
-        REFUSED(o.context, sp_dense_copy(o.context, &cases[i].bad, SP_HOST, &made), cases[i].words + 1);
+        REFUSED(o.context, sp_spmm_execute(o.plan, 1, &bad, 0, &o.y), cases[i].words);
+        REFUSED(o.context, sp_sddmm(o.context, &o.a, &bad, &o.y, o.kept.values), cases[i].words);
+        REFUSED(o.context, sp_dense_copy(o.context, &bad, SP_HOST, &made), cases[i].words + 1);
         ck_assert(test_is_marked(&made, sizeof made));
     }
     close_operands(&o);
@@ -383,19 +388,19 @@ TEST(arrays_that_are_filled_must_not_overlap_those_that_are_read)
     const sp_space space = o.x.space;
     ck_ok(t, sp_dense_create(t, NODES, 8, SP_DENSE_F32, space, &all));
     float *values = all.values;
-    x = (sp_dense){NODES, 3, 8, values, SP_DENSE_F32, space};
-    y = (sp_dense){NODES, 3, 8, values + 2, SP_DENSE_F32, space};
+    x = (sp_dense){.rows = NODES, .cols = 3, .stride = 8, .values = values, .space = space};
+    y = (sp_dense){.rows = NODES, .cols = 3, .stride = 8, .values = values + 2, .space = space};
     REFUSED(t, sp_spmm_execute(o.plan, 1, &x, 0, &y), "the arrays of Y and X overlap");
     REFUSED(t, sp_spmm_execute(o.plan, 1, &y, 0, &x), "the arrays of Y and X overlap");
     y.values = values + 7; /* its rows end in those of X that follow */
     REFUSED(t, sp_spmm_execute(o.plan, 1, &x, 0, &y), "the arrays of Y and X overlap");
     y.values = values + 8;
     REFUSED(t, sp_spmm_execute(o.plan, 1, &x, 0, &y), "the arrays of Y and X overlap");
-    y = (sp_dense){NODES, 3, 3, values + 11, SP_DENSE_F32, space}; /* of another stride */
+    y = (sp_dense){.rows = NODES, .cols = 3, .stride = 3, .values = values + 11, .space = space}; /* of another stride */
     REFUSED(t, sp_spmm_execute(o.plan, 1, &x, 0, &y), "the arrays of Y and X overlap");
     y = x;
     REFUSED(t, sp_spmm_execute(o.plan, 1, &x, 0, &y), "the arrays of Y and X overlap");
-    y = (sp_dense){NODES, 3, 8, values + 5, SP_DENSE_F32, space}; /* side by side */
+    y = (sp_dense){.rows = NODES, .cols = 3, .stride = 8, .values = values + 5, .space = space}; /* side by side */
     const float zeros[NODES * 8] = {0};
     ck_ok(t, sp_array_copy(t, NODES * 8, sizeof *zeros, values, space, zeros, SP_HOST));
     ck_ok(t, sp_spmm_execute(o.plan, 1, &x, 0, &y));

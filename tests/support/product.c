@@ -33,9 +33,10 @@ sp_csr entry_matrix(sp_context *host, entry_list *list, int64_t rows, int64_t co
     sp_csr matrix;
     float *narrow = test_block(((size_t)list->count + 1) * sizeof *narrow);
     for (int64_t i = 0; i < list->count; i++) narrow[i] = (float)list->values[i];
-    ck_ok(host, sp_csr_from_coo(host, rows, cols, list->count, list->rows, list->cols,
-                                type == SP_F32 ? (void *)narrow : list->values, type, SP_COMBINE_FIRST, false,
-                                &matrix));
+    ck_ok(host, sp_csr_from_coo(host, &(sp_coo){.rows = rows, .cols = cols, .count = list->count,
+                                                .row_indices = list->rows, .col_indices = list->cols,
+                                                .values = type == SP_F32 ? (void *)narrow : list->values,
+                                                .value_type = type}, SP_COMBINE_FIRST, false, &matrix));
     free(narrow);
     if (pattern) test_drop_values(host, &matrix);
     free_all(list->rows, list->cols, list->values);

@@ -10,8 +10,8 @@ import sys
 
 import numpy as np
 
-from libsparse_call import (Csr, Dense, Matrix, SP, combine, compare, dense_array, expect, gather_products, matrix,
-                            near, numbers, one_of, product_options, shape, take)
+from libsparse_call import (Csr, Dense, Matrix, combine, compare, dense_array, expect, gather_products, matrix,
+                            near, numbers, one_of, product_options, shape, take, triples)
 from libsparse_dense import edge_softmax, maxk, sddmm, spmm, spmm_argument
 from libsparse_run import run_sweep
 from libsparse_wrong import arguments
@@ -26,13 +26,14 @@ def from_coo(env, rng):
     symmetric = rng.random() < 0.3
     cols = rows if symmetric else cols
     count = int(rng.integers(0, 300)) if rows and cols else 0
-    i, j = (rng.integers(0, max(n, 1), count).astype(np.int32) for n in (rows, cols))
+    index = one_of(rng, [np.int32, np.int64])
+    i, j = (rng.integers(0, max(n, 1), count).astype(index) for n in (rows, cols))
     if count and rng.random() < 0.5:
         i, j = i // 2, j // 3
     dtype, rule = one_of(rng, [np.float32, np.float64]), int(rng.integers(6))
     values = None if rng.random() < 0.2 else numbers(rng, count, dtype)
     out = Csr()
-    env.call("sp_csr_from_coo", rows, cols, count, i, j, values, SP[dtype], rule, symmetric, out, out=[out])
+    env.call("sp_csr_from_coo", triples(env, rows, cols, i, j, values, dtype), rule, symmetric, out, out=[out])
     v = np.ones(count) if values is None else values.astype(float)
     where, mirror = np.arange(count), np.flatnonzero(i != j) if symmetric else np.arange(0)
     order = np.argsort(np.concatenate([where, mirror]), kind="stable")

@@ -16,7 +16,8 @@ sp_array_copy clzpipi
 sp_csr_create cllliip
 sp_csr_copy cpip
 sp_csr_check cp
-sp_csr_from_coo clllpppiibp
+sp_csr_from_coo cpibp
+sp_widen_offsets clppi
 sp_csr_transpose cpp
 sp_csr_sort cpp
 sp_csr_permute cpppp
@@ -70,7 +71,10 @@ def struct(name, fields):
 
 
 Csr = struct("Csr", [("l", "rows cols nnz"), ("p", "row_offsets col_indices values"), ("i", "value_type space")])
-Dense = struct("Dense", [("l", "rows cols stride"), ("p", "values"), ("i", "type space")])
+Coo = struct("Coo", [("l", "rows cols count"), ("p", "row_indices col_indices values"),
+                     ("i", "index_type value_type space")])
+Dense = struct("Dense", [("l", "rows cols stride"), ("p", "values"), ("i", "type space layout"),
+                         ("l", "batch batch_stride")])
 Cbsr = struct("Cbsr", [("l", "rows cols k"), ("p", "values columns"), ("i", "type space")])
 Info = struct("Info", [("l", "products product_nnz nnz dense_rows batches peak_bytes plan_bytes"),
                        ("d", "analysis aia symbolic numeric"), ("i", "groups"), (str(12 * 32 + 4), "group")])
@@ -85,7 +89,7 @@ Epilogue = struct("Epilogue", [("d", "cutoff"), ("l", "select recover"), ("d", "
 MarkovRow = struct("MarkovRow", [("f", "chaos homogeneity kept_mass"), ("w", "expanded")])
 Allocator = struct("Allocator", [("p", "allocate release user resize")])
 ContextOptions = struct("ContextOptions", [("p", "device"), ("i", "threads"), ("z", "budget"),
-                                           ("p", "allocator interrupt")])
+                                           ("p", "allocator device_allocator interrupt")])
 
 
 # ---- operands
@@ -166,6 +170,12 @@ class DenseArray:
 
     def struct(self):
         return Dense(self.rows, self.cols, self.stride, self.values.ctypes.data, self.type, 0)
+
+
+def triples(env, rows, cols, i, j, v, dtype):
+    """The struct of a list of triples; its indices are int32 or int64, as i and j are."""
+    return Coo(rows, cols, i.size, env.keep(i), env.keep(j), None if v is None else env.keep(v),
+               int(i.dtype == np.int64), SP[dtype], 0)
 
 
 def one_of(rng, values):

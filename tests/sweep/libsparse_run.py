@@ -41,7 +41,7 @@ class Env:
     def __init__(self, lib, threads, mode="normal", fail_at=None, budget=0):
         self.lib, self.mode, self.kept, self.plans, self.cbsrs, self.owned = lib, mode, [], [], [], []
         self.live, self.fail_at, self.flag = set(), fail_at, C.c_int(0)
-        options = call.ContextOptions(None, threads, budget, None, C.addressof(self.flag))
+        options = call.ContextOptions(None, threads, budget, None, None, C.addressof(self.flag))
         device = C.create_string_buffer(b"cpu")
         options.device = C.addressof(device)
         if mode == "memory":

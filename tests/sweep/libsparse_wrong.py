@@ -4,7 +4,7 @@ import ctypes as C
 import numpy as np
 
 import libsparse_call as call
-from libsparse_call import Csr, DenseArray, Matrix, STATUS, dense_array, expect, matrix, one_of
+from libsparse_call import Csr, DenseArray, Matrix, STATUS, dense_array, expect, matrix, one_of, triples
 
 
 def valid_calls(env, rng):
@@ -20,7 +20,8 @@ def valid_calls(env, rng):
     i = np.arange(n, dtype=np.int32)
     f, d = np.ones(a.i.size + 1, np.float32), np.ones(n)
     o = env.options()
-    return [("sp_csr_from_coo", [n, n, n, i, i, f[:n].copy() if f.size >= n else None, 0, 0, False, out], {5}, [9]),
+    weights = f[:n].copy() if f.size >= n else None
+    return [("sp_csr_from_coo", [triples(env, n, n, i, i, weights, np.float32), 0, False, out], (), [3]),
             ("sp_csr_transpose", [a, out], (), [1]), ("sp_csr_sort", [a, out], (), [1]),
             ("sp_csr_permute", [a, i, i, out], (), [3]),
             ("sp_csr_copy", [a, 0, out], (), [2]), ("sp_csr_check", [a], (), []),
@@ -49,9 +50,9 @@ def wrong_content(env, rng, n):
     a = matrix(rng, size=(n, n))
     other = matrix(rng, size=(n, n), dtype=np.float64 if a.dtype == np.float32 else np.float32)
     name, *given = one_of(rng, [
-        ("sp_csr_from_coo", n, n, n, wrong, i, None, 0, 0, False, out),
-        ("sp_csr_from_coo", n, n, n, i, wrong, None, 0, 0, False, out),
-        ("sp_csr_from_coo", n, n + 1, n, i, i, None, 0, 0, True, out),
+        ("sp_csr_from_coo", triples(env, n, n, wrong, i, None, np.float32), 0, False, out),
+        ("sp_csr_from_coo", triples(env, n, n, i.astype(np.int64), i + np.int64(2 ** 32), None, np.float32), 0, False, out),
+        ("sp_csr_from_coo", triples(env, n, n + 1, i, i, None, np.float32), 0, True, out),
         ("sp_csr_extract", a, wrong, n, i, n, 0, out), ("sp_csr_extract", a, i, n, wrong, n, 0, out),
         ("sp_csr_select", a, int(rng.integers(4)), one_of(rng, [0.5, float("nan"), -1.25]), out),
         ("sp_csr_top_k", a, -1, out),

@@ -215,7 +215,6 @@ sp_status sp_cuda_contract(sp_context *context, const sp_csr *g, const int32_t *
 {
     sp_csr made = {};
     sp_status status;
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     made.rows = made.cols = groups;
     made.value_type = g->value_type;
     made.space = SP_DEVICE;

@@ -284,7 +284,6 @@ sp_status cuda_multiply_patterns(sp_context *context, const sp_csr *a, const sp_
 sp_status sp_cuda_triple_product(sp_context *context, const sp_csr *s, const sp_csr *g, sp_csr *c,
                                  sp_spgemm_info *info, bool *done)
 {
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     return make_product(s, s->rows, c, context, info, done, [&](sp_csr *made) {
         return s->value_type == SP_F32 ? add_named_rows<float>(context, s, g, made, info, done)
                                        : add_named_rows<double>(context, s, g, made, info, done);

@@ -154,17 +154,6 @@ template <typename V> static sp_status allocate_result(sp_context *context, sp_c
     return cuda_allocate(context, (size_t)entries * sizeof(V), &c->values);
 }
 
-/* Bytes that the pool holds and nobody uses. To ask the driver what is free takes 13 µs. */
-static sp_status pool_leaves(sp_context *context, size_t *bytes)
-{
-    cudaMemPool_t pool = cuda_state_of(context)->pool;
-    uint64_t held, used;
-    CUDA_CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &held));
-    CUDA_CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
-    *bytes = (size_t)(held - used);
-    return SP_OK;
-}
-
 /* Arrays for as many entries as C may have, before its rows are combined; until they are, wide rows have room there.
  * Where a call asks for sizes that no call before it had, the driver maps memory anew: 40 to 330 µs in which the
  * device has nothing to do. Where memory is short there are none yet. */
@@ -172,7 +161,7 @@ template <typename V> sp_status reserve_result(contract_run<V> *run, sp_csr *c)
 {
     const size_t most = (size_t)run->entries * (sizeof(int32_t) + sizeof(V));
     size_t available = 0;
-    if (!run->context->memory_budget) CHECK(pool_leaves(run->context, &available));
+    if (!run->context->memory_budget) CHECK(cuda_unused(run->context, &available));
     if (most > available / 2) CHECK(cuda_available(run->context, &available));
     if (most > available / 2) return SP_OK;
     CHECK(allocate_result<V>(run->context, c, run->entries));

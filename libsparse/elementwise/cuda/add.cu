@@ -224,7 +224,6 @@ static sp_status add(sp_context *context, double alpha, const sp_csr *a, double 
 
 sp_status sp_cuda_add(sp_context *context, double alpha, const sp_csr *a, double beta, const sp_csr *b, sp_csr *c)
 {
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     return a->value_type == SP_F32 ? add<float>(context, alpha, a, beta, b, c)
                                    : add<double>(context, alpha, a, beta, b, c);
 }

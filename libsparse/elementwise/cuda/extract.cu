@@ -18,7 +18,6 @@ sp_status sp_cuda_find_outside(sp_context *context, const int32_t *list, int64_t
     cudaStream_t stream = cuda_state_of(context)->stream;
     device_array<unsigned long long> first; /* all bits set, which is -1, if there is none */
     *place = -1;
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if (count == 0) return SP_OK;
     CHECK(first.allocate(context, 1));
     CHECK(first.fill(0xff, 1));
@@ -168,7 +167,6 @@ sp_status sp_cuda_extract(sp_context *context, const sp_csr *a, const int32_t *r
                           const int32_t *cols, int64_t col_count, sp_csr *b)
 {
     scoped_matrix of_rows{context}, made{context};
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if (rows) CHECK(take_rows(context, a, rows, row_count, &of_rows.matrix));
     if (cols) CHECK(take_columns(context, rows ? &of_rows.matrix : a, cols, col_count, &made.matrix));
     else if (!rows) CHECK(sp_csr_copy(context, a, SP_DEVICE, &made.matrix));

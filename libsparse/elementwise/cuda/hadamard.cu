@@ -50,7 +50,6 @@ template <typename V> static sp_status hadamard(sp_context *context, const sp_cs
 sp_status sp_cuda_hadamard(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c)
 {
     const sp_csr *fewer = a->nnz <= b->nnz ? a : b, *other = fewer == a ? b : a;
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     return a->value_type == SP_F32 ? hadamard<float>(context, fewer, other, c)
                                    : hadamard<double>(context, fewer, other, c);
 }

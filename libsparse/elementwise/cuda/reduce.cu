@@ -112,7 +112,6 @@ sp_status sp_cuda_reduce_rows(sp_context *context, const sp_csr *a, sp_combine c
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
     const bool count = combine == SP_COMBINE_COUNT || (combine == SP_COMBINE_SUM && !a->values);
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if (a->rows == 0) return SP_OK;
     if (a->values && !count && combine != SP_COMBINE_FIRST)
         return a->value_type == SP_F32 ? reduce_values<float>(context, a, combine, result)
@@ -141,7 +140,6 @@ sp_status sp_cuda_degree_order(sp_context *context, const sp_csr *a, int32_t *or
     cudaStream_t stream = cuda_state_of(context)->stream;
     device_array<uint32_t> lengths, sorted;
     device_array<int32_t> numbers;
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if (a->rows == 0) return SP_OK;
     CHECK(lengths.allocate(context, a->rows));
     CHECK(sorted.allocate(context, a->rows));

@@ -19,7 +19,6 @@ static __global__ void __launch_bounds__(THREADS)
 sp_status sp_cuda_sample_rows(sp_context *context, const sp_csr *a, const int32_t *rows, int64_t row_count,
                               const int64_t *offsets, uint64_t seed, int64_t *places)
 {
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if (row_count == 0) return SP_OK;
     draw_rows<<<(unsigned)((row_count + THREADS - 1) / THREADS), THREADS, 0, cuda_state_of(context)->stream>>>(
         a->row_offsets, rows, row_count, offsets, seed, places);

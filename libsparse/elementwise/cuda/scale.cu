@@ -22,7 +22,6 @@ sp_status sp_cuda_scale(sp_context *context, const sp_csr *a, const double *row_
                         void *values)
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if (a->nnz == 0) return SP_OK;
     if (a->value_type == SP_F32)
         scale_entries<<<entry_blocks(a->nnz), ENTRY_THREADS, 0, stream>>>(a->rows, a->nnz, view_of<float>(a),

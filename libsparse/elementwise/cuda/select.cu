@@ -151,7 +151,6 @@ static sp_status select_entries(sp_context *context, const sp_csr *a, sp_select 
 
 sp_status sp_cuda_select(sp_context *context, const sp_csr *a, sp_select select, double bound, sp_csr *b)
 {
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     *b = {};
     sp_status status = a->value_type == SP_F32 ? select_entries<float>(context, a, select, bound, b)
                                                : select_entries<double>(context, a, select, bound, b);

@@ -287,6 +287,5 @@ template <typename V> static sp_status top_k(sp_context *context, const sp_csr *
 
 sp_status sp_cuda_top_k(sp_context *context, const sp_csr *a, int64_t k, sp_csr *b)
 {
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     return a->value_type == SP_F32 ? top_k<float>(context, a, k, b) : top_k<double>(context, a, k, b);
 }

@@ -127,7 +127,6 @@ sp_status sp_cuda_transpose(sp_context *context, const sp_csr *a, sp_csr *b)
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
     sp_csr made = {};
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     CHECK(sp_csr_create(context, a->cols, a->rows, a->nnz, a->value_type, SP_DEVICE, &made));
     if (!a->values) {
         cuda_release(context, made.values);

@@ -568,7 +568,6 @@ sp_status sp_cuda_spgemm_markov(sp_context *context, const sp_csr *a, const sp_c
                                 sp_spgemm_info *info)
 {
     sp_csr made = {};
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     const sp_status status = markov_product(context, a, b, epilogue, &made, rows, info);
     if (status == SP_OK) *c = made;
     else sp_csr_free(context, &made);

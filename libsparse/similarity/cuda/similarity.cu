@@ -57,7 +57,6 @@ sp_status sp_cuda_inverse_lengths(sp_context *context, const sp_csr *a, double *
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
     const unsigned blocks = (unsigned)ceil_div(a->rows, PACK_THREADS / 32);
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if (blocks == 0) return SP_OK;
     if (a->value_type == SP_F32)
         invert_lengths<<<blocks, PACK_THREADS, 0, stream>>>(a->rows, view_of<float>(a), factors);
@@ -273,7 +272,6 @@ sp_status sp_cuda_similarity(sp_context *context, const sp_csr *a, const double 
 {
     const double start = wall_seconds();
     size_t before;
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     CHECK(cuda_watch_peak(context, &before));
     CHECK(a->value_type == SP_F32 ? join_all<float>(context, a, factors, b, options, c, info)
                                   : join_all<double>(context, a, factors, b, options, c, info));

@@ -313,7 +313,6 @@ sp_status sp_cuda_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, 
 {
     sp_csr a_valued = *a, b_valued = *b;
     device_array<char> a_ones, b_ones;
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if (options->algorithm == SP_SPGEMM_DENSE)
         return sp_fail(context, SP_ERROR_UNSUPPORTED, "dense accumulators for all rows are the CPU's");
     if (options->semiring == SP_PLUS_TIMES && !options->mask) {
@@ -435,7 +434,6 @@ sp_status sp_cuda_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_
 {
     sp_spgemm_options own = *options;
     int64_t room;
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     const plan_state *kept = (const plan_state *)state;
     own.mask = kept->masked ? c : NULL;
     if (c->space == SP_DEVICE) {

@@ -102,8 +102,10 @@ static sp_status multiply_copied(sp_context *context, const sp_csr *a, const sp_
         columns = columns_at_once(a, x, state, first);
         const spmm_copies made = lay_out(x, y, columns);
         const int64_t whole = (columns + packet - 1) / packet * packet;
-        sp_dense x_part = {x->rows, whole, made.x_words * packet, copy, x->type, SP_DEVICE};
-        sp_dense y_part = *y, sums = {y->rows, whole, whole, copy + a->cols * made.x_words, SP_DENSE_F32, SP_DEVICE};
+        sp_dense x_part = {x->rows, whole, made.x_words * packet, copy, x->type, SP_DEVICE, SP_ROW_MAJOR, 0, 0};
+        sp_dense sums = {y->rows,      whole,     whole,        copy + a->cols * made.x_words,
+                         SP_DENSE_F32, SP_DEVICE, SP_ROW_MAJOR, 0, 0};
+        sp_dense y_part = *y;
         spmm_shape shape;
         spmm_product product;
         int shift = 0;

@@ -28,7 +28,6 @@ static inline unsigned maxk_blocks(int64_t rows) { return (unsigned)((rows + MAX
 /* What every call begins with. */
 static inline sp_status maxk_begin(sp_context *context)
 {
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     return sp_interrupted(context) ? sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted") : SP_OK;
 }
 

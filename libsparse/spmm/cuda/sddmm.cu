@@ -109,7 +109,6 @@ static bool is_aligned(const sp_dense *matrix, size_t size)
 sp_status sp_cuda_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values)
 {
     const size_t size = x->type == SP_DENSE_F32 ? 4 : 8;
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if ((size_t)x->stride * size > UINT32_MAX || (size_t)y->stride * size > UINT32_MAX || x->cols > INT32_MAX / 2)
         return sp_fail(context, SP_ERROR_UNSUPPORTED, "rows of X and Y of %lld columns, %lld and %lld apart",
                        (long long)x->cols, (long long)x->stride, (long long)y->stride);
@@ -185,7 +184,6 @@ static __global__ void __launch_bounds__(THREADS) work_rows(int64_t rows, const 
 template <typename Rows> static sp_status launch_rows(sp_context *context, const sp_csr *a, Rows work)
 {
     constexpr int64_t ROWS = THREADS / 32;
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if (a->nnz == 0) return SP_OK;
     work_rows<<<(unsigned)((a->rows + ROWS - 1) / ROWS), THREADS, 0, cuda_state_of(context)->stream>>>(
         a->rows, a->row_offsets, work);

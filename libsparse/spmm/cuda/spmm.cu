@@ -214,7 +214,6 @@ sp_status sp_cuda_spmm_prepare(sp_context *context, const sp_csr *a, int64_t wid
 {
     void *memory = NULL;
     *state = NULL;
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     CHECK(sp_calloc(context, 1, sizeof(spmm_state), &memory));
     const sp_status status = prepare(context, a, width, options, (spmm_state *)memory, info);
     if (status == SP_OK) *state = memory;
@@ -296,7 +295,6 @@ sp_status sp_cuda_spmm(sp_context *context, const sp_csr *a, const sp_spmm_optio
     spmm_shape shape;
     spmm_product product;
     bool done;
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if (sp_interrupted(context)) return sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted");
     if (a->rows == 0 || x->cols == 0) return SP_OK;
     CHECK(choose_plan(context, a, options, x, &plan));
@@ -328,7 +326,6 @@ static __global__ void __launch_bounds__(256)
 
 sp_status sp_cuda_number(sp_context *context, int64_t count, int64_t *to)
 {
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if (count == 0) return SP_OK;
     count_up<<<(unsigned)((count + 255) / 256), 256, 0, cuda_state_of(context)->stream>>>(count, to);
     CUDA_CHECK(cudaGetLastError());
@@ -338,7 +335,6 @@ sp_status sp_cuda_number(sp_context *context, int64_t count, int64_t *to)
 sp_status sp_cuda_gather(sp_context *context, const int64_t *index, int64_t count, const void *from, size_t size,
                          void *to)
 {
-    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if (count == 0) return SP_OK;
     gather_words<<<(unsigned)((count + 255) / 256), 256, 0, cuda_state_of(context)->stream>>>(
         index, count, from, size == sizeof(uint32_t), to);

@@ -66,7 +66,7 @@ def _space(device: torch.device) -> int:
 
 def _lend(x: Tensor) -> _abi.sp_dense:
     return _abi.sp_dense(x.shape[0], x.shape[1], max(x.stride(0), x.shape[1]), x.data_ptr(), _TYPES[x.dtype],
-                         _space(x.device))
+                         _space(x.device), _abi.SP_ROW_MAJOR, 0, 0)
 
 
 def _by_rows(x: Tensor) -> Tensor:

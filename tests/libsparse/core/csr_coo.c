@@ -85,9 +85,10 @@ CONTEXT_TEST(coo_combines_duplicates_by_each_rule, 0, 1 + _i % 2)
         double *numbers = calloc((size_t)(rows * cols), sizeof *numbers);
         combine_dense(&t, rows, cols, rule, symmetric, present, numbers);
         sp_csr matrix;
-        ck_ok(context, sp_csr_from_coo(context, rows, cols, t.count, t.rows, t.cols,
-                                       type == SP_F32 ? (void *)narrow : (void *)t.values, type, rule, symmetric,
-                                       &matrix));
+        ck_ok(context, sp_csr_from_coo(context, &(sp_coo){.rows = rows, .cols = cols, .count = t.count,
+                                                          .row_indices = t.rows, .col_indices = t.cols,
+                                                          .values = type == SP_F32 ? (void *)narrow : (void *)t.values,
+                                                          .value_type = type}, rule, symmetric, &matrix));
         ck_ok(context, sp_csr_check(context, &matrix));
         check_against_dense(&matrix, present, numbers, seed);
         sp_csr_free(context, &matrix);
@@ -203,7 +204,9 @@ CONTEXT_TEST(coo_sorts_many_triples_of_each_shape, 0, 1 + 2 * (_i % 2))
         snprintf(what, sizeof what, "shape %d, variant %d", (int)shape, variant);
         sp_csr matrix;
         const void *values = pattern ? NULL : type == SP_F32 ? (void *)narrow : (void *)t.values;
-        ck_ok(context, sp_csr_from_coo(context, rows, cols, t.count, t.rows, t.cols, values, type, rule, symmetric,
+        ck_ok(context, sp_csr_from_coo(context, &(sp_coo){.rows = rows, .cols = cols, .count = t.count,
+                                                          .row_indices = t.rows, .col_indices = t.cols,
+                                                          .values = values, .value_type = type}, rule, symmetric,
                                        &matrix));
         ck_ok(context, sp_csr_check(context, &matrix));
         check_against_sorted(&matrix, &given, rule, symmetric, what);
@@ -217,12 +220,125 @@ CONTEXT_TEST(coo_takes_no_triples, 0, 2)
 {
     for (int64_t rows = 0; rows < 3; rows++) {
         sp_csr matrix;
-        ck_ok(context, sp_csr_from_coo(context, rows, rows, 0, NULL, NULL, NULL, SP_F32, SP_COMBINE_SUM, rows == 1,
-                                       &matrix));
+        ck_ok(context, sp_csr_from_coo(context, &(sp_coo){.rows = rows, .cols = rows, .count = 0, .row_indices = NULL,
+                                                          .col_indices = NULL}, SP_COMBINE_SUM, rows == 1, &matrix));
         ck_ok(context, sp_csr_check(context, &matrix));
         ck_assert_int_eq(matrix.nnz, 0);
         sp_csr_free(context, &matrix);
     }
+}
+
+/* An array of `count` elements where the context computes, or NULL for NULL. */
+static void *placed(sp_context *context, int64_t count, size_t size, const void *from)
+{
+    void *to = NULL;
+    if (!from) return NULL;
+    ck_ok(context, sp_array_create(context, count, size, test_space(context), &to));
+    ck_ok(context, sp_array_copy(context, count, size, to, test_space(context), from, SP_HOST));
+    return to;
+}
+
+/* The same triples where the context computes, with indices of either type; the matrix in host memory. */
+static sp_csr from_placed(sp_context *context, int64_t rows, int64_t cols, const triples *t, sp_index_type type,
+                          sp_combine rule, bool symmetric)
+{
+    const size_t size = type == SP_I64 ? sizeof(int64_t) : sizeof(int32_t);
+    const sp_space space = test_space(context);
+    int64_t *wide_rows = test_block((size_t)t->count * 8 + 1), *wide_cols = test_block((size_t)t->count * 8 + 1);
+    for (int64_t i = 0; i < t->count; i++) wide_rows[i] = t->rows[i], wide_cols[i] = t->cols[i];
+    void *const row_indices = placed(context, t->count, size, type == SP_I64 ? (void *)wide_rows : t->rows);
+    void *const col_indices = placed(context, t->count, size, type == SP_I64 ? (void *)wide_cols : t->cols);
+    void *const values = placed(context, t->count, sizeof(double), t->values);
+    sp_csr matrix;
+    ck_ok(context, sp_csr_from_coo(context, &(sp_coo){.rows = rows, .cols = cols, .count = t->count,
+                                                      .row_indices = row_indices, .col_indices = col_indices,
+                                                      .values = values, .index_type = type, .value_type = SP_F64,
+                                                      .space = space}, rule, symmetric, &matrix));
+    ck_assert_int_eq(matrix.space, space);
+    test_to_host(context, &matrix);
+    sp_array_free(context, space, row_indices);
+    sp_array_free(context, space, col_indices);
+    sp_array_free(context, space, values);
+    free_all(wide_rows, wide_cols);
+    return matrix;
+}
+
+CONTEXT_TEST(coo_takes_either_index_type_where_the_context_computes, _i, 2)
+{
+    for (uint64_t seed = 1; seed <= 72; seed++) {
+        test_random random = test_seed(seed);
+        const bool symmetric = seed % 3 == 0;
+        const int64_t rows = 1 + test_below(&random, 12), cols = symmetric ? rows : 1 + test_below(&random, 90);
+        const sp_combine rule = (sp_combine)(seed / 3 % 6);
+        triples t = random_triples(&random, rows, cols, test_below(&random, seed % 2 ? 600 : 8));
+        double *const given = t.values;
+        if (seed % 5 == 0) t.values = NULL;
+        for (int64_t i = 0; i < t.count && !t.values; i++) given[i] = 1;
+        int *present = test_zeros((size_t)(rows * cols), sizeof *present);
+        double *numbers = test_zeros((size_t)(rows * cols), sizeof *numbers);
+        combine_dense(&(triples){t.count, t.rows, t.cols, given}, rows, cols, rule, symmetric, present, numbers);
+        sp_csr matrix = from_placed(context, rows, cols, &t, seed / 2 % 2 ? SP_I64 : SP_I32, rule, symmetric);
+        ck_ok(context, sp_csr_check(context, &matrix));
+        check_against_dense(&matrix, present, numbers, seed);
+        sp_csr_free(context, &matrix);
+        t.values = given;
+        free_triples(&t);
+        free_all(present, numbers);
+    }
+}
+
+/* Many triples of three places, with reals of any size: the sum is that of a loop in their order, bit by bit. Zeros of
+ * both signs, and NaN, count as in a loop of comparisons. */
+CONTEXT_TEST(coo_combines_long_runs_in_order, _i, 2)
+{
+    enum { RUNS = 3, KINDS = 5, TRIPLES = 20000 };
+    static const sp_combine rules[KINDS] = {SP_COMBINE_SUM, SP_COMBINE_MEAN, SP_COMBINE_MAX, SP_COMBINE_MIN, SP_COMBINE_FIRST};
+    for (size_t kind = 0; kind < 3 * KINDS; kind++) {
+        test_random random = test_seed(kind);
+        const sp_combine rule = rules[kind % KINDS];
+        triples t = random_triples(&random, 1, RUNS, TRIPLES);
+        double expected[RUNS];
+        int64_t seen[RUNS] = {0};
+        for (int64_t i = 0; i < t.count; i++) {
+            const double size = kind < KINDS ? exp(40 * test_unit(&random)) : (double)test_below(&random, 2);
+            t.values[i] = kind >= 2 * KINDS && i % 7 == 0 ? (double)NAN : test_below(&random, 2) ? size : -size;
+            double *const kept = &expected[t.cols[i]];
+            const double value = t.values[i];
+            if (!seen[t.cols[i]]++) *kept = value;
+            else if (rule == SP_COMBINE_MAX) *kept = value > *kept ? value : *kept;
+            else if (rule == SP_COMBINE_MIN) *kept = value < *kept ? value : *kept;
+            else if (rule != SP_COMBINE_FIRST) *kept += value;
+        }
+        sp_csr matrix = from_placed(context, 1, RUNS, &t, SP_I32, rule, false);
+        ck_assert_int_eq(matrix.nnz, RUNS);
+        for (int run = 0; run < RUNS; run++) {
+            const double should = rule == SP_COMBINE_MEAN ? expected[run] / (double)seen[run] : expected[run];
+            const double is = ((double *)matrix.values)[run];
+            test_expect(isnan(should) ? isnan(is) : memcmp(&is, &should, sizeof is) == 0,
+                        "kind %zu, run %d: %.17g, not %.17g", kind, run, is, should);
+        }
+        sp_csr_free(context, &matrix);
+        free_triples(&t);
+    }
+}
+
+/* Indices that would be inside if their upper halves were lost. */
+CONTEXT_TEST(coo_refuses_wide_positions_outside, _i, 1)
+{
+    const int64_t inside[] = {0, 1, 0}, outside[] = {0, (int64_t)1 << 32 | 1, 5};
+    void *const good = placed(context, 3, sizeof *inside, inside), *const bad = placed(context, 3, sizeof *outside, outside);
+    sp_coo coo = {.rows = 2, .cols = 2, .count = 3, .row_indices = good, .col_indices = bad, .index_type = SP_I64,
+                  .space = test_space(context)};
+    sp_csr m;
+    test_mark(&m, sizeof m);
+    ck_assert_int_eq(sp_csr_from_coo(context, &coo, SP_COMBINE_SUM, false, &m), SP_ERROR_ARGUMENT);
+    ck_assert_str_eq(sp_last_error(context), "triple 1 is at (1, 4294967297), outside 2 x 2");
+    coo.index_type = (sp_index_type)2;
+    ck_assert_int_eq(sp_csr_from_coo(context, &coo, SP_COMBINE_SUM, false, &m), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_csr_from_coo(context, NULL, SP_COMBINE_SUM, false, &m), SP_ERROR_ARGUMENT);
+    ck_assert(test_is_marked(&m, sizeof m));
+    sp_array_free(context, coo.space, good);
+    sp_array_free(context, coo.space, bad);
 }
 
 /* Each allocation fails in turn: an error, and nothing is left. */
@@ -240,7 +356,9 @@ TEST(coo_of_many_triples_survives_without_memory)
                          SP_OK);
         heap.fail_at = heap.allocations + at;
         sp_csr matrix = {0};
-        const sp_status status = sp_csr_from_coo(context, 3000, 3000, t.count, t.rows, t.cols, t.values, SP_F64,
+        const sp_status status = sp_csr_from_coo(context, &(sp_coo){.rows = 3000, .cols = 3000, .count = t.count,
+                                                                    .row_indices = t.rows, .col_indices = t.cols,
+                                                                    .values = t.values, .value_type = SP_F64},
                                                  SP_COMBINE_SUM, true, &matrix);
         failed = status != SP_OK;
         if (failed) ck_assert_int_eq(status, SP_ERROR_HOST_MEMORY);
@@ -257,13 +375,17 @@ CONTEXT_TEST(coo_refuses_positions_outside, 0, 1)
     const int32_t inside[] = {0, 1}, outside[] = {0, 2}, below[] = {0, -1};
     sp_csr m;
     test_mark(&m, sizeof m);
-    ck_assert_int_eq(sp_csr_from_coo(context, 2, 2, 2, outside, inside, NULL, SP_F32, SP_COMBINE_SUM, false, &m),
+    ck_assert_int_eq(sp_csr_from_coo(context, &(sp_coo){.rows = 2, .cols = 2, .count = 2, .row_indices = outside,
+                                                        .col_indices = inside}, SP_COMBINE_SUM, false, &m),
                      SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_csr_from_coo(context, 2, 2, 2, inside, below, NULL, SP_F32, SP_COMBINE_SUM, false, &m),
+    ck_assert_int_eq(sp_csr_from_coo(context, &(sp_coo){.rows = 2, .cols = 2, .count = 2, .row_indices = inside,
+                                                        .col_indices = below}, SP_COMBINE_SUM, false, &m),
                      SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_csr_from_coo(context, 2, 3, 2, inside, inside, NULL, SP_F32, SP_COMBINE_SUM, true, &m),
+    ck_assert_int_eq(sp_csr_from_coo(context, &(sp_coo){.rows = 2, .cols = 3, .count = 2, .row_indices = inside,
+                                                        .col_indices = inside}, SP_COMBINE_SUM, true, &m),
                      SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_csr_from_coo(context, 2, 2, -1, inside, inside, NULL, SP_F32, SP_COMBINE_SUM, false, &m),
+    ck_assert_int_eq(sp_csr_from_coo(context, &(sp_coo){.rows = 2, .cols = 2, .count = -1, .row_indices = inside,
+                                                        .col_indices = inside}, SP_COMBINE_SUM, false, &m),
                      SP_ERROR_ARGUMENT);
     ck_assert(test_is_marked(&m, sizeof m));
 }
@@ -277,8 +399,8 @@ CONTEXT_TEST(coo_sorts_long_rows_of_any_order, 0, 1)
         for (int32_t i = 0; i < COUNT; i++)
             cols[i] = order == 0 ? i : order == 1 ? COUNT - 1 - i : order == 2 ? 5 : (i < COUNT / 2 ? i : COUNT - i);
         sp_csr matrix;
-        ck_ok(context, sp_csr_from_coo(context, 1, COUNT, COUNT, rows, cols, NULL, SP_F32, SP_COMBINE_MAX, false,
-                                       &matrix));
+        ck_ok(context, sp_csr_from_coo(context, &(sp_coo){.rows = 1, .cols = COUNT, .count = COUNT, .row_indices = rows,
+                                                          .col_indices = cols}, SP_COMBINE_MAX, false, &matrix));
         ck_ok(context, sp_csr_check(context, &matrix));
         ck_assert_int_eq(matrix.nnz, order < 2 ? COUNT : order == 2 ? 1 : COUNT / 2 + 1);
         sp_csr_free(context, &matrix);
@@ -292,7 +414,10 @@ const test_entry coo_tests[] = {
     TURNS(coo_sorts_many_triples_of_each_shape, 2 * COO_SHAPES),
     ONCE(coo_takes_no_triples),
     ONCE(coo_of_many_triples_survives_without_memory),
+    ON_DEVICES(coo_takes_either_index_type_where_the_context_computes),
+    ON_DEVICES(coo_combines_long_runs_in_order),
     ONCE(coo_refuses_positions_outside),
+    ON_DEVICES(coo_refuses_wide_positions_outside),
     ONCE(coo_sorts_long_rows_of_any_order),
     {0},
 };

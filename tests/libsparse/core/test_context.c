@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support.h"
+#include "context_shared.h"
 
 /* ---- holds and frees ------------------------------------------------------------------------------------ */
 
@@ -195,4 +195,4 @@ static const test_entry tests[] = {
     {0},
 };
 
-int main(void) { return test_run("context", tests); }
+int main(void) { return test_run("context", tests, device_tests); }

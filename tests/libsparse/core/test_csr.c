@@ -92,8 +92,8 @@ CONTEXT_TEST(messages_name_types_in_words, 0, 1)
     double wide = 1;
     const sp_csr a = {1, 1, 1, offsets, cols, &value, SP_F32, SP_HOST};
     const sp_csr doubles = {1, 1, 1, offsets, cols, &wide, SP_F64, SP_HOST};
-    const sp_dense x = {1, 1, 1, &wide, SP_DENSE_F64, SP_HOST};
-    sp_dense y = {1, 1, 1, &value, SP_DENSE_F32, SP_HOST}, halves;
+    const sp_dense x = {.rows = 1, .cols = 1, .stride = 1, .values = &wide, .type = SP_DENSE_F64};
+    sp_dense y = {.rows = 1, .cols = 1, .stride = 1, .values = &value}, halves;
     sp_spmm_plan *plan;
     sp_csr c;
     sp_cbsr kept;
@@ -110,10 +110,12 @@ CONTEXT_TEST(messages_name_types_in_words, 0, 1)
     ck_assert_str_eq(sp_last_error(context), "type 7 of values does not exist");
     ck_assert_int_eq(sp_csr_create(context, 1, 1, 1, (sp_value_type)2, SP_HOST, &c), SP_ERROR_ARGUMENT);
     ck_assert_str_eq(sp_last_error(context), "type 2 of values does not exist");
-    ck_assert_int_eq(sp_csr_from_coo(context, 1, 1, 1, cols, cols, NULL, SP_F32, (sp_combine)6, false, &c),
+    ck_assert_int_eq(sp_csr_from_coo(context, &(sp_coo){.rows = 1, .cols = 1, .count = 1, .row_indices = cols,
+                                                        .col_indices = cols}, (sp_combine)6, false, &c),
                      SP_ERROR_ARGUMENT);
     ck_assert_str_eq(sp_last_error(context), "combine operation 6 or type 0 of values does not exist");
-    ck_assert_int_eq(sp_csr_from_coo(context, 1, 2, 1, cols, cols, NULL, SP_F32, SP_COMBINE_SUM, true, &c),
+    ck_assert_int_eq(sp_csr_from_coo(context, &(sp_coo){.rows = 1, .cols = 2, .count = 1, .row_indices = cols,
+                                                        .col_indices = cols}, SP_COMBINE_SUM, true, &c),
                      SP_ERROR_ARGUMENT);
     ck_assert_str_eq(sp_last_error(context), "a matrix of 1 x 2 cannot be symmetric");
     sp_spmm_plan_free(plan);
@@ -167,21 +169,35 @@ static sp_csr small_matrix(sp_context *context)
     return test_from_dense(context, 2, 3, numbers, SP_F32);
 }
 
-CONTEXT_TEST(check_accepts_random_matrices, 0, 1)
+CONTEXT_TEST(check_accepts_random_matrices, _i, 1)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
         test_random random = test_seed(seed);
         sp_csr matrix = test_matrix(context, &random, test_below(&random, 20), test_below(&random, 20), 0.3, SP_F64,
                                     (test_values)(seed % 4));
-        ck_ok(context, sp_csr_check(context, &matrix));
-        sp_csr_free(context, &matrix);
+        sp_csr there;
+        ck_ok(context, sp_csr_copy(context, &matrix, test_space(context), &there));
+        ck_ok(context, sp_csr_check(context, &there));
+        test_free(context, &matrix, &there);
     }
 }
 
-CONTEXT_TEST(check_names_each_broken_promise, 0, 1)
+/* On a device the arrays are broken there. */
+static void break_there(sp_context *context, const sp_csr *broken, sp_csr *there)
+{
+    const sp_space space = there->space;
+    ck_ok(context, sp_array_copy(context, broken->rows + 1, sizeof *broken->row_offsets, there->row_offsets, space,
+                                 broken->row_offsets, SP_HOST));
+    ck_ok(context, sp_array_copy(context, broken->nnz, sizeof *broken->col_indices, there->col_indices, space,
+                                 broken->col_indices, SP_HOST));
+    ck_ok(context, sp_array_copy(context, broken->nnz, sizeof(float), there->values, space, broken->values, SP_HOST));
+}
+
+CONTEXT_TEST(check_names_each_broken_promise, _i, 1)
 {
     for (int damage = 0; damage < 8; damage++) {
-        sp_csr matrix = small_matrix(context);
+        sp_csr matrix = small_matrix(context), there;
+        ck_ok(context, sp_csr_copy(context, &matrix, test_space(context), &there));
         sp_status expected = SP_ERROR_MATRIX;
         switch (damage) {
         case 0: matrix.row_offsets[0] = 1; break;
@@ -198,9 +214,10 @@ CONTEXT_TEST(check_names_each_broken_promise, 0, 1)
             ((float *)matrix.values)[2] = NAN;
             expected = SP_ERROR_NOT_FINITE;
         }
-        test_expect(sp_csr_check(context, &matrix) == expected, "damage %d went unseen", damage);
+        break_there(context, &matrix, &there);
+        test_expect(sp_csr_check(context, &there) == expected, "damage %d went unseen", damage);
         ck_assert_int_gt((int)strlen(sp_last_error(context)), 0);
-        sp_csr_free(context, &matrix);
+        test_free(context, &matrix, &there);
     }
 }
 
@@ -224,6 +241,28 @@ CONTEXT_TEST(check_refuses_matrices_without_arrays_or_with_impossible_sizes, 0, 
                           {.rows = -1, .cols = 1, .row_offsets = offsets},
                           {.rows = 1, .cols = (int64_t)1 << 31, .nnz = 1, .row_offsets = offsets}};
     for (size_t i = 0; i < COUNT(odd); i++) ck_assert_int_eq(sp_csr_check(context, &odd[i]), SP_ERROR_MATRIX);
+}
+
+CONTEXT_TEST(offsets_are_widened, _i, 2)
+{
+    enum { OFFSETS = 5000 };
+    int32_t given[OFFSETS];
+    int64_t found[OFFSETS], *there;
+    void *lent;
+    const sp_space space = test_space(context);
+    for (int i = 0; i < OFFSETS; i++) given[i] = i % 2 ? INT32_MAX - i : i;
+    ck_ok(context, sp_array_create(context, OFFSETS, sizeof *given, space, &lent));
+    ck_ok(context, sp_array_create(context, OFFSETS, sizeof *there, space, (void **)&there));
+    ck_ok(context, sp_array_copy(context, OFFSETS, sizeof *given, lent, space, given, SP_HOST));
+    ck_ok(context, sp_widen_offsets(context, OFFSETS, lent, there, space));
+    ck_ok(context, sp_array_copy(context, OFFSETS, sizeof *there, found, SP_HOST, there, space));
+    for (int i = 0; i < OFFSETS; i++) ck_assert_int_eq(found[i], given[i]);
+    ck_ok(context, sp_widen_offsets(context, 0, NULL, NULL, space));
+    ck_assert_int_eq(sp_widen_offsets(context, -1, lent, there, space), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_widen_offsets(context, 1, NULL, there, space), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_widen_offsets(context, 2, (int32_t *)there + 1, there, space), SP_ERROR_ARGUMENT);
+    sp_array_free(context, space, lent);
+    sp_array_free(context, space, there);
 }
 
 /* ---- transpose and inflation --------------------------------------------------------------------------- */
@@ -509,8 +548,9 @@ static const test_entry tests[] = {
     ONCE(create_refuses_impossible_sizes),
     ON_DEVICES(copies_travel_to_the_device_and_back),
     ONCE(device_matrices_need_a_device),
-    ONCE(check_accepts_random_matrices),
-    ONCE(check_names_each_broken_promise),
+    ON_DEVICES(check_accepts_random_matrices),
+    ON_DEVICES(offsets_are_widened),
+    ON_DEVICES(check_names_each_broken_promise),
     ON_CUDA(check_reads_device_matrices),
     ONCE(check_refuses_matrices_without_arrays_or_with_impossible_sizes),
     ONCE(transpose_moves_every_entry),

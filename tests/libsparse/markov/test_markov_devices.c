@@ -353,7 +353,8 @@ TEST(devices_with_little_memory_make_batches)
         columns[k] = (k / BAND + k % BAND) % N;
         values[k] = (float)test_unit(&random) + 0x1p-20f;
     }
-    ck_ok(host, sp_csr_from_coo(host, N, N, N * BAND, rows, columns, values, SP_F32, SP_COMBINE_SUM, false, &m));
+    ck_ok(host, sp_csr_from_coo(host, &(sp_coo){.rows = N, .cols = N, .count = N * BAND, .row_indices = rows,
+                                                .col_indices = columns, .values = values}, SP_COMBINE_SUM, false, &m));
     ck_ok(host, sp_csr_inflate(host, &m, 1));
     outcome expected = multiply(one, &m, &m, &epilogues[3]), found = multiply(several, &m, &m, &epilogues[3]);
     expect_same(&expected, &found, m.rows, true, 6);

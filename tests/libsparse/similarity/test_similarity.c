@@ -177,7 +177,9 @@ CONTEXT_TEST(rows_with_themselves, _i, 2)
     int32_t numbers[ROWS];
     sp_csr a;
     for (int32_t i = 0; i < ROWS; i++) numbers[i] = i;
-    ck_ok(context, sp_csr_from_coo(context, ROWS, ROWS, ROWS, numbers, numbers, NULL, SP_F64, SP_COMBINE_SUM, false, &a));
+    ck_ok(context, sp_csr_from_coo(context, &(sp_coo){.rows = ROWS, .cols = ROWS, .count = ROWS, .row_indices = numbers,
+                                                      .col_indices = numbers, .value_type = SP_F64}, SP_COMBINE_SUM,
+                                   false, &a));
     for (int64_t k = 0; k < 3; k++) {
         sp_csr with = join(context, &a, &a, &(sp_similarity_options){.top_k = k}, (uint64_t)k, NULL), without =
             join(context, &a, &a, &(sp_similarity_options){.top_k = k, .skip_self = true}, (uint64_t)k, NULL);
@@ -202,7 +204,8 @@ CONTEXT_TEST(long_rows_and_crowded_columns, _i, 2)
             items[count] = item;
             features[count] = (int32_t)test_below(&random, FEATURES);
         }
-    ck_ok(context, sp_csr_from_coo(context, ITEMS, FEATURES, count, items, features, NULL, SP_F32, SP_COMBINE_COUNT,
+    ck_ok(context, sp_csr_from_coo(context, &(sp_coo){.rows = ITEMS, .cols = FEATURES, .count = count,
+                                                      .row_indices = items, .col_indices = features}, SP_COMBINE_COUNT,
                                    false, &b));
     test_to_host(context, &b);
     double *all = similarities(&a, &b, SP_METRIC_COSINE);

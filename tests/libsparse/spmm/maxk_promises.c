@@ -102,8 +102,8 @@ static sp_status use_everything(sp_context *context)
     }
     offsets[NODES] = NODES;
     sp_csr a = {NODES, NODES, NODES, offsets, cols, NULL, SP_F32, SP_HOST};
-    sp_dense x = {NODES, COLS, COLS, x_values, SP_DENSE_F32, SP_HOST},
-             y = {NODES, COLS, COLS, y_values, SP_DENSE_F32, SP_HOST};
+    sp_dense x = {.rows = NODES, .cols = COLS, .stride = COLS, .values = x_values},
+             y = {.rows = NODES, .cols = COLS, .stride = COLS, .values = y_values};
     sp_cbsr kept = {0};
     sp_spmm_plan *plan = NULL;
     sp_status status = sp_spmm_plan_create(context, &a, COLS, NULL, &plan);

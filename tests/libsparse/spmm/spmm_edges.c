@@ -8,7 +8,8 @@
 /* Values that a call wrote or changes in place, in the space where the context computes. */
 static void *to_space(sp_context *context, const void *values, size_t bytes)
 {
-    sp_dense m = {1, (int64_t)bytes / 4, (int64_t)bytes / 4, (void *)(uintptr_t)values, SP_DENSE_F32, SP_HOST}, copy;
+    sp_dense m = {.rows = 1, .cols = (int64_t)bytes / 4, .stride = (int64_t)bytes / 4,
+                  .values = (void *)(uintptr_t)values}, copy;
     ck_ok(context, sp_dense_copy(context, &m, test_space(context), &copy));
     return copy.values;
 }
@@ -16,7 +17,8 @@ static void *to_space(sp_context *context, const void *values, size_t bytes)
 static void from_space(sp_context *context, void *values, size_t bytes, void *to)
 {
     const sp_space space = test_space(context);
-    sp_dense m = {1, (int64_t)bytes / 4, (int64_t)bytes / 4, values, SP_DENSE_F32, space}, copy;
+    sp_dense m = {.rows = 1, .cols = (int64_t)bytes / 4, .stride = (int64_t)bytes / 4, .values = values,
+                  .space = space}, copy;
     ck_ok(context, sp_dense_copy(context, &m, SP_HOST, &copy));
     memcpy(to, copy.values, bytes);
     test_free_dense(context, &copy, &m);

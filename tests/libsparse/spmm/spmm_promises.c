@@ -8,7 +8,7 @@
 
 static sp_dense host_dense(float *values, int64_t rows, int64_t cols)
 {
-    return (sp_dense){rows, cols, cols, values, SP_DENSE_F32, SP_HOST};
+    return (sp_dense){.rows = rows, .cols = cols, .stride = cols, .values = values};
 }
 
 /* Small integers: many equals, all products exact, so that arguments are the reference's. */
@@ -209,8 +209,9 @@ CONTEXT_TEST(sixteen_bits_are_read_and_rounded_right, _i, 2)
     sp_csr a = {1, 1, 1, offsets, &column, &weight, SP_F32, SP_HOST};
     for (int f = 0; f < 2; f++) {
         const int e = forms[f].exponent, m = forms[f].fraction;
-        sp_dense x = {1, ALL, ALL, in, forms[f].type, SP_HOST}, y = host_dense(ones, 1, ALL);
-        sp_dense rounded = {1, ALL, ALL, out, forms[f].type, SP_HOST};
+        sp_dense x = {.rows = 1, .cols = ALL, .stride = ALL, .values = in, .type = forms[f].type};
+        sp_dense y = host_dense(ones, 1, ALL);
+        sp_dense rounded = {.rows = 1, .cols = ALL, .stride = ALL, .values = out, .type = forms[f].type};
         sp_spmm_plan *plan;
         for (int k = 0; k < ALL; k++) in[k] = (uint16_t)k;
         ck_ok(context, sp_spmm_plan_create(context, &a, ALL, NULL, &plan));
@@ -358,7 +359,8 @@ CONTEXT_TEST(large_results_are_the_same_past_the_caches, 0, 2)
             memory[i] = aligned_alloc(64, bytes + 64);
             ck_assert_ptr_nonnull(memory[i]);
             memset(memory[i], 0x7f, bytes + 64);
-            y[i] = (sp_dense){rows, width, stride, memory[i] + 16 * i, cases[c].type, SP_HOST};
+            y[i] = (sp_dense){.rows = rows, .cols = width, .stride = stride, .values = memory[i] + 16 * i,
+                              .type = cases[c].type};
             ck_ok(context, sp_spmm_execute(plan, -0.5, &x, 0, &y[i]));
         }
         test_expect(memcmp(y[0].values, y[1].values, bytes) == 0, "width %lld: results differ", (long long)width);

@@ -72,6 +72,6 @@ sp_csr random_communities(sp_context *host, int kind);
 sp_csr large_sparse(sp_context *host, test_random *random, int64_t rows, int64_t cols, sp_value_type type);
 
 /* The tables of the parts. */
-extern const test_entry promises_tests[], out_of_core_tests[], edges_tests[];
+extern const test_entry promises_tests[], out_of_core_tests[], edges_tests[], layouts_tests[];
 
 #endif

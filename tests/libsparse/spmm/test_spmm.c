@@ -129,4 +129,4 @@ static const test_entry tests[] = {
     {0},
 };
 
-int main(void) { return test_run("spmm", tests, promises_tests, out_of_core_tests, edges_tests); }
+int main(void) { return test_run("spmm", tests, promises_tests, out_of_core_tests, edges_tests, layouts_tests); }
