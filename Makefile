@@ -127,7 +127,8 @@ LIB := $(BUILD)/lib
 # The largest files take longest and begin first.
 CUDA_SOURCES := $(if $(NVCC),$(shell ls -S libsparse/device/*.cu libsparse/*/cuda/*.cu contraction/cuda/*.cu))
 LIB_SOURCES  := $(wildcard libsparse/*/*.c libsparse/*/cpu/*.c mcl/*.c contraction/*.c)
-HEADERS      := libsparse/sparse.h libsparse/sp_ranks.h libsparse/sparse.hpp mcl/mcl.h contraction/contraction.h
+HEADERS      := libsparse/sparse.h libsparse/sp_ranks.h libsparse/sparse.hpp mcl/mcl.h contraction/contraction.h \
+                gnn/gnn.h
 LIB_SOURCES  := $(if $(CUDA_SOURCES),$(filter-out libsparse/core/no_cuda.c,$(LIB_SOURCES)),$(LIB_SOURCES))
 TOOLS        := $(patsubst apps/%/main.c,%,$(wildcard apps/*/main.c))
 APP_SOURCES  := $(filter-out %/main.c,$(wildcard apps/*/*.c apps/*/*/*.c)) $(if $(NVCC),$(wildcard apps/*/*/*.cu))
@@ -147,7 +148,7 @@ TEST_OBJECTS := $(call objects,$(filter tests/support/%,$(TEST_SOURCES)))
 parts_of     = $(wildcard $(patsubst test_%,$(dir $(1))%_*.c,$(basename $(notdir $(1)))))
 
 # What the tests link, and with libapps.a the tools; users first. Members that nobody calls stay out.
-MODULES := $(if $(GNN_OBJECTS),$(OBJ)/libgnn.a) $(if $(IO_OBJECTS),$(LIB)/libsparse-io.a) $(OBJ)/libgenerate.a \
+MODULES := $(if $(GNN_OBJECTS),$(LIB)/libsparse-gnn.a) $(if $(IO_OBJECTS),$(LIB)/libsparse-io.a) $(OBJ)/libgenerate.a \
            $(LIB)/libsparse.a
 PARTS   := $(if $(APP_OBJECTS),$(OBJ)/libapps.a) $(MODULES)
 
@@ -155,7 +156,7 @@ PARTS   := $(if $(APP_OBJECTS),$(OBJ)/libapps.a) $(MODULES)
 .PHONY: mpi test-mpi wheel test-python docs-python check-layers sweep fuzz sanitize races coverage dist release notice FORCE
 
 all: notice lib tools
-lib: $(LIB)/libsparse.a $(LIB)/libsparse.so $(LIB)/libsparse-io.a $(LIB)/libsparse-io.so
+lib: $(foreach name,sparse sparse-io sparse-gnn,$(LIB)/lib$(name).a $(LIB)/lib$(name).so)
 tools: $(TOOLS:%=$(BIN)/%)
 suites: $(SUITES:%=$(BUILD)/tests/%) $(BUILD)/python/libspgraph.so
 generators: $(GENERATORS:%=$(BUILD)/tests/gen/%)
@@ -223,11 +224,11 @@ $(OBJ)/tests/%.o: private INCLUDES += -Itests/support $(if $(NVCC),-DSPARSE_CUDA
 
 $(LIB)/libsparse.a: $(LIB_OBJECTS)
 $(LIB)/libsparse-io.a: $(IO_OBJECTS)
-$(OBJ)/libgnn.a: $(GNN_OBJECTS)
+$(LIB)/libsparse-gnn.a: $(GNN_OBJECTS)
 $(OBJ)/libgenerate.a: $(GENERATE_OBJECTS)
 $(OBJ)/libapps.a: $(APP_OBJECTS)
 $(OBJ)/libtests.a: $(TEST_OBJECTS)
-$(LIB)/libsparse.a $(LIB)/libsparse-io.a $(patsubst %,$(OBJ)/lib%.a,gnn generate apps tests): $(BUILD)/obj/linked
+$(patsubst %,$(LIB)/libsparse%.a,$() -io -gnn) $(patsubst %,$(OBJ)/lib%.a,generate apps tests): $(BUILD)/obj/linked
 	@mkdir -p $(@D); rm -f $@; $(AR) rcs $@ $(filter %.o,$^)
 
 $(LIB)/libsparse.so: $(LIB_OBJECTS) $(BUILD)/obj/linked
@@ -240,6 +241,12 @@ $(LIB)/libsparse-io.so: $(IO_OBJECTS) $(LIB)/libsparse.so
 	$(call say,LINK,$@)
 	$(Q)$(LINK).$(VERSION) $(call shared,libsparse-io.so) $(filter %.o,$^) -L$(LIB) -lsparse $(IO_LIBS)
 	@ln -sf libsparse-io.so.$(VERSION) $@.$(MAJOR) && ln -sf libsparse-io.so.$(MAJOR) $@
+
+# Graph neural networks, apart because they need BLAS.
+$(LIB)/libsparse-gnn.so: $(GNN_OBJECTS) $(LIB)/libsparse.so
+	$(call say,LINK,$@)
+	$(Q)$(LINK).$(VERSION) $(call shared,libsparse-gnn.so) $(ONLY_OURS) $(filter %.o,$^) -L$(LIB) -lsparse $(BLAS_LIBS) $(LIBS)
+	@ln -sf libsparse-gnn.so.$(VERSION) $@.$(MAJOR) && ln -sf libsparse-gnn.so.$(MAJOR) $@
 
 # The library of the Python package: also reads graphs, and minds Ctrl-C.
 PYTHON_OBJECTS := $(call objects,$(wildcard python/native/*.c)) $(IO_OBJECTS) $(LIB_OBJECTS)
@@ -380,22 +387,23 @@ $(FUZZERS:%=$(BUILD)/bin/%): $(BUILD)/bin/%: $(OBJ)/tests/fuzz/%.c.o $(PARTS)
 
 # Below PREFIX the pkg-config file names folders by it, so that pkg-config can move them.
 from_prefix = $(patsubst $(PREFIX)/%,$${prefix}/%,$(1))
-SHARED := $(foreach name,sparse sparse-io,$(foreach end,so so.$(MAJOR) so.$(VERSION),lib$(name).$(end)))
+SHARED := $(foreach name,sparse sparse-io sparse-gnn,$(foreach end,so so.$(MAJOR) so.$(VERSION),lib$(name).$(end)))
 # filled in: FILE.in as it is installed.
 filled_in = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(call from_prefix,$(LIBDIR))|' \
   -e 's|@INCLUDEDIR@|$(call from_prefix,$(INCLUDEDIR))|' -e 's|@VERSION@|$(VERSION)|' \
-  -e 's|@PRIVATE@|-fopenmp $(filter-out -Wl$(comma)-B%,$(CUDA_LIBS)) -lm|' -e 's|@IO_PRIVATE@|$(IO_LIBS)|'
-FILLED_IN := libsparse/libsparse.pc io/libsparse-io.pc libsparse/libsparse-config.cmake libsparse/libsparse-config-version.cmake
+  -e 's|@PRIVATE@|-fopenmp $(filter-out -Wl$(comma)-B%,$(CUDA_LIBS)) -lm|' -e 's|@IO_PRIVATE@|$(IO_LIBS)|' \
+  -e 's|@GNN_PRIVATE@|$(BLAS_LIBS)|'
+FILLED_IN := libsparse/libsparse.pc io/libsparse-io.pc gnn/libsparse-gnn.pc $(addprefix libsparse/libsparse-config,.cmake -version.cmake)
 filled_folder = $(LIBDIR)/$(if $(filter %.pc,$(1)),pkgconfig,cmake/libsparse)
 install: all
 	install -d $(addprefix $(DESTDIR),$(BINDIR) $(INCLUDEDIR) $(LIBDIR)/pkgconfig $(LIBDIR)/cmake/libsparse $(MANDIR)/man1 \
 	  $(MANDIR)/man3)
 	install -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/
 	install -m 644 io/io.h $(DESTDIR)$(INCLUDEDIR)/sparse_io.h
-	install -m 644 $(LIB)/libsparse.a $(LIB)/libsparse-io.a $(DESTDIR)$(LIBDIR)/
-	install -m 755 $(LIB)/libsparse.so.$(VERSION) $(LIB)/libsparse-io.so.$(VERSION) $(DESTDIR)$(LIBDIR)/
+	install -m 644 $(LIB)/libsparse.a $(LIB)/libsparse-io.a $(LIB)/libsparse-gnn.a $(DESTDIR)$(LIBDIR)/
+	install -m 755 $(addprefix $(LIB)/,$(filter %.$(VERSION),$(SHARED))) $(DESTDIR)$(LIBDIR)/
 	$(if $(wildcard $(LIB)/libsparse-mpi.so),install -m 755 $(LIB)/libsparse-mpi.so $(DESTDIR)$(LIBDIR)/)
-	for name in libsparse.so libsparse-io.so; do ln -sf $$name.$(VERSION) $(DESTDIR)$(LIBDIR)/$$name.$(MAJOR) && \
+	for name in libsparse.so libsparse-io.so libsparse-gnn.so; do ln -sf $$name.$(VERSION) $(DESTDIR)$(LIBDIR)/$$name.$(MAJOR) && \
 	  ln -sf $$name.$(MAJOR) $(DESTDIR)$(LIBDIR)/$$name; done
 	$(foreach file,$(FILLED_IN),$(filled_in) $(file).in > $(DESTDIR)$(call filled_folder,$(file))/$(notdir $(file)) &&) true
 	install -m 755 $(TOOLS:%=$(BIN)/%) $(DESTDIR)$(BINDIR)/
@@ -405,7 +413,7 @@ install: all
 
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(addprefix $(INCLUDEDIR)/,$(notdir $(HEADERS)) sparse_io.h) \
-	  $(addprefix $(LIBDIR)/,libsparse.a libsparse-io.a libsparse-mpi.so $(SHARED)) $(TOOLS:%=$(BINDIR)/%) \
+	  $(addprefix $(LIBDIR)/,libsparse.a libsparse-io.a libsparse-gnn.a libsparse-mpi.so $(SHARED)) $(TOOLS:%=$(BINDIR)/%) \
 	  $(foreach file,$(FILLED_IN),$(call filled_folder,$(file))/$(notdir $(file))) \
 	  $(patsubst docs/man/%,$(MANDIR)/man1/%,$(wildcard docs/man/*.1)))
 	scripts/man3 $(BUILD)/man3 && cd $(BUILD)/man3 && for page in *.3; do rm -f "$(DESTDIR)$(MANDIR)/man3/$$page"; done

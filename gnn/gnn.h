@@ -9,6 +9,11 @@
 
 #include "sparse.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
 /* ---- engine ------------------------------------------------------------------------------------------- */
 
 /* The means of dense work beside a context: BLAS, random numbers, the training step. An engine holds its context
@@ -394,7 +399,7 @@ int64_t gnn_trainer_width(const gnn_trainer *trainer);
 sp_status gnn_trainer_embed(gnn_trainer *trainer, float *embeddings);
 /* How well scores tell links from other pairs. */
 enum { GNN_HITS = 3 };
-extern const int gnn_hits_at[GNN_HITS]; /* 20, 50, 100 */
+static const int gnn_hits_at[GNN_HITS] = {20, 50, 100};
 typedef struct gnn_link_figures {
     int64_t linked, unlinked; /* how many; with none of either the rest is NaN */
     double auc;               /* the chance that a link has a higher score than another pair; equal ones count half */
@@ -435,4 +440,8 @@ sp_status gnn_saved_read(sp_context *context, const void *bytes, int64_t size, g
 sp_status gnn_saved_make(sp_context *context, const gnn_saved *saved, const float *weights, int64_t count, void **bytes,
                          int64_t *size);
 
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -214,8 +214,6 @@ sp_status gnn_data_draw_links(sp_context *context, gnn_data *data, double valida
 
 /* ---- how good scores are ------------------------------------------------------------------------------- */
 
-const int gnn_hits_at[GNN_HITS] = {20, 50, 100};
-
 static int highest_first(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;

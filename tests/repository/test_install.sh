@@ -27,7 +27,8 @@ for tool in mcl-gpu contract gnn sparse-bench; do
 done
 
 exported() { # but for OpenMP's locks
-    nm -D --defined-only "$prefix/lib/libsparse.so" "$prefix/lib/libsparse-io.so" | awk 'NF == 3 { print $3 }' |
+    nm -D --defined-only "$prefix/lib/libsparse.so" "$prefix/lib/libsparse-io.so" "$prefix/lib/libsparse-gnn.so" |
+        awk 'NF == 3 { print $3 }' |
         grep -v '^\.gomp_'
 }
 described() {
@@ -36,7 +37,7 @@ described() {
 }
 ok 'a page for each function' described
 if command -v man >/dev/null; then
-    for page in libsparse sp_spgemm sp_spgemm_options mcl_label contraction_coarsen io_read_graph; do
+    for page in libsparse sp_spgemm sp_spgemm_options mcl_label contraction_coarsen io_read_graph gnn_trainer_epoch; do
         ok "the page of $page" complaints "$prefix/share/man/man3/$page.3"
     done
 else skip 'no man: pages of functions'; fi
@@ -100,8 +101,51 @@ EOF
     echo '3 nodes, 4 entries' >reads.expected
     builds reads "$@"
 }
+trains() { # trains ARGUMENT...: two cliques with a node of each known, by graph neural networks
+    cat >trains.c <<'EOF'
+#include <gnn.h>
+#include <stdio.h>
+int main(void)
+{
+    int64_t offsets[7];
+    int32_t columns[12], labels[6] = {0, 0, 0, 1, 1, 1}, classes[6];
+    float features[36] = {0};
+    uint8_t split[6] = {GNN_TRAIN, GNN_TEST, GNN_TEST, GNN_TRAIN, GNN_TEST, GNN_TEST};
+    for (int i = 0, k = 0; i < 6; i++) {
+        offsets[i] = k;
+        features[7 * i] = 1;
+        for (int j = i / 3 * 3; j < i / 3 * 3 + 3; j++)
+            if (j != i) columns[k++] = j;
+    }
+    offsets[6] = 12;
+    const gnn_data data = {.graph = {.rows = 6, .cols = 6, .nnz = 12, .row_offsets = offsets, .col_indices = columns},
+                           .features.dense = {.rows = 6, .cols = 6, .stride = 6, .values = features},
+                           .classes = 2, .labels = labels, .split = split};
+    const gnn_trainer_options options = {.model = {.layer = GNN_GCN, .layers = 2, .hidden = 8}, .epochs = 100};
+    sp_context *context;
+    gnn_engine *engine;
+    gnn_trainer *trainer;
+    gnn_epoch epoch;
+    bool done = false;
+    if (sp_context_create(&(sp_context_options){.device = "cpu"}, &context) != SP_OK) return 1;
+    if (gnn_engine_create(context, 1, &engine) != SP_OK || gnn_data_check(context, &data) != SP_OK) return 1;
+    if (gnn_trainer_create(engine, &data, &options, &trainer) != SP_OK) return 1;
+    while (!done)
+        if (gnn_trainer_epoch(trainer, &epoch, &done) != SP_OK) return 1;
+    if (gnn_trainer_predict(trainer, classes, NULL, NULL) != SP_OK) return 1;
+    for (int i = 0; i < 6; i++) printf("%d", classes[i]);
+    puts("");
+    gnn_trainer_free(trainer);
+    gnn_engine_free(engine);
+    sp_context_destroy(context);
+    return 0;
+}
+EOF
+    echo 000111 >trains.expected
+    builds trains "$@"
+}
 by_cmake() { # the same, and PageRank in C++, by find_package
-    mkdir -p cmake && cp reads.c "$root/examples/pagerank.cpp" cmake/ && cat >cmake/CMakeLists.txt <<'EOF'
+    mkdir -p cmake && cp reads.c trains.c "$root/examples/pagerank.cpp" cmake/ && cat >cmake/CMakeLists.txt <<'EOF'
 cmake_minimum_required(VERSION 3.16)
 project(uses C CXX)
 find_package(libsparse 0.1 REQUIRED)
@@ -110,11 +154,16 @@ add_executable(reads reads.c)
 target_link_libraries(reads libsparse::io)
 add_executable(reads_static reads.c)
 target_link_libraries(reads_static libsparse::io_static)
+add_executable(trains trains.c)
+target_link_libraries(trains libsparse::gnn)
+add_executable(trains_static trains.c)
+target_link_libraries(trains_static libsparse::gnn_static)
 add_executable(pagerank pagerank.cpp)
 target_link_libraries(pagerank libsparse::libsparse)
 EOF
     cmake -S cmake -B cmake/build -DCMAKE_PREFIX_PATH="$prefix" >run.out && cmake --build cmake/build >>run.out &&
         cmake/build/reads | diff - reads.expected && cmake/build/reads_static | diff - reads.expected &&
+        cmake/build/trains | diff - trains.expected && cmake/build/trains_static | diff - trains.expected &&
         cmake/build/pagerank cora | grep -F 'node 1358 is first with 0.012211'
 }
 version() { # the header's, in one piece and in parts, the library's, the tools' and pkg-config's
@@ -138,6 +187,9 @@ if command -v pkg-config >/dev/null; then
     ok 'a program that reads, shared' reads $(pkg-config --cflags --libs libsparse-io)
     ok 'the same, static' reads "$prefix/lib/libsparse-io.a" "$prefix/lib/libsparse.a" \
         $(pkg-config --cflags --libs --static libsparse-io)
+    ok 'a program that trains, shared' trains $(pkg-config --cflags --libs libsparse-gnn)
+    ok 'the same, static' trains "$prefix/lib/libsparse-gnn.a" "$prefix/lib/libsparse.a" \
+        $(pkg-config --cflags --libs --static libsparse-gnn)
     ok 'the program of README.md, shared' builds app $(pkg-config --cflags --libs libsparse)
     ok 'the same, static' builds app "$prefix/lib/libsparse.a" $(pkg-config --cflags --libs --static libsparse)
     # Cora, both directions of its edges; networkx counts the same triangles and ranks the same node first.
@@ -150,7 +202,7 @@ if command -v pkg-config >/dev/null; then
 else skip 'no pkg-config: the program of README.md, examples'; fi
 if find_scipy >find.log; then ok 'neighbours' says_as_scipy
 else skip "examples/neighbours.py: $(tail -n 1 find.log)"; fi
-for header in sparse mcl contraction sparse_io; do
+for header in sparse mcl contraction gnn sparse_io; do
     echo "#include <$header.h>" >header.c
     ok "$header.h in C99" ${CC:-cc} -std=c99 -pedantic $strict -I"$prefix/include" -fsyntax-only header.c
     if command -v g++ >/dev/null; then
