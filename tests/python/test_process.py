@@ -84,6 +84,7 @@ n, k = 20000, 300
 columns = np.sort((np.arange(n)[:, None] + 61 * np.arange(k)) % n, axis=1).astype(np.int32)
 a = ss.csr_array((np.ones(n * k, np.float32), columns.ravel(), np.arange(n + 1) * k), shape=(n, n))
 spgraph.matmul(a[:10], a)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what it runs in the background without
 threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 begin = time.time()
 try:
