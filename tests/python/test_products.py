@@ -244,15 +244,38 @@ def test_dense_products(make, rng, dtype, transpose):
     x = rng.standard_normal((s.shape[1], 6)).astype(dtype)
     for view in (x[:, ::2], x[:, 1:4], np.asfortranarray(x), x[::-1], x.astype(np.int64)):
         np.testing.assert_allclose(plan(view), s @ view.astype(dtype), **close)
-    out = np.ones((s.shape[0], 6), dtype)
-    assert plan(x, out=out, alpha=2, beta=3) is out
-    np.testing.assert_allclose(out, 2 * (s @ x) + 3, **close)
+    for out in (np.ones((s.shape[0], 6), dtype), np.ones((s.shape[0], 6), dtype, order="F")):
+        assert plan(x, out=out, alpha=2, beta=3) is out
+        np.testing.assert_allclose(out, 2 * (s @ x) + 3, **close)
     with pytest.raises(ValueError, match="out"):
         plan(x, beta=1)
     with pytest.raises(TypeError, match="matmul multiplies two"):
         plan(ss.csr_array(x))
     with pytest.raises(ValueError):
         plan(x[1:])
+
+
+@pytest.mark.parametrize("dtype", REAL)
+def test_batches_of_dense_products(make, rng, dtype):
+    a, x = make(30, 20, dtype=dtype), rng.standard_normal((4, 20, 5)).astype(dtype)
+    plan = spgraph.SpmmPlan(a, 5)
+    expected = np.stack([a @ one for one in x])
+    by_columns = np.ascontiguousarray(x.transpose(0, 2, 1)).transpose(0, 2, 1)
+    beside = np.ascontiguousarray(x.transpose(1, 0, 2)).transpose(1, 0, 2)
+    for form in (x, by_columns, beside, x[::2], x[::-1], x.astype(np.int64)):
+        picked = expected if form.shape == x.shape else expected[::2]
+        if form.dtype == np.int64:
+            picked = np.stack([a @ one for one in form.astype(dtype)])
+        elif form.strides[0] < 0:
+            picked = picked[::-1]
+        y = plan(form)
+        assert y.dtype == dtype and y.shape == (len(form), 30, 5)
+        np.testing.assert_allclose(y, picked, rtol=1e-4, atol=1e-5)
+    out = np.ones((30, 4, 5), dtype).transpose(1, 0, 2)
+    assert plan(x, out=out, beta=2) is out
+    np.testing.assert_allclose(out, expected + 2, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match="dimensions"):
+        plan(x[None])
 
 
 @pytest.mark.parametrize("reduce", ["mean", "max", "min"])
