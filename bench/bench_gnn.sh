@@ -1,6 +1,7 @@
 #!/bin/bash
 # Graph neural networks beside PyTorch and PyTorch Geometric: full-batch training of GCN and GraphSAGE on graphs of
-# the shapes of Flickr and Reddit, aggregation of sparsified features (Li et al., Table II), sampling, accuracy.
+# the shapes of Flickr and Reddit, aggregation of sparsified features (Li et al., Table II), sampling, training by
+# sampled minibatches, accuracy.
 cd "$(dirname "$0")/.." || exit 1
 
 usage() {
@@ -9,7 +10,8 @@ usage: bench/bench_gnn.sh [options]        writes bench/results/gnn-NAME*.json a
   --small             one small graph
   --device NAME       cpu, cuda, cuda:N [cuda where there is a GPU]
   --graphs "..."      flickr, reddit, or specifications of gnn convert [flickr reddit; on the CPU flickr]
-  --parts "..."       of train aggregate sample torch torch-sample check accuracy maxk-accuracy [all but accuracies]
+  --parts "..."       of train aggregate sample minibatches torch torch-sample torch-minibatches check accuracy
+                      maxk-accuracy [all but accuracies]
   --model LIST        [gcn,sage]
   --hidden LIST       [16,256]
   --maxk LIST         [16,32,64], "": train without MaxK; maxk-accuracy: beside ReLU with the widest of --hidden
@@ -29,9 +31,10 @@ END_OF_USAGE
 }
 
 build=${BUILD:-build} python=${PYTHON:-python3}
-device='' graphs='' parts='train aggregate sample torch torch-sample check' model=gcn,sage hidden=16,256
+device='' graphs='' model=gcn,sage hidden=16,256
 maxk=16,32,64 order=auto repeat=10 limit=20 threads='' folder='' data=data/cora seeds=10 split=20,30 jobs=1
 name='' small='' precision=''
+parts='train aggregate sample minibatches torch torch-sample torch-minibatches check'
 options="device precision graphs parts model hidden maxk order repeat limit threads folder data seeds split jobs name"
 . bench/options.sh
 if [ "$device" = cpu ]; then
@@ -51,7 +54,7 @@ rm -f "$folder/failed"
 common=(--device "$device" ${threads:+--threads "$threads"} --repeat "$repeat" --limit "$limit")
 
 # Both sides read the same files.
-if [[ $parts =~ train|aggregate|sample|torch ]]; then
+if [[ $parts =~ train|aggregate|sample|minibatches|torch ]]; then
     for graph in $graphs; do
         made=$folder/${graph%%[:,]*}
         [ -e "$made/graph.npz" ] || "$build/bin/gnn" convert "generate:$graph" "$made" || exit 1
@@ -66,9 +69,13 @@ ours() { # ours PART ARGUMENTS...
     written+=("$json")
 }
 theirs() { # theirs PART COMMAND ARGUMENTS...
-    local json=bench/results/gnn-$name-$1.json
+    local json=bench/results/gnn-$name-$1.json script=bench/gnn_torch.py
     shift
-    "$python" -B bench/gnn_torch.py "$@" "${common[@]}" --json "$json" || status=1
+    if [ "$1" = minibatches ]; then
+        script=bench/peers/gnn_minibatches.py
+        shift
+    fi
+    "$python" -B "$script" "$@" "${common[@]}" --json "$json" || status=1
     written+=("$json")
 }
 
@@ -131,8 +138,10 @@ for part in $parts; do
     train) ours train --model "$model" --hidden "$hidden" ${maxk:+--maxk "$maxk"} --order "$order" --keep --half ;;
     aggregate) ours aggregate --model none --hidden "${hidden##*,}" --maxk "$maxk" --aggregate ;;
     sample) ours sample --model none --sample ;;
+    minibatches) ours minibatches --model none --hidden "$hidden" --minibatches ;;
     torch) theirs torch speed "${folders[@]}" --model "$model" --hidden "$hidden" --keep --compile --precision "$precision" ;;
     torch-sample) theirs torch-sample sample "${folders[@]}" ;;
+    torch-minibatches) theirs torch-minibatches minibatches "${folders[@]}" --hidden "$hidden" ;;
     accuracy)
         accuracy train_models
         written+=("bench/results/gnn-$name"-{accuracy,torch-accuracy-*}.json)

@@ -339,11 +339,16 @@ typedef struct gnn_trainer_options {
                                          alike. Scaled so that training nodes weigh 1 in the mean, and so do not change
                                          the size of steps. One class a node only */
     int64_t warmup;                   /* in epoch e of the first `warmup`, e / warmup of the rate; 0: none */
+    bool phases;                      /* sampled: gnn_epoch has the seconds of phases, which a trainer that waits between
+                                         them finds out; else they are 0 */
     bool links;                       /* predicts links, full batch: nodes with outputs z and z', of `model.outputs`
                                          columns, are linked with probability 1 / (1 + exp(-z·z')). The loss is the
                                          binary cross-entropy of the training links and of */
     int64_t negatives;                /* as many times this (0: 1) pairs without one, drawn in each epoch */
 } gnn_trainer_options;
+
+/* The phases of minibatches: drawing them, gathering their features with the plans of their blocks, and the step. */
+typedef enum gnn_phase { GNN_PHASE_SAMPLE, GNN_PHASE_GATHER, GNN_PHASE_STEP, GNN_PHASES } gnn_phase;
 
 /* The figures of an epoch. Losses are means over nodes, by the weights of their classes, or over pairs. Accuracies are
  * fractions of nodes (micro F1 if nodes can have several classes), for links the AUC. NaN stands for splits that were
@@ -354,6 +359,7 @@ typedef struct gnn_epoch {
     double split_loss[GNN_SPLITS], accuracy[GNN_SPLITS];
     double rate;    /* the learning rate */
     double seconds; /* of training, without evaluation */
+    double phase[GNN_PHASES]; /* of these */
     int64_t edges;  /* sampled edges */
 } gnn_epoch;
 

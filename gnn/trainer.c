@@ -355,7 +355,19 @@ static sp_status count_training(gnn_trainer *t, const gnn_minibatch *m, int64_t 
     return status;
 }
 
-static sp_status minibatch_step(gnn_trainer *t, const gnn_minibatch *m, gnn_score *score)
+/* The end of a phase that began at *began. */
+static sp_status end_phase(gnn_trainer *t, gnn_phase phase, double *began, gnn_epoch *epoch)
+{
+    if (!t->options.phases) return SP_OK;
+    const sp_status status = t->engine->backend->wait(t->engine);
+    const double now = wall_seconds();
+    epoch->phase[phase] += now - *began;
+    *began = now;
+    return status;
+}
+
+static sp_status minibatch_step(gnn_trainer *t, const gnn_minibatch *m, gnn_score *score, double *began,
+                                gnn_epoch *epoch)
 {
     const sp_csr *matrix[GNN_MAX_LAYERS];
     const sp_dense *all = t->x.dense.values ? &t->x.dense : &t->reached.there;
@@ -369,22 +381,26 @@ static sp_status minibatch_step(gnn_trainer *t, const gnn_minibatch *m, gnn_scor
     TRY(gnn_trainer_rows(t, m->block[0].cols, t->options.model.inputs, &t->rows, &t->rows_capacity));
     TRY(t->engine->backend->gather_rows(t->engine, all, m->node[0], &t->rows));
     x.dense = t->rows;
+    TRY(end_phase(t, GNN_PHASE_GATHER, began, epoch));
     TRY(step(t, block, &x, m->batch, count, score));
+    TRY(end_phase(t, GNN_PHASE_STEP, began, epoch));
 done:
     gnn_trainer_free_blocks(block);
     return status;
 }
 
-static sp_status sampled_epoch(gnn_trainer *t, gnn_score *total, int64_t *edges)
+static sp_status sampled_epoch(gnn_trainer *t, gnn_score *total, gnn_epoch *epoch)
 {
+    double began = wall_seconds();
     int64_t losses = 0;
     sp_status status = gnn_sampler_begin(t->sampler, t->training_nodes, t->nodes[GNN_TRAIN], t->epoch);
     while (status == SP_OK) {
         gnn_minibatch m = {0};
         status = gnn_sampler_next(t->sampler, &m);
-        if (status != SP_OK || m.layers == 0) break;
-        *edges += m.edges;
-        status = minibatch_step(t, &m, t->score + losses++ * GNN_SPLITS);
+        if (status == SP_OK) status = end_phase(t, GNN_PHASE_SAMPLE, &began, epoch);
+        if (m.layers == 0) break;
+        epoch->edges += m.edges;
+        if (status == SP_OK) status = minibatch_step(t, &m, t->score + losses++ * GNN_SPLITS, &began, epoch);
         gnn_minibatch_free(t->engine, &m);
         if (status != SP_OK || losses < MOST_SCORES) continue;
         status = read_scores(t, losses, total);
@@ -491,7 +507,7 @@ static sp_status train(gnn_trainer *t, gnn_epoch *epoch)
     sp_status status;
     TRY(set_rate(t));
     epoch->rate = t->rate;
-    TRY(t->options.sampled ? sampled_epoch(t, total, &epoch->edges) : full_epoch(t, total));
+    TRY(t->options.sampled ? sampled_epoch(t, total, epoch) : full_epoch(t, total));
     epoch->seconds = wall_seconds() - began;
     epoch->loss = mean_loss(&total[GNN_TRAIN]);
     if (reads_loss(t) && !isfinite(epoch->loss)) status = not_finite(t, "training", epoch->loss);

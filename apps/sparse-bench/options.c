@@ -208,6 +208,8 @@ static const option_row gnn_rows[] = {
     {"--aggregate", NULL, "products with the K largest of each row alone, in several ways", OPTION_FLAG,
      GNN(aggregate)},
     {"--sample", NULL, "bulk sampling", OPTION_FLAG, GNN(sample)},
+    {"--minibatches", NULL, "epochs of sage by sampled minibatches, with their phases", OPTION_FLAG, GNN(minibatches),
+     .beside = true},
     {"--export", "FOLDER", "no times: weights, logits and gradients of one pass, for other libraries", OPTION_TEXT,
      GNN(export)},
     {"--features", "N", "of graphs made by KIND:ARGS [100]", OPTION_COUNT, GNN(feature_count),

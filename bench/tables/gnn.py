@@ -2,8 +2,10 @@
 from .common import both_times, count, load, milliseconds, works
 
 # What a matrix of a result can hold, and the part of a run that it is; PyTorch's by the command that made it.
-GNN_PARTS = {"training": "train", "aggregation": "aggregate", "sampling": "sample", "accuracy": "accuracy"}
-TORCH_PARTS = {"speed": "torch", "sample": "torch-sample", "accuracy": "torch-accuracy", "check": "torch-check"}
+GNN_PARTS = {"training": "train", "aggregation": "aggregate", "sampling": "sample", "minibatches": "minibatches",
+             "accuracy": "accuracy"}
+TORCH_PARTS = {"speed": "torch", "sample": "torch-sample", "minibatches": "torch-minibatches",
+               "accuracy": "torch-accuracy", "check": "torch-check"}
 TORCH_WAYS = ("PyG CSR", "PyG scatter", "CSR by hand")
 
 
@@ -133,6 +135,23 @@ def gnn_sample_rows(run):
     return lines and ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)] + lines
 
 
+def gnn_minibatch_rows(run):
+    """Epochs by sampled minibatches and their phases, ours and each way of PyTorch."""
+    titles = ["graph", "hidden", "implementation", "an epoch, ms", "sampling, ms", "gather, ms", "step, ms",
+              "ours faster by"]
+    lines, theirs = [], cases(run, "torch-minibatches", "minibatches")
+    for graph, found in cases(run, "minibatches", "minibatches").items():
+        for m in found:
+            rows = [("ours", m["phases"], m["epoch"])]
+            rows += [(v["name"], v.get("phases"), v) for o in theirs.get(graph, ()) if o["hidden"] == m["hidden"]
+                     for v in o["variants"]]
+            for name, phases, epoch in rows:
+                cells = [graph, str(m["hidden"]), name, both_times([epoch])]
+                cells += [milliseconds(phases[p]) if works(epoch) else "" for p in ("sampling", "gather", "step")]
+                lines.append("| " + " | ".join(cells + [ratio_of(epoch, m["epoch"]) if name != "ours" else ""]) + " |")
+    return lines and ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)] + lines
+
+
 def accuracy_case(a):
     return a["model"], a.get("hidden") or 0, a.get("maxk") or 0
 
@@ -167,7 +186,8 @@ def gnn_check_rows(run):
 
 
 GNN_TABLES = (("gnn-train", "train", gnn_train_rows), ("gnn-maxk", "aggregate", gnn_maxk_rows),
-              ("gnn-sample", "sample", gnn_sample_rows), ("gnn-accuracy", "accuracy", gnn_accuracy_rows),
+              ("gnn-sample", "sample", gnn_sample_rows), ("gnn-minibatches", "minibatches", gnn_minibatch_rows),
+              ("gnn-accuracy", "accuracy", gnn_accuracy_rows),
               ("gnn-check", "torch-check", gnn_check_rows))
 
 

@@ -38,6 +38,25 @@ TEST(every_layer_learns_communities_full_batch)
     }
 }
 
+TEST(phases_of_minibatches_are_timed_where_that_is_asked_for)
+{
+    gnn_data data = make_data(host, false, false);
+    gnn_trainer_options options = usual(GNN_SAGE);
+    gnn_epoch epochs[2][2];
+    options.sampled = true;
+    for (int timed = 0; timed < 2; timed++) {
+        options.phases = timed;
+        subject s = make_subject(_i, &data, &options, 3);
+        train(&s, 2, epochs[timed]);
+        free_subject(&s);
+    }
+    same_epochs(epochs[0], epochs[1], 2);
+    for (int p = 0; p < GNN_PHASES; p++) ck_assert(epochs[0][1].phase[p] == 0 && epochs[1][1].phase[p] > 0);
+    const double *phase = epochs[1][1].phase;
+    ck_assert(phase[GNN_PHASE_SAMPLE] + phase[GNN_PHASE_GATHER] + phase[GNN_PHASE_STEP] <= epochs[1][1].seconds);
+    gnn_data_free(host, &data);
+}
+
 TEST(every_layer_learns_communities_by_every_sampler)
 {
     static const char *const sampler_names[] = {"node", "layer", "FastGCN", "cluster"};
@@ -638,6 +657,7 @@ static const test_entry tests[] = {
     CASE_WITH("training", 300, open_host, close_host),
     ON_DEVICES(every_layer_learns_communities_full_batch),
     ON_DEVICES(every_layer_learns_communities_by_every_sampler),
+    ON_DEVICES(phases_of_minibatches_are_timed_where_that_is_asked_for),
     ON_DEVICES(every_method_and_maxk_learn),
     ON_DEVICES(sixteen_layers_of_gcn_learn_with_norms_and_residuals_only),
     ON_DEVICES(nodes_with_several_classes_are_learnt),

@@ -188,6 +188,7 @@ static sp_status measure_case(gnn_case *c)
             if (o->maxk.number[m] < o->widths.number[w]) TRY(gnn_aggregate(c, o->widths.number[w], o->maxk.number[m]));
     for (size_t f = 0; f < sizeof fanouts / sizeof *fanouts && o->sample; f++)
         TRY(gnn_sample(c, fanouts[f].fanout, fanouts[f].layers));
+    for (int w = 0; w < o->widths.count && o->minibatches; w++) TRY(gnn_train_minibatches(c, o->widths.number[w]));
     TRY(measure_renumbered(c));
     if (*c->interrupt) status = sp_fail(c->host, SP_ERROR_INTERRUPTED, "interrupted");
 done:
@@ -253,6 +254,8 @@ static bool ran(const gnn_result *r)
         }
     for (int i = 0; i < r->sampling_count; i++)
         if (*r->samplings[i].pass.word) return false;
+    for (int i = 0; i < r->minibatch_count; i++)
+        if (*r->minibatches[i].epoch.word) return false;
     return true;
 }
 

@@ -1,6 +1,6 @@
 /* sparse-bench gnn: what its parts share. A case is a graph with features: full-batch training of every model asked for
- * (gnn.c), aggregation of sparsified features in the ways of Li et al., Table II (aggregate.c), bulk sampling
- * (sample.c), all reported by report.c. Or one pass of every model as files (export.c). */
+ * (gnn.c), aggregation of sparsified features in the ways of Li et al., Table II (aggregate.c), bulk sampling,
+ * and training by its minibatches (sample.c), all reported by report.c. Or one pass of every model as files (export.c). */
 #ifndef BENCH_GNN_H
 #define BENCH_GNN_H
 
@@ -17,7 +17,7 @@ typedef struct gnn_options {
     int64_t feature_count, class_count; /* of generated graphs */
     unsigned models;                    /* a bit a gnn_layer */
     unsigned orders;                    /* a bit a gnn_order, in which models are trained */
-    bool keep, half, aggregate, sample;
+    bool keep, half, aggregate, sample, minibatches;
     const char *export;                 /* a folder, NULL: nothing is exported */
 } gnn_options;
 
@@ -58,6 +58,13 @@ typedef struct gnn_sampling {
     candidate pass;
 } gnn_sampling;
 
+/* Training of GraphSAGE by minibatches: an epoch, and seconds of its phases in an epoch that waits between them. */
+typedef struct gnn_minibatches {
+    int64_t hidden, edges;
+    double phase[GNN_PHASES];
+    candidate epoch;
+} gnn_minibatches;
+
 enum { MAX_FANOUTS = 4 };
 
 typedef struct gnn_result {
@@ -68,7 +75,8 @@ typedef struct gnn_result {
     gnn_training *trainings; /* as many as there are models, widths, orders and so on */
     gnn_aggregation *aggregations;
     gnn_sampling samplings[MAX_FANOUTS];
-    int training_count, aggregation_count, sampling_count;
+    gnn_minibatches minibatches[MAX_WIDTHS]; /* with GNN_BATCH and the fan-outs of gnn_minibatch_fanout */
+    int training_count, aggregation_count, sampling_count, minibatch_count;
 } gnn_result;
 
 /* ---- a case -------------------------------------------------------------------------------------------- */
@@ -89,6 +97,9 @@ sp_status gnn_run(sp_context *host, const gnn_options *options, const volatile i
 /* Both add to the result of the case; what fails becomes a word there. */
 sp_status gnn_aggregate(gnn_case *c, int64_t width, int64_t k);
 sp_status gnn_sample(gnn_case *c, const int64_t *fanout, int layers);
+enum { GNN_BATCH = 1024, GNN_MINIBATCH_LAYERS = 2 };
+extern const int64_t gnn_minibatch_fanout[GNN_MINIBATCH_LAYERS];
+sp_status gnn_train_minibatches(gnn_case *c, int64_t hidden);
 
 /* Writes a pass of every model to the folder that the options name (export.c). */
 sp_status gnn_export(gnn_case *c);

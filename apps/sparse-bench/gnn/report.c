@@ -67,6 +67,16 @@ static void print_sampling(const gnn_sampling *s)
                     (long long)s->batch, (long long)s->edges, 1e-6 * (double)s->edges / s->pass.time.median);
 }
 
+static const char *const phase_names[GNN_PHASES] = {"sampling", "gather", "step"};
+
+static void print_minibatches(const gnn_minibatches *m)
+{
+    candidate epoch = m->epoch;
+    snprintf(epoch.name, sizeof epoch.name, "sage %lld, minibatches", (long long)m->hidden);
+    print_candidate(&epoch, 0, "an epoch; waiting between them, sampling %.4f, gather %.4f, step %.4f ms",
+                    1e3 * m->phase[GNN_PHASE_SAMPLE], 1e3 * m->phase[GNN_PHASE_GATHER], 1e3 * m->phase[GNN_PHASE_STEP]);
+}
+
 void gnn_report_result(const gnn_result *r)
 {
     print_case(r->name, "%lld nodes, %lld edges, %lld features, %lld classes, %lld nodes to train with",
@@ -85,6 +95,7 @@ void gnn_report_result(const gnn_result *r)
                        (const char *[]){"forward", "backward"});
     }
     for (int i = 0; i < r->sampling_count; i++) print_sampling(&r->samplings[i]);
+    for (int i = 0; i < r->minibatch_count; i++) print_minibatches(&r->minibatches[i]);
     fflush(stdout);
 }
 
@@ -145,6 +156,21 @@ static void put_sampling(json *j, const gnn_sampling *s)
     json_end(j, '}');
 }
 
+static void put_minibatches(json *j, const gnn_minibatches *m)
+{
+    json_begin(j, NULL, '{');
+    json_text(j, "model", layer_name(GNN_SAGE));
+    json_count(j, "hidden", m->hidden);
+    json_counts(j, "fanout", gnn_minibatch_fanout, GNN_MINIBATCH_LAYERS);
+    json_count(j, "batch", GNN_BATCH);
+    json_count(j, "edges", m->edges);
+    json_begin(j, "phases", '{');
+    for (int k = 0; k < GNN_PHASES; k++) json_number(j, phase_names[k], m->phase[k]);
+    json_end(j, '}');
+    put_candidate(j, "epoch", &m->epoch);
+    json_end(j, '}');
+}
+
 static void put_result(json *j, const gnn_result *r)
 {
     json_begin(j, NULL, '{');
@@ -166,6 +192,9 @@ static void put_result(json *j, const gnn_result *r)
     json_end(j, ']');
     json_begin(j, "sampling", '[');
     for (int i = 0; i < r->sampling_count; i++) put_sampling(j, &r->samplings[i]);
+    json_end(j, ']');
+    json_begin(j, "minibatches", '[');
+    for (int i = 0; i < r->minibatch_count; i++) put_minibatches(j, &r->minibatches[i]);
     json_end(j, ']');
     json_end(j, '}');
 }
