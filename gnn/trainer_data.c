@@ -305,6 +305,9 @@ sp_status gnn_trainer_walk(gnn_trainer *t, bool hidden)
                           .rows = &t->walk_rows, .logits = &t->logits, .hidden = hidden ? &t->hidden : NULL};
     gnn_host_rows_free(t->engine, &t->logits);
     gnn_host_rows_free(t->engine, &t->hidden);
+    const sp_status status = gnn_model_walk(t->model, &how);
+    if (!gnn_lacks_memory(status) || t->engine->space == SP_HOST || !t->x.dense.values) return status;
+    gnn_trainer_free_features(t); /* from now on minibatches gather from host memory */
     return gnn_model_walk(t->model, &how);
 }
 

@@ -35,6 +35,15 @@ static void purse_release(void *user, void *block)
     free((char *)block - BEFORE);
 }
 
+/* With at most that limit of host memory on the CPU, else of device memory. */
+static sp_context *context_within(int device, purse *p)
+{
+    const sp_allocator allocator = {purse_allocate, purse_release, p, NULL};
+    const bool cuda = device > 0;
+    return test_context_with(device, (sp_context_options){
+        .threads = 2, .allocator = cuda ? NULL : &allocator, .memory_budget = cuda ? (size_t)p->limit : 0});
+}
+
 /* What a trainer says of all nodes. */
 typedef struct answer {
     int32_t classes[NODES];
@@ -44,14 +53,11 @@ typedef struct answer {
     gnn_epoch epoch;
 } answer;
 
-/* Predicts by a saved model with at most `limit` bytes: host memory on the CPU, else device memory. */
+/* Predicts by a saved model. */
 static sp_status ask(int device, const gnn_data *data, const gnn_trainer_options *how, const void *saved, int64_t size,
                      purse *p, answer *a)
 {
-    const sp_allocator allocator = {purse_allocate, purse_release, p, NULL};
-    const bool cuda = device > 0;
-    sp_context *context = test_context_with(device, (sp_context_options){
-        .threads = 2, .allocator = cuda ? NULL : &allocator, .memory_budget = cuda ? (size_t)p->limit : 0});
+    sp_context *context = context_within(device, p);
     gnn_engine *engine = NULL;
     gnn_trainer *trainer = NULL;
     sp_status status;
@@ -132,7 +138,8 @@ static void check_answers(int device, gnn_data *data, const gnn_trainer_options 
     for (int k = 0; k < 4; k++) {
         purse p = {.limit = least + 20000 * k};
         ck_assert_int_eq(ask(device, data, how, saved, size, &p, &walked), SP_OK);
-        test_expect(k > 0 || (walked.rows > 0 && walked.rows < NODES), "%s: %lld rows a block", what,
+        /* A small graph's numbers are few beside those of a device's engine. */
+        test_expect(k > 0 || (walked.rows > 0 && (walked.rows < NODES || device > 0)), "%s: %lld rows a block", what,
                     (long long)walked.rows);
         same_answer(data, &whole, &walked, what);
     }
@@ -185,14 +192,11 @@ TEST(trainers_with_minibatches_are_judged_in_blocks_of_rows)
     gnn_data_free(host, &data);
 }
 
-/* Trains for a few epochs with at most `limit` bytes. *far: features stay in host memory, out of the engine's. */
+/* Trains for a few epochs. *far: features stay in host memory, out of the engine's. */
 static sp_status train_within(int device, const gnn_data *data, const gnn_trainer_options *how, purse *p,
                               gnn_epoch epochs[3], bool *far, bool *walks)
 {
-    const sp_allocator allocator = {purse_allocate, purse_release, p, NULL};
-    const bool cuda = device > 0;
-    sp_context *context = test_context_with(device, (sp_context_options){
-        .threads = 2, .allocator = cuda ? NULL : &allocator, .memory_budget = cuda ? (size_t)p->limit : 0});
+    sp_context *context = context_within(device, p);
     gnn_engine *engine = NULL;
     gnn_trainer *trainer = NULL;
     bool done;

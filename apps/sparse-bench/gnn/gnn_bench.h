@@ -1,6 +1,7 @@
 /* sparse-bench gnn: what its parts share. A case is a graph with features: full-batch training of every model asked for
  * (gnn.c), aggregation of sparsified features in the ways of Li et al., Table II (aggregate.c), bulk sampling,
- * and training by its minibatches (sample.c), all reported by report.c. Or one pass of every model as files (export.c). */
+ * and training by its minibatches (sample.c), all reported by report.c. Or one pass of every model as files
+ * (export.c). */
 #ifndef BENCH_GNN_H
 #define BENCH_GNN_H
 
