@@ -339,8 +339,8 @@ typedef struct gnn_trainer_options {
                                          alike. Scaled so that training nodes weigh 1 in the mean, and so do not change
                                          the size of steps. One class a node only */
     int64_t warmup;                   /* in epoch e of the first `warmup`, e / warmup of the rate; 0: none */
-    bool phases;                      /* sampled: gnn_epoch has the seconds of phases, which a trainer that waits between
-                                         them finds out; else they are 0 */
+    bool phases;                      /* sampled: waits between the phases of each minibatch, for their seconds in
+                                         gnn_epoch */
     bool links;                       /* predicts links, full batch: nodes with outputs z and z', of `model.outputs`
                                          columns, are linked with probability 1 / (1 + exp(-z·z')). The loss is the
                                          binary cross-entropy of the training links and of */
@@ -359,7 +359,7 @@ typedef struct gnn_epoch {
     double split_loss[GNN_SPLITS], accuracy[GNN_SPLITS];
     double rate;    /* the learning rate */
     double seconds; /* of training, without evaluation */
-    double phase[GNN_PHASES]; /* of these */
+    double phase[GNN_PHASES]; /* of these, if `phases` asks for them; else 0 */
     int64_t edges;  /* sampled edges */
 } gnn_epoch;
 
@@ -367,13 +367,13 @@ typedef struct gnn_epoch {
  * highest validation AUC, which also counts for patience and plateaus (without validation nodes, the last ones). Full
  * batch on CUDA, an epoch is one CUDA graph, except for links. */
 typedef struct gnn_trainer gnn_trainer;
-/* `data` must pass gnn_data_check and outlive the trainer. Without a split (NULL) the trainer can only predict. Sampled
- * training and GNN_SAGE_MAX make sparse features dense.
- * Where memory (the context's memory budget, or what its allocator gives) does not suffice for a pass over the whole
- * graph, trainers that only predict, or train by minibatches, compute layer by layer in blocks of rows; numbers between
- * layers then lie in host memory. Sums have the same order; results differ by no more than products of BLAS with another
- * number of rows do. On CUDA features of minibatches stay in host memory, pinned, if they would take more than four
- * fifths of the device memory that is left, and rows are gathered from there. */
+/* `data` must pass gnn_data_check and outlive the trainer. Without a split (NULL) the trainer can only predict.
+ * Sampled training and GNN_SAGE_MAX make sparse features dense. Where memory (the context's memory budget, or what its
+ * allocator gives) does not suffice for a pass over the whole graph, trainers that only predict, or train by
+ * minibatches, compute layer by layer in blocks of rows; numbers between layers then lie in host memory. Sums have the
+ * same order; results differ by no more than products of BLAS with another number of rows do. On CUDA features of
+ * minibatches stay in host memory, pinned, if they would take more than four fifths of the device memory that is left,
+ * and rows are gathered from there. */
 sp_status gnn_trainer_create(gnn_engine *engine, const gnn_data *data, const gnn_trainer_options *options,
                              gnn_trainer **trainer);
 /* Starts again with another seed, also for the engine, and with the present split of the data. The result is that of a

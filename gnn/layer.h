@@ -113,9 +113,9 @@ sp_status gnn_attention_forward(gnn_layer_state *layer, gnn_block *block, const 
 sp_status gnn_attention_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x,
                                  const sp_dense *gradient, sp_dense *x_gradient);
 
-/* The two steps of a forward pass, for passes in blocks of rows. Products: layer->product = X·W for all rows of X, and for
- * the first `own` of them layer->output = X·W_self, if the layer has W_self. Gather: the rest, from the product of all
- * columns of the block; convolutions with layer->aggregate_first have this step alone, and others do not read `x`. */
+/* The two steps of a forward pass, for passes in blocks of rows. Products: layer->product = X·W for all rows of X, and
+ * for the first `own` of them layer->output = X·W_self, if the layer has W_self. Gather: the rest, from the product of
+ * all columns of the block; convolutions with layer->aggregate_first have this step alone; others do not read `x`. */
 sp_status gnn_convolution_products(gnn_layer_state *layer, const gnn_input *x, int64_t own);
 sp_status gnn_convolution_gather(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep);
 sp_status gnn_attention_products(gnn_layer_state *layer, const gnn_input *x);

@@ -1,8 +1,8 @@
 /* A forward pass layer by layer, for graphs whose numbers do not fit the memory. The numbers between two layers lie in
  * host memory, and a layer is computed block of rows by block of rows. A block is the rows of A, with the columns that
- * have an entry or are own nodes of the rows, ascending: sums have the order that they have in the whole graph. Only the
- * rows of these columns come to where the engine computes. Layers that compute A·(X·W) form X·W for all rows first, so
- * that no row is multiplied twice and neighbours gather the narrower matrix. */
+ * have an entry or are own nodes of the rows, ascending: sums have the order that they have in the whole graph. Only
+ * the rows of these columns come to where the engine computes. Layers that compute A·(X·W) form X·W for all rows
+ * first, so that no row is multiplied twice and neighbours gather the narrower matrix. */
 #include "layer.h"
 
 /* ---- host memory that the engine reaches ---------------------------------------------------------------- */
@@ -28,9 +28,10 @@ sp_status gnn_host_rows_of(gnn_engine *engine, const sp_dense *matrix, gnn_host_
 sp_status gnn_host_rows_create(gnn_engine *engine, int64_t rows, int64_t cols, sp_dense_type type, gnn_host_rows *made)
 {
     sp_dense matrix = {rows, cols, gnn_row_stride(engine, cols, type), NULL, type, SP_HOST};
+    const int64_t row = matrix.stride * (int64_t)number_size(type);
     int64_t bytes;
     void *memory;
-    if (__builtin_mul_overflow(rows, matrix.stride * (int64_t)number_size(type), &bytes) || bytes > INT64_MAX - 2 * PAGE)
+    if (__builtin_mul_overflow(rows, row, &bytes) || bytes > INT64_MAX - 2 * PAGE)
         return sp_fail(engine->context, SP_ERROR_OVERFLOW, "a matrix of %lld x %lld numbers cannot be addressed",
                        (long long)rows, (long long)cols);
     sp_status status = sp_alloc(engine->context, bytes + 2 * PAGE, 1, &memory);
@@ -66,8 +67,8 @@ typedef struct walk {
     int32_t *before;        /* and how many there are before each word */
     gnn_host_rows input, sent;  /* H of the layer before, and X·W */
     gnn_host_rows output, most; /* H, and with GNN_JUMP_MAX the maximum so far */
-    gnn_host_rows *own;         /* where X·W_self waits, until a block of rows replaces it by H or logits; NULL: there is
-                                   none */
+    gnn_host_rows *own;         /* where X·W_self waits, until a block of rows replaces it by H or logits; NULL:
+                                   there is none */
     gnn_matrix taken, gathered, rounded; /* rows of these */
 } walk;
 

@@ -182,8 +182,8 @@ sp_status gnn_trainer_rows(gnn_trainer *t, int64_t rows, int64_t cols, sp_dense 
     return SP_OK;
 }
 
-/* Scores of all splits. Row i of the logits is node nodes[i] or, if `nodes` is NULL, first + i. `gradient` (or NULL): that
- * of the mean over the `count` training nodes. The logits lack `bias` (or NULL). */
+/* Scores of all splits. Row i of the logits is node nodes[i] or, if `nodes` is NULL, first + i. `gradient` (or NULL):
+ * that of the mean over the `count` training nodes. The logits lack `bias` (or NULL). */
 static sp_status lose(gnn_trainer *t, sp_dense *logits, const void *bias, const int32_t *nodes, int64_t first,
                       int64_t count, gnn_score *score, sp_dense *gradient)
 {

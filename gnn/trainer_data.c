@@ -1,5 +1,5 @@
-/* The data of a trainer in the engine's space, or for walks in host memory: the matrix to gather with, the blocks of the
- * whole graph, features, labels. They are copied once, however often the trainer restarts. */
+/* The data of a trainer in the engine's space, or for walks in host memory: the matrix to gather with, the blocks of
+ * the whole graph, features, labels. They are copied once, however often the trainer restarts. */
 #include "trainer.h"
 
 #include <string.h>

@@ -37,8 +37,8 @@ bool team_is_alone(const char *tool)
         const char *rank = getenv(launchers[i].rank), *size = launchers[i].size ? getenv(launchers[i].size) : NULL;
         if (!rank || !size || atoi(size) <= 1) continue;
         if (atoi(rank) == 0)
-            usage_mistake(tool, "one of %d processes of mpirun or another launcher, which would all do the same work: start "
-                          "it by itself, or give --mpi no if each has work of its own", atoi(size));
+            usage_mistake(tool, "one of %d processes of mpirun or another launcher, which would all do the same work: "
+                          "start it by itself, or give --mpi no if each has work of its own", atoi(size));
         return false;
     }
     return true;

@@ -24,8 +24,8 @@ typedef struct team {
 
 /* Whether this is one of several processes that were launched together, and not the first. */
 bool team_launched_behind(void);
-/* For a tool that runs in one process: whether no launcher has started several of it. If so, the first reports that as a
- * mistake on the command line. */
+/* For a tool that runs in one process: whether no launcher has started several of it. If so, the first reports that as
+ * a mistake on the command line. */
 bool team_is_alone(const char *tool);
 /* While a command line is parsed: of the processes that were launched together one reports a mistake. */
 int team_hide_messages(void);

@@ -14,8 +14,8 @@ static sp_status find_column(const labeller *l, const io_node_table *table, int6
         if (io_name_length(&table->headings, *column) == strlen(wanted) &&
             memcmp(io_name(&table->headings, *column), wanted, strlen(wanted)) == 0)
             return SP_OK;
-    return sp_fail(l->context, SP_ERROR_ARGUMENT, "%s: no column \"%.40s\" besides that of the nodes; there are: %s", l->name,
-                   wanted, io_names_list(&table->headings, there));
+    return sp_fail(l->context, SP_ERROR_ARGUMENT, "%s: no column \"%.40s\" besides that of the nodes; there are: %s",
+                   l->name, wanted, io_names_list(&table->headings, there));
 }
 
 static sp_status refuse(const labeller *l, int64_t node, double number)

@@ -271,7 +271,8 @@ ok "sampling" networks '[s["fanout"] for s in m["sampling"]] == [[25, 10], [15, 
     all(s["edges"] > 0 and s["edges_a_second"] > 0 for s in m["sampling"])' $tiny --model gcn --sample
 ok "training by minibatches" networks '[(b["model"], b["hidden"], b["fanout"]) for b in m["minibatches"]] ==
     [("sage", 4, [25, 10]), ("sage", 8, [25, 10])] and all(b["edges"] > 0 and b["epoch"]["median_seconds"] > 0 and
-    sorted(b["phases"]) == ["gather", "sampling", "step"] and min(b["phases"].values()) > 0 for b in m["minibatches"])' \
+    sorted(b["phases"]) == ["gather", "sampling", "step"] and min(b["phases"].values()) > 0
+    for b in m["minibatches"])' \
     --generate rmat:7,6 --features 9 --classes 3 --hidden 4,8 --model none --minibatches
 exported() { # exported: every array that --export writes has as many numbers as its parameters say
     status 0 gnn $quick $tiny --model gcn,gat --export passes && python3 -c 'import ast, json

@@ -146,8 +146,8 @@ static double *numbers_of(runner *r, const sp_dense *x)
     return numbers;
 }
 
-/* Sums over neighbours have the same order. BLAS chooses the order of a product by its number of rows (OpenBLAS has other
- * kernels for small ones), and so does CUDA for long rows of A; bf16 may then round the other way. */
+/* Sums over neighbours have the same order. BLAS chooses the order of a product by its number of rows (OpenBLAS has
+ * other kernels for small ones), and so does CUDA for long rows of A; bf16 may then round the other way. */
 static void same_numbers(runner *r, const example *e, int64_t rows, const char *what, const sp_dense *whole,
                          const sp_dense *walked)
 {
@@ -197,7 +197,8 @@ TEST(a_pass_layer_by_layer_in_blocks_of_rows_gives_the_numbers_of_the_whole_grap
         for (uint64_t c = 0; c < 9 * (uint64_t)test_cases(1); c++) {
             const uint64_t seed = 9000 + 1000 * (uint64_t)layer + c;
             test_random random = test_seed(seed);
-            example e = draw_walked(host, &random, (gnn_layer)layer, layer == GNN_SAGE_MAX ? 0 : (int)(c % 3), c % 4 > 0);
+            const int variant = layer == GNN_SAGE_MAX ? 0 : (int)(c % 3);
+            example e = draw_walked(host, &random, (gnn_layer)layer, variant, c % 4 > 0);
             const sp_dense *logits, *hidden;
             sp_dense kept_logits, kept_hidden = {0};
             e.seed = seed;

@@ -8,7 +8,8 @@
 
 /* An allocator that refuses what would exceed a limit. The size stands before each block. */
 typedef struct purse {
-    int64_t limit, held, most, wanted; /* most: held at once; wanted: what the largest refused block would have made it */
+    int64_t limit, held, most, wanted; /* most: held at once; wanted: what the largest refused block would have made
+                                          it */
 } purse;
 
 enum { BEFORE = 64 };
@@ -180,7 +181,8 @@ static void sample_little(gnn_trainer_options *how)
     how->sampled = true;
     how->model.hidden = 96;
     how->model.layers = 5;
-    how->sampler = (gnn_sampler_options){.kind = GNN_SAMPLE_NODE, .layers = 5, .fanout = {2, 1, 1, 1, 1}, .batch = 3, .bulk = 1};
+    how->sampler = (gnn_sampler_options){.kind = GNN_SAMPLE_NODE, .layers = 5, .fanout = {2, 1, 1, 1, 1}, .batch = 3,
+                                         .bulk = 1};
 }
 
 TEST(trainers_with_minibatches_are_judged_in_blocks_of_rows)

@@ -108,7 +108,8 @@ TEST(links_that_cannot_be_drawn_are_refused)
     ck_assert_msg(strstr(sp_last_error(host), "nearly all pairs"), "%s", sp_last_error(host));
     ck_assert_int_eq(complete.graph.nnz, 6);
     ck_assert_int_eq(gnn_data_draw_links(host, &complete, 0.5, 0.49, 1), SP_ERROR_ARGUMENT);
-    ck_assert_str_eq(sp_last_error(host), "validation and test take all 3 links of the graph, and leave none to train with");
+    ck_assert_str_eq(sp_last_error(host), "validation and test take all 3 links of the graph, and leave none to train "
+                                          "with");
     ck_ok(host, gnn_data_draw_links(host, &complete, 0, 0, 1)); /* all train */
     ck_assert_int_eq(gnn_data_draw_links(host, &data, 0.5, 0.5, 1), SP_ERROR_ARGUMENT);
     ck_assert_int_eq(gnn_data_draw_links(host, &data, -0.1, 0.5, 1), SP_ERROR_ARGUMENT);
