@@ -37,6 +37,7 @@ sp_status io_read_mtx(sp_context *context, io_source *source, const io_read_opti
  * io_source_count_lines. */
 sp_status io_read_mtx_part(sp_context *context, io_source *source, const io_read_options *options, bool number,
                            io_graph *graph);
+bool io_looks_like_mtx(const char *bytes, size_t count);
 /* A matrix of any shape and signs: entries (row: head, column: tail); in the array form all numbers, column by column
  * (tail: the index of the number). */
 typedef struct io_mtx_numbers {

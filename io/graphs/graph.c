@@ -131,7 +131,7 @@ sp_status io_detect_format(io_source *source, io_format *format)
         *format = IO_NPZ;
     else if (io_looks_like_xml(bytes, count))
         *format = IO_GRAPHML;
-    else if (begins(bytes, end, "%%MatrixMarket"))
+    else if (io_looks_like_mtx(bytes, count))
         *format = IO_MTX;
     else if (begins(text, end, "(mcl"))
         *format = IO_NATIVE;

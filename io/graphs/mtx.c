@@ -30,6 +30,18 @@ static bool is_word(const char *word, const char *end, const char *expected)
     return word == end && *expected == '\0';
 }
 
+/* Files of the Network Repository have one percent sign. */
+static const char *const banners[] = {"%%matrixmarket", "%matrixmarket"};
+
+bool io_looks_like_mtx(const char *bytes, size_t count)
+{
+    for (int i = 0; i < 2; i++) {
+        const size_t length = strlen(banners[i]);
+        if (count >= length && is_word(bytes, bytes + length, banners[i])) return true;
+    }
+    return false;
+}
+
 /* ---- entries -------------------------------------------------------------------------------------------- */
 
 static bool read_index(io_slice *slice, const char *word, const char *end, int64_t limit, int32_t *index)
@@ -265,7 +277,8 @@ static sp_status read_banner(sp_context *context, const char *name, const char *
         words[i] = io_next_word(&at, end);
         ends[i] = at;
     }
-    if (!is_word(words[0], ends[0], "%%matrixmarket") || !is_word(words[1], ends[1], "matrix"))
+    const bool first = is_word(words[0], ends[0], banners[0]) || is_word(words[0], ends[0], banners[1]);
+    if (!first || !is_word(words[1], ends[1], "matrix"))
         return io_fail_line(context, name, 1, "no Matrix Market banner", line, end,
                             "the first line is %%MatrixMarket matrix coordinate real general or the like");
     head->array = head->array && is_word(words[2], ends[2], "array");

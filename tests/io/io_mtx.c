@@ -19,6 +19,7 @@ CONTEXT_TEST(matrix_market_is_read_in_its_kinds, 0, 1)
     expect_arcs("%%MatrixMarket matrix coordinate real general\n% c\n\n3 3 2\n1 2 0.5\n3 1 2e0\n", automatic,
                 "1>0:0.5 0>2:2", 3);
     expect_arcs("%%matrixmarket MATRIX Coordinate Pattern Symmetric\n3 3 2\n2 1\n3 3\n", automatic, "0>1:1 2>2:1", 3);
+    expect_arcs("%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 3\n", automatic, "0>1:1 2>2:1", 3);
     expect_arcs("%%MatrixMarket matrix coordinate integer general\n2 2 2\n\n% inner\n1 2 7\n2 1 0\n", automatic,
                 "1>0:7", 2);
     expect_arcs("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 3\n", lenient(IO_MTX),
