@@ -176,7 +176,7 @@ static int64_t cub_peak(void *state)
 }
 
 const peer peer_cub = {"cub", algorithms, cub_open, cub_load, cub_follow, cub_run, cub_drop, cub_view, cub_peak, NULL,
-                       NULL, cub_unload, cub_close, NULL};
+                       NULL, cub_unload, cub_close, NULL, NULL};
 
 #else
 

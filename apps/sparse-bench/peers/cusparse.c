@@ -366,7 +366,7 @@ done:
 
 const peer peer_cusparse = {"cusparse", algorithms, cusparse_open, cusparse_load, cusparse_follow, cusparse_run,
                             cusparse_drop, cusparse_view, cusparse_peak, cusparse_plan, cusparse_replay,
-                            cusparse_unload, cusparse_close, cusparse_make};
+                            cusparse_unload, cusparse_close, cusparse_make, NULL};
 
 #else
 
