@@ -228,7 +228,8 @@ $(LIB)/libsparse-gnn.a: $(GNN_OBJECTS)
 $(OBJ)/libgenerate.a: $(GENERATE_OBJECTS)
 $(OBJ)/libapps.a: $(APP_OBJECTS)
 $(OBJ)/libtests.a: $(TEST_OBJECTS)
-$(patsubst %,$(LIB)/libsparse%.a,$() -io -gnn) $(patsubst %,$(OBJ)/lib%.a,generate apps tests): $(BUILD)/obj/linked
+$(addprefix $(LIB)/,libsparse.a libsparse-io.a libsparse-gnn.a) $(patsubst %,$(OBJ)/lib%.a,generate apps tests): \
+  $(BUILD)/obj/linked
 	@mkdir -p $(@D); rm -f $@; $(AR) rcs $@ $(filter %.o,$^)
 
 $(LIB)/libsparse.so: $(LIB_OBJECTS) $(BUILD)/obj/linked
@@ -393,7 +394,7 @@ filled_in = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(call from_prefix,$(L
   -e 's|@INCLUDEDIR@|$(call from_prefix,$(INCLUDEDIR))|' -e 's|@VERSION@|$(VERSION)|' \
   -e 's|@PRIVATE@|-fopenmp $(filter-out -Wl$(comma)-B%,$(CUDA_LIBS)) -lm|' -e 's|@IO_PRIVATE@|$(IO_LIBS)|' \
   -e 's|@GNN_PRIVATE@|$(BLAS_LIBS)|'
-FILLED_IN := libsparse/libsparse.pc io/libsparse-io.pc gnn/libsparse-gnn.pc $(addprefix libsparse/libsparse-config,.cmake -version.cmake)
+FILLED_IN := libsparse/libsparse.pc io/libsparse-io.pc libsparse/libsparse-gnn.pc $(addprefix libsparse/libsparse-config,.cmake -version.cmake)
 filled_folder = $(LIBDIR)/$(if $(filter %.pc,$(1)),pkgconfig,cmake/libsparse)
 install: all
 	install -d $(addprefix $(DESTDIR),$(BINDIR) $(INCLUDEDIR) $(LIBDIR)/pkgconfig $(LIBDIR)/cmake/libsparse $(MANDIR)/man1 \

@@ -27,7 +27,7 @@ sp_status gnn_host_rows_of(gnn_engine *engine, const sp_dense *matrix, gnn_host_
 /* Of whole pages, so that no page is pinned twice. */
 sp_status gnn_host_rows_create(gnn_engine *engine, int64_t rows, int64_t cols, sp_dense_type type, gnn_host_rows *made)
 {
-    sp_dense matrix = {rows, cols, gnn_row_stride(engine, cols, type), NULL, type, SP_HOST};
+    sp_dense matrix = {.rows = rows, .cols = cols, .stride = gnn_row_stride(engine, cols, type), .type = type};
     const int64_t row = matrix.stride * (int64_t)number_size(type);
     int64_t bytes;
     void *memory;

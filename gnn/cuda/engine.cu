@@ -45,7 +45,7 @@ static sp_status pin(gnn_engine *engine, void *memory, size_t bytes, void **ther
     return cuda_status(engine->context, mapped, "cudaHostGetDevicePointer");
 }
 
-static void unpin(gnn_engine *engine, void *memory)
+static void unpin(gnn_engine *, void *memory)
 {
     cudaHostUnregister(memory);
     cudaGetLastError();

@@ -28,7 +28,7 @@ SCALARS = {
     "uint8_t": "c_uint8", "uint16_t": "c_uint16", "uint32_t": "c_uint32", "uint64_t": "c_uint64",
     "size_t": "c_size_t", "void": "None",
 }
-NOT_NEEDED = "IO_([IUF][0-9]|LABELS|MOST|BOOL|TEXT|DIMENSIONS)|SP_SPMM|SP_AIA|MCL_SORT|CONTRACTION"
+NOT_NEEDED = "IO_([IUF][0-9]|LABELS|LISTED|MOST|BOOL|TEXT|DIMENSIONS)|SP_SPMM|SP_AIA|MCL_SORT|CONTRACTION"
 FROM_IO = ["io_read_graph", "io_graph_matrix", "io_graph_free"]
 
 

@@ -85,6 +85,40 @@ def test_layouts_of_x():
         torch.testing.assert_close(a @ x, d @ x)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max"])
+def test_batches_are_products_of_their_own(device, reduce):
+    e, x = edges(20, 15, 60).to(device), torch.randn(4, 15, 6, dtype=torch.float64, device=device)
+    w = torch.rand(e.shape[1], dtype=torch.float64, device=device, requires_grad=True)
+    a = st.SparseMatrix.from_edge_index(e, w, (15, 20))
+    expected = torch.stack([st.spmm(a, one, reduce) for one in x])
+    x.requires_grad_()
+    y = st.spmm(a, x, reduce)
+    assert y.shape == (4, 20, 6)
+    torch.testing.assert_close(y, expected)
+    if reduce == "sum":
+        y.square().sum().backward(retain_graph=True)
+        before = w.grad.clone()
+        w.grad = None
+        expected.square().sum().backward()
+        torch.testing.assert_close(before, w.grad)
+        d = dense(e.cpu(), w.detach().cpu(), 20, 15)
+        torch.testing.assert_close(x.grad.cpu(), 2 * torch.stack([d.T @ (d @ one) for one in x.detach().cpu()]))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("index", [torch.int32, torch.int64])
+def test_edges_are_sorted_where_they_are(device, index):
+    e, w = edges(300, 200, 4000), torch.rand(4000)
+    a = st.SparseMatrix.from_edge_index(e.to(index).to(device), w.to(device), (200, 300))
+    assert a.device.type == torch.device(device).type and a.pattern.columns.dtype == torch.int32
+    found = torch.zeros(300, 200)
+    found[a.pattern.rows().cpu(), a.pattern.columns.long().cpu()] = a.values.cpu()
+    torch.testing.assert_close(found, dense(e, w.double(), 300, 200).float())
+    with pytest.raises(ValueError, match="outside"):
+        st.SparseMatrix.from_edge_index(e.to(device), None, (100, 300))
+
+
 def test_repeated_edges_count_as_often_as_they_are_there():
     e = edges(8, 8, 200, repeats=True)
     x, w = torch.randn(8, 3, dtype=torch.float64), torch.randn(200, dtype=torch.float64)

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core import F8
-from .._input import from_triples
+from .. import _abi
+from .._core import F8, lib
 from .._matrix import as_csr
-from ._ops import Pattern  # which also registers the operators
+from ._ops import Pattern, _session, _space  # which also registers the operators
 
 
 class SparseMatrix:
@@ -183,17 +183,38 @@ def _within(offsets: Tensor, count: int) -> Tensor:
 
 def _sorted(row: Tensor, column: Tensor, rows: int, cols: int) -> tuple[Tensor, Tensor, Tensor]:
     """Row offsets and columns of a list of coordinates, and the entry of each coordinate."""
-    if row.device.type == "cpu" and len(row):
-        square = max(rows, cols)
-        places = np.arange(1.0, len(row) + 1)  # a number of 0 would be left out
-        csr = from_triples(row.numpy(), column.numpy(), places, square, F8, False)
-        if csr.nnz == len(row):
-            entry = np.empty(len(row), np.int64)
-            entry[csr.data.astype(np.int64) - 1] = np.arange(len(row))
-            return (torch.from_numpy(csr.indptr[:rows + 1].astype(np.int64)),
-                    torch.from_numpy(csr.indices.astype(np.int32)), torch.from_numpy(entry))
+    count, device = len(row), row.device
+    if count:
+        places = torch.arange(count, device=device, dtype=torch.float64)
+        offsets, columns, order = _assembled(row, column, places, rows, cols)
+        if len(columns) == count:
+            entry = torch.empty(count, dtype=torch.int64, device=device)
+            return offsets, columns, entry.scatter_(0, order.long(), torch.arange(count, device=device))
     keys, entry = torch.unique(row * cols + column, return_inverse=True)
     return _offsets(keys // max(cols, 1), rows), (keys % max(cols, 1)).int(), entry
+
+
+def _assembled(row: Tensor, column: Tensor, values: Tensor, rows: int, cols: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Row offsets, columns and values of triples in order, made where they are; at each place the first value."""
+    row, column = row.long().contiguous(), column.long().contiguous()
+    triples = _abi.sp_coo(rows, cols, len(row), row.data_ptr(), column.data_ptr(), values.data_ptr(), _abi.SP_I64,
+                          _abi.SP_F64, _space(row.device))
+    made = _abi.sp_csr()
+    with _session(row.device) as session:
+        session.check(lib.sp_csr_from_coo(session.handle, triples, _abi.SP_COMBINE_FIRST, False, made))
+        try:
+            parts = []
+            for pointer, count, dtype in ((made.row_offsets, rows + 1, torch.int64),
+                                          (made.col_indices, made.nnz, torch.int32),
+                                          (made.values, made.nnz, torch.float64)):
+                part = torch.empty(count, dtype=dtype, device=row.device)
+                if count:
+                    session.check(lib.sp_array_copy(session.handle, count, part.element_size(), part.data_ptr(),
+                                                    made.space, pointer, made.space))
+                parts.append(part)
+        finally:
+            lib.sp_csr_free(session.handle, made)
+    return parts[0], parts[1], parts[2]
 
 
 def _work_type(x: Tensor) -> torch.dtype:
@@ -208,7 +229,8 @@ def spmm(a: SparseMatrix, x: Tensor, reduce: str = "sum") -> Tensor:
     a : SparseMatrix
     x : Tensor
         float32, float64, float16 or bfloat16, with a row for each column of `a`. The result has its type; sums are
-        float32, for float64 they are float64. A tensor of one dimension gives one.
+        float32, for float64 they are float64. A tensor of one dimension gives one. One of three dimensions, (batch,
+        rows, features), gives as many products; it is copied, so that all features of a row take one product.
     reduce : {"sum", "mean", "max", "min"}
         How the rows of x that a row of `a` names, times its values, are combined. A row without entries gives 0.
 
@@ -226,6 +248,9 @@ def spmm(a: SparseMatrix, x: Tensor, reduce: str = "sum") -> Tensor:
         values = a.values
     else:
         raise ValueError(f"reduce is {reduce!r}: sum, mean, max and min are possible")
+    if x.dim() == 3:
+        flat = x.transpose(0, 1).reshape(x.shape[1], x.shape[0] * x.shape[2])
+        return spmm(a, flat, reduce).reshape(a.shape[0], x.shape[0], x.shape[2]).transpose(0, 1)
     columns = x[:, None] if x.dim() == 1 else x
     if values is not None:
         values = values.to(_work_type(x))
