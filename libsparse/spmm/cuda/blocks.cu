@@ -394,8 +394,7 @@ static __device__ __forceinline__ int4 load_again(const int4 *block)
 template <int LOADS, int PARTS, typename T, int V, int LANES, int REPEATS, typename Result>
 static __global__ void
     __launch_bounds__(block_threads<LANES>::COUNT *block_threads<LANES>::TOGETHER,
-                      SPMM_RESIDENT(T, V, REPEATS, PARTS, Result, IN_BLOCKS, SPMM_GROUPS *LANES) /
-                          block_threads<LANES>::TOGETHER)
+                      SPMM_RESIDENT(T, REPEATS, Result, SPMM_GROUPS *LANES) / block_threads<LANES>::TOGETHER)
     work_blocks(const spmm_product p, const block_sizes sizes, const int4 *blocks, int count, const int32_t *rows,
                 const int64_t *starts, const int32_t *row_entries, const carry_view carry)
 {
@@ -442,7 +441,7 @@ static __global__ void
         __shared__ entry_exchange<32> exchange[threads::COUNT / 32];
         add_exchanged<EXCHANGED>(p, start + block.z + begin, own, columns, results, exchange[threadIdx.x / 32]);
     } else
-        add_entries<spmm_depth<T, V, REPEATS, Result::EXTREME>::UNROLL>(p, start + block.z + begin, own,
+        add_entries<spmm_depth<T, REPEATS, Result::EXTREME>::UNROLL>(p, start + block.z + begin, own,
                                                                  block.z + begin, columns, results);
     if (groups > 1) merge_groups<LANES>(groups, results, shared);
     if (partial && !gather_row<LANES>(p, carry, sizes.block, load_again(blocks + threads::number()), results, shared))

@@ -12,8 +12,7 @@
 enum { ROW_THREADS = 256 };
 
 template <int LOADS, int PARTS, typename T, int V, int LANES, int REPEATS, typename Result>
-static __global__ void __launch_bounds__(ROW_THREADS,
-                                         SPMM_RESIDENT(T, V, REPEATS, PARTS, Result, THREADS, ROW_THREADS))
+static __global__ void __launch_bounds__(ROW_THREADS, SPMM_RESIDENT(T, REPEATS, Result, ROW_THREADS))
     split_rows(const spmm_product p)
 {
     const int64_t row = (int64_t)blockIdx.x * (ROW_THREADS / LANES) + threadIdx.x / LANES;
@@ -34,7 +33,7 @@ static __global__ void __launch_bounds__(ROW_THREADS,
         __shared__ entry_exchange<32> exchange[ROW_THREADS / 32];
         add_exchanged<exchange_depth<T, V, LANES, REPEATS, Result::EXTREME>::UNROLL>(p, begin, count, columns, results,
                                                                               exchange[threadIdx.x / 32]);
-    } else add_entries<spmm_depth<T, V, REPEATS, Result::EXTREME>::UNROLL>(p, begin, count, 0, columns, results);
+    } else add_entries<spmm_depth<T, REPEATS, Result::EXTREME>::UNROLL>(p, begin, count, 0, columns, results);
     if (there) write_row(p, row, columns, results);
 }
 

@@ -16,14 +16,10 @@
 
 #include "spmm/cuda/result.cuh"
 
-/* Entries whose rows of X are in flight at a time, and threads of a multiprocessor that registers are dealt for. Where
- * packets are of one or two numbers of f32, a row has less in flight, and more rows are. */
-template <typename T, int V, int REPEATS, bool EXTREME, int PARTS = 1> struct spmm_depth {
-    static constexpr bool SMALL = sizeof(T) == 4 && V <= 2 && PARTS == 1 && !EXTREME;
-    static constexpr int UNROLL = SMALL ? (V * REPEATS > 2 ? 2 : 4) : REPEATS == 1 ? 4 : 2;
-    static constexpr int MORE = SMALL && V * REPEATS <= 2 ? 2048 : 1536;
-    static constexpr int THREADS = EXTREME ? 768 : SMALL || (REPEATS == 1 && sizeof(T) == 4) ? MORE : 1024;
-    static constexpr int IN_BLOCKS = THREADS < 1536 ? THREADS : 1536; /* whose kernels need more registers */
+/* Entries whose rows of X are in flight at a time, and threads of a multiprocessor that registers are dealt for. */
+template <typename T, int REPEATS, bool EXTREME> struct spmm_depth {
+    static constexpr int UNROLL = REPEATS == 1 ? 4 : 2;
+    static constexpr int THREADS = EXTREME ? 768 : REPEATS == 1 && sizeof(T) == 4 ? 1536 : 1024;
 };
 
 /* As many blocks a multiprocessor, for launch bounds. */
@@ -31,8 +27,8 @@ template <int THREADS, int BLOCK> struct spmm_resident {
     static constexpr int FIT = (THREADS < ARCH_THREADS ? THREADS : ARCH_THREADS) / BLOCK;
     static constexpr int BLOCKS = FIT < ARCH_BLOCKS ? FIT : ARCH_BLOCKS;
 };
-#define SPMM_RESIDENT(T, V, REPEATS, PARTS, Result, OF, BLOCK) \
-    (spmm_resident<spmm_depth<T, V, REPEATS, Result::EXTREME, PARTS>::OF, (BLOCK)>::BLOCKS)
+#define SPMM_RESIDENT(T, REPEATS, Result, BLOCK) \
+    (spmm_resident<spmm_depth<T, REPEATS, Result::EXTREME>::THREADS, (BLOCK)>::BLOCKS)
 
 /* Kernels may begin before the one ahead has ended, and wait for it before they read what kernels write. A's columns
  * were there before the plan: a group asks for its first ones, then waits, which takes 0.2 to 0.5 us from products that
