@@ -19,8 +19,8 @@
  *   destroyed. The previous contents of an output struct are not released. Calls that free accept NULL and zeroed
  *   structs. A plan holds its context: it may be used and freed after sp_context_destroy.
  * Completion. On the CPU every call returns when its work is done. On CUDA, calls that write to host memory or return a
- *   new matrix or number wait for the result; sp_spmm_execute, the MaxK calls and copies within the device return when
- *   the work is queued. Every later call with the same context runs after it.
+ *   new matrix or number wait for the result; sp_spmm_execute, the MaxK calls, sp_widen_offsets and copies within the
+ *   device return when the work is queued. Every later call with the same context runs after it.
  * Threads. Two threads must not use a context, or anything made from it, at the same time. Different contexts are
  *   independent. There is an exception for objects that a garbage collector frees: host memory and host matrices
  *   (sp_free, sp_csr_free, sp_dense_free), holds (sp_context_retain, sp_context_destroy) and the plans of a CPU context
@@ -124,7 +124,7 @@ typedef struct sp_context_options {
 
 /* A context of several devices is one of the first, with helpers: sp_spgemm_markov shares rows among all devices, and
  * all other calls are the first device's alone. In the shared product each device has a thread, its part of the CPU
- * threads, and the whole memory budget for itself. Results have the bits of one device of that kind. The allocator is
+ * threads, and the whole memory budget for itself. Results have the bits of one device of that kind. The allocators are
  * called by several threads. "cuda:all" is a usual CUDA context if the host has only one device. A device may be named
  * more than once.
  *
