@@ -73,6 +73,19 @@ only apps/common "$modules|common/.*|mpi_ranks\.h"
 for tool in mcl-gpu contract gnn; do only "apps/$tool" "$modules|common/.*|mpi_ranks\.h|$tool/page\.js\.h"; done
 only apps/sparse-bench "$modules|common/.*|peers/.*|sparse-bench/.*|gnn/input\.h"
 
+# No call leaves another device current than it found: the tables of CUDA operations wrap them (there<>::run), and
+# nothing else sets the device.
+bad=$(grep -rn 'cudaSetDevice(' libsparse contraction gnn
+    grep -nE '^ *\.[a-z_]+ = (sp_cuda|gnn_cuda|cuda)_[a-z_]+,$' libsparse/device/context.cu \
+        gnn/cuda/engine.cu gnn/cuda/sample.cu)
+if [ -n "$bad" ]; then
+    echo "calls must restore the current device:"
+    echo "$bad"
+    failed=$((failed + 1))
+else
+    passed=$((passed + 1))
+fi
+
 # The library never prints, exits or aborts.
 if grep -rnE '\b(printf|fprintf|puts|fputs|perror|exit|abort)[[:space:]]*\(' libsparse mcl contraction gnn --include='*.c' \
     --include='*.h' --include='*.cu' --include='*.cuh' | grep -v '__attribute__'; then
