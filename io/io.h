@@ -263,6 +263,11 @@ sp_status io_read_node_table(sp_context *context, const char *path, const io_gra
 /* The column whose heading is one of the words (in lower case; ends with NULL), or the only column; -1 if there is none. */
 int64_t io_find_heading(const io_node_table *table, const char *const *words);
 void io_node_table_free(sp_context *context, io_node_table *table);
+/* Reads weights of nodes, whole numbers from 0 to 2^53, in their order: a line a node with *each numbers, from 1 to
+ * 1,024, or an array (.npy) of one dimension or of two with a row a node. `weights` has nodes * *each numbers, those of
+ * a node side by side; release it by sp_free. Takes at most 16 times the uncompressed file + 64 MB. */
+sp_status io_read_node_weights(sp_context *context, const char *path, const volatile int *interrupt, int64_t nodes,
+                               int64_t **weights, int *each);
 /* Where the nodes of one graph are in another, by their names, or by their numbers in the files if neither has names:
  * `places` has from->nodes entries, -1 for a node that `to` does not have. A graph with names and one without are
  * SP_ERROR_ARGUMENT. */

@@ -41,6 +41,7 @@ typedef struct contract_options {
     team_mpi mpi;
     const char *attributes, *attribute_rules; /* a table of nodes; how they are combined */
     const char *node_weight, *node_column, *label_column, *edge_column;
+    const char *node_weights;   /* a file of them */
 } contract_options;
 
 /* Reads the command line; a mistake is one line on stderr. */
@@ -167,7 +168,8 @@ sp_status contract_combine_attributes(const contract_job *job, double ***columns
 void contract_put_attributes(const contract_job *job, io_output *out, double *const *columns, int64_t group);
 void contract_free_attributes(const contract_job *job, double **columns);
 
-/* nodes.c: weights and sizes of nodes, added up. */
+/* nodes.c: weights of nodes from a file of their own; weights and sizes added up. */
+sp_status contract_read_weights(contract_job *job);
 sp_status contract_sum_nodes(contract_job *job);
 
 /* compute.c: opens the context of the CPU, and that of a CUDA device which was asked for; the quotient graph, or the hierarchy and its last graph. */

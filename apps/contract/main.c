@@ -72,6 +72,7 @@ static sp_status run_job(contract_job *job)
     TRY(contract_open_device(job));
     TRY(contract_read_graph(job));
     if (job->input.undirected && !job->input.symmetric) job->loops = contract_count_loops(&job->g);
+    if (job->options->node_weights) TRY(contract_read_weights(job));
     if (job->options->attributes) TRY(contract_read_attributes(job));
     if (job->options->labels) { /* what is refused for them is, before the work */
         TRY(contract_read_labels(job));

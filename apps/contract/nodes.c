@@ -1,8 +1,25 @@
-/* Weights and sizes that METIS gives nodes: a group has the sums over its nodes, and the same whether a hierarchy is
- * made in one call or level by level. Without weights each node counts 1. */
+/* Weights and sizes of nodes, from METIS, a table or a file of them: a group has the sums over its nodes, and the same
+ * whether a hierarchy is made in one call or level by level. Without weights each node counts 1. */
 #include "job.h"
 
 static const int64_t MOST = INT64_C(1) << 53; /* as io reads and writes them */
+
+sp_status contract_read_weights(contract_job *job)
+{
+    const contract_options *o = job->options;
+    io_graph *in = &job->input;
+    if (in->node_weights)
+        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: its nodes have weights: leave --node-weights out", o->graph);
+    if (!io_have_order(in))
+        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the nodes of %s are known by names and have no order: give a "
+                       "table of them to --attributes, with --node-weight COLUMN", o->node_weights, o->graph);
+    show_line(&job->line, "reading %s", o->node_weights);
+    may_block = 1;
+    const sp_status status = io_read_node_weights(job->host, o->node_weights, &interrupt_signal, job->g.rows,
+                                                  &in->node_weights, &in->constraints);
+    may_block = 0;
+    return status;
+}
 
 static sp_status refuse_sum(const contract_job *job, const char *what, int64_t group)
 {

@@ -124,8 +124,9 @@ static const option_row rows[] = {
     {"--label-column", "NAME", "of LABELS, a table or GraphML", OPTION_TEXT, AT(label_column)},
     {"--edge-column", "NAME", "of weights", OPTION_TEXT, AT(edge_column), .beside = true},
     {"--node-column", "NAME", "of nodes there", OPTION_TEXT, AT(node_column), .beside = true},
-    {"--attributes", "FILE", "a table of nodes, combined in --node-output", OPTION_TEXT, AT(attributes)},
+    {"--attributes", "FILE", "of nodes, for --node-output", OPTION_TEXT, AT(attributes)},
     {"--node-weight", "COLUMN", "that weighs them", OPTION_TEXT, AT(node_weight), .beside = true},
+    {"--node-weights", "FILE", "of weights", OPTION_TEXT, AT(node_weights), .beside = true},
     {"--combine-attributes", "RULES", "sum mean min max median first mode count, or COLUMN=RULE,... [mean, of texts mode]",
      OPTION_TEXT, AT(attribute_rules)},
     {"--judge", "FORM", "edge cut, modularity ... of the labels on stdout: line tsv json; without -o nothing else",
@@ -209,12 +210,13 @@ static bool check_judge(const contract_options *o)
 
 static bool check_attributes(const contract_options *o)
 {
-    const char *const inputs[] = {o->graph, o->labels, o->attributes, o->through};
+    const char *const inputs[] = {o->graph, o->labels, o->attributes, o->through, o->node_weights};
     int standard = 0;
-    for (int i = 0; i < 4; i++) standard += inputs[i] && strcmp(inputs[i], "-") == 0;
+    for (int i = 0; i < 5; i++) standard += inputs[i] && strcmp(inputs[i], "-") == 0;
     if (standard > 1) return mistake("only one input can be standard input");
     if (o->attribute_rules && !o->attributes) return mistake("--combine-attributes goes with --attributes");
     if (o->node_weight && !o->attributes) return mistake("--node-weight goes with --attributes");
+    if (o->node_weight && o->node_weights) return mistake("--node-weight and --node-weights exclude each other");
     if (o->attributes && !o->node_output && !o->node_weight)
         return mistake("--attributes goes with --node-output, which has their columns, or with --node-weight");
     return !o->attribute_rules || contract_check_rules(o->attribute_rules);

@@ -50,6 +50,7 @@ static sp_status check_output(contract_job *job, output_list *all, const char *p
     const contract_options *o = job->options;
     job->mistaken = overwrites("contract", path, o->graph) || overwrites("contract", path, o->labels) ||
                     overwrites("contract", path, o->through) || overwrites("contract", path, o->attributes) ||
+                    overwrites("contract", path, o->node_weights) ||
                     !add_output(all, "contract", path) ||
                     mistakes_folder(o, path);
     return job->mistaken ? SP_ERROR_ARGUMENT : io_output_check(job->host, path);

@@ -144,6 +144,7 @@ static sp_status refuse_overlap(const contract_job *job)
 static sp_status read_labels(contract_job *job)
 {
     sp_status status = SP_OK;
+    if (job->options->node_weights) TRY(contract_read_weights(job));
     if (job->options->attributes) TRY(contract_read_attributes(job));
     TRY(contract_read_labels(job));
     if (!job->labelling.labels) TRY(refuse_overlap(job));

@@ -118,6 +118,52 @@ ok 'a weight that is no whole number is refused' fails 1 'no whole number from 0
     --node-weight score
 ok 'a column that is not there is named' fails 1 'no column "mass" besides that of the nodes; there are: ' -o X --to abc --attributes heavy.csv --node-weight mass
 
+printf '6 7 011 3\n1 10 5 2 1 3 2\n2 20 4 1 1 3 1 4 3\n3 30 3 1 2 2 1\n4 40 2 2 3 5 1 6 2\n' >m3.graph
+printf '5 50 1 4 1 6 1\n6 60 0 4 2 5 1\n' >>m3.graph
+{ echo 6 7 001; sed 1d m3.graph | cut -d ' ' -f 4-; } >m0.graph
+sed 1d m3.graph | cut -d ' ' -f 1-3 >three.weights
+printf '1\n1\n2\n2\n3\n3\n' >sixths
+as_in_metis() { # as_in_metis ARGUMENTS...: weights beside the graph make the outputs that weights in it make
+    local graph weights
+    for graph in m3 m0; do
+        weights=()
+        [ $graph = m0 ] && weights=(--node-weights three.weights)
+        status 0 $graph.graph "$@" "${weights[@]}" -o o.graph --loops drop --node-output o.tsv --judge tsv &&
+            cat o.graph o.tsv run.out >$graph.all || return 1
+    done
+    cmp m3.all m0.all
+}
+ok 'several weights a node from a file' as_in_metis sixths
+sums() { [ "$(cut -f 6-8 o.tsv | tr '\n\t' '| ')" = 'weight1 weight2 weight3|3 30 9|7 70 5|11 110 1|' ]; }
+ok 'which are summed' sums
+array() { # of NumPy, with the same weights
+    printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '|u1', 'fortran_order': False, 'shape': (6, 3), }"
+    printf '\1\12\5\2\24\4\3\36\3\4\50\2\5\62\1\6\74\0'
+}
+from_array() { # through a pipe, too
+    status 0 m0.graph sixths -o of.graph --loops drop --node-weights three.weights && array >three.npy &&
+        status 0 m0.graph sixths -o o.graph --loops drop --node-weights three.npy && cmp o.graph of.graph &&
+        status 0 m0.graph sixths -o o.graph --loops drop --node-weights <(array) && cmp o.graph of.graph
+}
+ok 'from an array' from_array
+ok 'also in a hierarchy' as_in_metis --repeat hec --to-nodes 2
+ok 'and in refined parts' as_in_metis sixths --refine o.refined
+unweighed() { # unweighed PATTERN ARGUMENTS...
+    local pattern=$1
+    shift
+    rm -f X
+    status 1 "$@" -o X --to abc && [ ! -e X ] && [ "$(wc -l <run.err)" -eq 1 ] && grep -q "$pattern" run.err
+}
+ok 'weights besides those of the file' unweighed 'm3.graph: its nodes have weights: leave --node-weights out' m3.graph \
+    sixths --node-weights three.weights
+ok 'nodes without an order' unweighed 'three.weights: the nodes of g.abc are known by names.*--node-weight COLUMN' \
+    g.abc labels --node-weights three.weights
+ok 'names for weights' unweighed 'labels:1: the weight is not a whole number' m0.graph sixths --node-weights labels
+ok 'two sources of weights' eval 'status 2 g.abc labels -o X.abc --attributes heavy.csv --node-weight age \
+    --node-weights three.weights && grep -q "exclude each other" run.err'
+ok 'the weights are no output' eval 'status 2 m0.graph sixths -o o.abc --node-weights three.weights \
+    --node-output three.weights && grep -q "is an input" run.err'
+
 # ---- mistakes ----------------------------------------------------------------------------------------------
 
 { cat nodes.csv; echo "f,9007199254740991,red,1"; } | sed "s/^e,6/e,9007199254740991/" >heavier.csv

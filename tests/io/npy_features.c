@@ -403,6 +403,49 @@ CONTEXT_TEST(numbers_are_read_within_their_range, 0, 1)
            ": element 1 (from 0) is out of range (got \"2\")");
 }
 
+static void expect_weights(sp_context *context, const char *path, int64_t nodes, int each, const int64_t *wanted)
+{
+    int64_t *weights;
+    int found;
+    ck_ok(context, io_read_node_weights(context, path, NULL, nodes, &weights, &found));
+    ck_assert_int_eq(found, each);
+    for (int64_t i = 0; i < nodes * each; i++) ck_assert_int_eq(weights[i], wanted[i]);
+    sp_free(context, weights);
+}
+
+static void refuse_weights(sp_context *context, const char *path, const char *why)
+{
+    int64_t *weights;
+    int each;
+    failed(context, io_read_node_weights(context, path, NULL, 2, &weights, &each), path, why);
+    ck_assert_ptr_null(weights);
+}
+
+CONTEXT_TEST(weights_of_nodes_are_whole_numbers, 0, 1)
+{
+    const int64_t largest = INT64_C(1) << 53, one[] = {3, largest}, three[] = {1, 2, 3, 0, 5, 6};
+    expect_weights(context, text_of("n", "# heavy\n3\n\n9007199254740992\n"), 2, 1, one);
+    expect_weights(context, text_of("n", "1 2\t3\r\n 0 5 6"), 2, 3, three);
+    expect_weights(context, text_of("n", ""), 0, 1, NULL);
+    bytes file = array_of("|u1", "False", "(2, 3)", "\1\2\3\0\5\6", 6);
+    expect_weights(context, file_of("n.npy", file.at, file.count), 2, 3, three);
+    file = array_of("|u1", "True", "(2, 3)", "\1\0\2\5\3\6", 6);
+    expect_weights(context, file_of("n.npy", file.at, file.count), 2, 3, three);
+    refuse_weights(context, text_of("n", "1\n9007199254740993\n"), ":2: the weight is not a whole number");
+    refuse_weights(context, text_of("n", "-1\n2\n"), ":1: the weight is not a whole number (got \"-1\")");
+    refuse_weights(context, text_of("n", "1 2\n1\n"), ":2: too few weights");
+    refuse_weights(context, text_of("n", "1\n1 2\n"), ":2: too many weights");
+    refuse_weights(context, text_of("n", "1\n2\n3\n"), ": weights of 3 nodes, but the graph has 2");
+    file = array_of("|i1", "False", "(2,)", "\1\377", 2);
+    refuse_weights(context, file_of("n.npy", file.at, file.count), ": element 1 (from 0) is no weight (got \"-1\")");
+    file = array_of("|i1", "False", "(3,)", "\1\2\3", 3);
+    refuse_weights(context, file_of("n.npy", file.at, file.count), ": weights of 3 nodes, but the graph has 2");
+    file = array_of("|i1", "False", "(2, 0)", "", 0);
+    refuse_weights(context, file_of("n.npy", file.at, file.count), ": 0 weights a node");
+    file = array_of("|i1", "False", "(1, 1, 2)", "\1\2", 2);
+    refuse_weights(context, file_of("n.npy", file.at, file.count), ": 3 dimensions");
+}
+
 CONTEXT_TEST(names_are_read_and_differ, 0, 1)
 {
     io_names names;
@@ -432,6 +475,7 @@ const test_entry features_tests[] = {
     ONCE(classes_of_numpy_have_one_dimension_or_two),
     ONCE(what_is_no_class_is_refused),
     ONCE(numbers_are_read_within_their_range),
+    ONCE(weights_of_nodes_are_whole_numbers),
     ONCE(names_are_read_and_differ),
     {0},
 };

@@ -148,6 +148,13 @@ static sp_status read_numbers(sp_context *context)
     return io_read_numbers(context, path, NULL, 0, 9, NULL, &numbers, &count);
 }
 
+static sp_status read_node_weights(sp_context *context)
+{
+    int64_t *weights;
+    int each;
+    return io_read_node_weights(context, path, NULL, 9, &weights, &each);
+}
+
 /* ---- tests ---------------------------------------------------------------------------------------------- */
 
 static const struct { const char *name; sp_status (*read)(sp_context *context); const char *head; } readers[] = {
@@ -176,6 +183,8 @@ static const struct { const char *name; sp_status (*read)(sp_context *context); 
     {"roles", read_roles, "{\"tr\": [1,"},
     {"names", read_names, "a\n"},
     {"numbers", read_numbers, "1\n"},
+    {"weights of nodes", read_node_weights, "1 2\n"},
+    {"weights of a node", read_node_weights, "1 "},
 };
 
 /* Reads what was written, with memory counted. */

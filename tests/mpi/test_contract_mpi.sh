@@ -117,6 +117,8 @@ compare 2 pairs.abc families.tsv -o out.mtx --engine product --loops drop
 compare 3 pairs.abc families.tsv -o out.mtx --attributes ../table.tsv --node-weight mass --node-output nodes.tsv
 compare 3 whole.abc whole.tsv -o out.metis --loops drop
 compare 3 whole.abc whole.tsv -o out.mtx --combine mean --undirected
+seq 400 | awk '{ print $1, $1 % 7 }' >weights.txt
+compare 3 general.mtx labels.txt -o out.mtx --node-weights ../weights.txt --node-output nodes.tsv
 compare 3 general.mtx labels.txt -o out.mtx
 compare 4 general.mtx zero.txt -o out.mtx # one group: most processes have none
 compare 2 general.mtx labels.txt -o out.mtx --undirected --combine mean
