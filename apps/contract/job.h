@@ -232,6 +232,9 @@ sp_status contract_name_groups(contract_job *job);
 int64_t contract_group_number(const contract_job *job, int64_t group);
 /* What a group is called; `buffer` is used if that is a number. */
 const char *contract_group_name(const contract_job *job, int64_t group, char buffer[32], size_t *length);
+/* Writes what a node is called, or a group, as text. */
+void contract_put_node(const contract_job *job, io_output *out, int64_t node);
+void contract_put_group(const contract_job *job, io_output *out, int64_t group);
 sp_status contract_write(contract_job *job);
 /* report.c */
 void contract_put_report(const contract_job *job, io_output *out);

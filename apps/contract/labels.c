@@ -134,19 +134,27 @@ static void put_node(const contract_job *job, io_output *out, int64_t node, bool
 {
     char buffer[32];
     size_t length;
-    const char *name = contract_node_name(job, node, buffer, &length);
-    if (table) io_put_field(out, name, length, ',');
-    else io_output_bytes(out, name, length);
+    if (table) {
+        const char *name = contract_node_name(job, node, buffer, &length);
+        io_put_field(out, name, length, ',');
+    } else {
+        contract_put_node(job, out, node);
+    }
     io_output_string(out, table ? "," : "\t");
 }
 
 static void put_label(const contract_job *job, io_output *out, int32_t label, bool table)
 {
     char buffer[32];
-    size_t length = 2;
-    const char *name = label < 0 ? "-1" : contract_group_name(job, label, buffer, &length);
-    if (table) io_put_field(out, name, length, ',');
-    else io_output_bytes(out, name, length);
+    size_t length;
+    if (label < 0) {
+        io_output_string(out, "-1");
+    } else if (table) {
+        const char *name = contract_group_name(job, label, buffer, &length);
+        io_put_field(out, name, length, ',');
+    } else {
+        contract_put_group(job, out, label);
+    }
     io_output_string(out, "\n");
 }
 

@@ -189,12 +189,18 @@ const char *contract_short_group(const contract_job *job, int64_t group, short_n
     return text;
 }
 
-static void put_group(const contract_job *job, io_output *out, int64_t group)
+void contract_put_node(const contract_job *job, io_output *out, int64_t node)
 {
-    char buffer[32];
-    size_t length;
-    const char *name = contract_group_name(job, group, buffer, &length);
-    io_output_bytes(out, name, length);
+    const io_graph *in = &job->input;
+    if (in->names.count > 0) io_output_bytes(out, io_name(&in->names, node), io_name_length(&in->names, node));
+    else io_output_int(out, in->ids ? in->ids[node] : node + in->first);
+}
+
+void contract_put_group(const contract_job *job, io_output *out, int64_t group)
+{
+    const io_names *names = &job->group_names;
+    if (names->count > 0) io_output_bytes(out, io_name(names, group), io_name_length(names, group));
+    else io_output_int(out, job->base + group);
 }
 
 /* ---- the graph and what belongs to it ------------------------------------------------------------------- */
@@ -223,7 +229,7 @@ static void put_tab(const contract_job *job, io_output *out)
     for (int64_t p = 0; p < job->groups; p++) {
         io_output_int(out, p);
         io_output_string(out, "\t");
-        put_group(job, out, p);
+        contract_put_group(job, out, p);
         io_output_string(out, "\n");
     }
 }
@@ -263,7 +269,7 @@ static sp_status put_nodes(const contract_job *job, io_output *out)
     io_output_string(out, "\n");
     for (int64_t p = 0; p < job->groups; p++) {
         const double numbers[] = {group[p].internal, group[p].cut, group[p].conductance};
-        put_group(job, out, p);
+        contract_put_group(job, out, p);
         io_output_string(out, "\t");
         io_output_int(out, group[p].size);
         for (int i = 0; i < 3; i++) {
@@ -311,18 +317,12 @@ static void put_map_array(io_output *out, const int32_t *map, int64_t nodes)
 /* What a map calls a node of a level: the node of the input that is first in it, or its number. */
 static void put_member(const contract_job *job, io_output *out, const int32_t *first, int64_t node)
 {
-    char buffer[32];
-    size_t length;
-    if (!first) {
-        io_output_int(out, job->base + node);
-        return;
-    }
-    const char *name = contract_node_name(job, first[node], buffer, &length);
-    io_output_bytes(out, name, length);
+    if (first) contract_put_node(job, out, first[node]);
+    else io_output_int(out, job->base + node);
 }
 
-/* NODE<TAB>GROUP a line; the groups of a level are the nodes of the next. `from` and `to` have the first nodes of
- * both. */
+/* NODE<TAB>GROUP a line; the groups of a level are the nodes of the next, and those of the first are the input's. `from`
+ * and `to` have the first nodes of both if maps have names. */
 static sp_status put_map(contract_job *job, output_set *all, int level, const int32_t *map, int64_t nodes,
                          const int32_t *from, const int32_t *to)
 {
@@ -333,7 +333,8 @@ static sp_status put_map(contract_job *job, output_set *all, int level, const in
     TRY(open_next(job, all, path, &out));
     if (has_arrays(job)) put_map_array(out, map, nodes);
     for (int64_t i = 0; !has_arrays(job) && i < nodes; i++) {
-        put_member(job, out, from, i);
+        if (level > 0) put_member(job, out, from, i);
+        else contract_put_node(job, out, i);
         io_output_string(out, "\t");
         put_member(job, out, to, map[i]);
         io_output_string(out, "\n");
@@ -366,21 +367,22 @@ static void find_first_nodes(const contraction_level *level, const int32_t *from
 static sp_status put_maps(contract_job *job, output_set *all)
 {
     const contraction_hierarchy *h = &job->hierarchy;
-    const bool named = has_named_maps(job->options);
     const int64_t nodes = job->g.rows;
     int32_t *from = NULL, *to = NULL;
-    sp_status status;
-    TRY(sp_alloc(job->host, nodes, sizeof *from, (void **)&from));
-    TRY(sp_alloc(job->host, nodes, sizeof *to, (void **)&to));
-    for (int64_t i = 0; i < nodes; i++) from[i] = (int32_t)i;
-    if (h->count > 0) find_first_nodes(&h->level[0], from, to);
-    if (named) TRY(check_map_names(job, h->count > 0 ? to : from, h->count > 0 ? h->level[0].groups : nodes));
-    find_first(job, to);
-    TRY(put_map(job, all, TOTAL_MAP, job->labelling.labels, nodes, from, named ? to : NULL));
+    sp_status status = SP_OK;
+    if (has_named_maps(job->options)) {
+        TRY(sp_alloc(job->host, nodes, sizeof *from, (void **)&from));
+        TRY(sp_alloc(job->host, nodes, sizeof *to, (void **)&to));
+        for (int64_t i = 0; i < nodes; i++) from[i] = (int32_t)i;
+        if (h->count > 0) find_first_nodes(&h->level[0], from, to);
+        TRY(check_map_names(job, h->count > 0 ? to : from, h->count > 0 ? h->level[0].groups : nodes));
+        find_first(job, to);
+    }
+    TRY(put_map(job, all, TOTAL_MAP, job->labelling.labels, nodes, NULL, to));
     for (int k = 0; k < h->count; k++) {
         int32_t *const before = from;
-        find_first_nodes(&h->level[k], from, to);
-        TRY(put_map(job, all, k, h->level[k].map, h->level[k].nodes, k == 0 || named ? from : NULL, named ? to : NULL));
+        if (from) find_first_nodes(&h->level[k], from, to);
+        TRY(put_map(job, all, k, h->level[k].map, h->level[k].nodes, from, to));
         from = to;
         to = before;
     }
