@@ -560,9 +560,9 @@ sp_status sp_spmm_plan_set_values(sp_spmm_plan *plan, const void *values, sp_spa
 /* Y = alpha · reduce(A · X) + beta · Y. With one column it is a product with a vector. X has A.cols rows and Y A.rows
  * rows (with `transpose` the reverse); both have the same number of columns. With beta = 0 Y is not read. X and Y must
  * not overlap; with equal strides they may be different columns of one array.
- * Batches of X and Y have the same size; X with batch_stride 0 is one matrix for all. They take one product if they are
- * the columns of one matrix (batch_stride = cols; by columns, cols * stride), else one after another. A matrix by
- * columns is copied to rows where the context computes, and must fit there: two more passes over X, four over Y.
+ * Batches of X and Y have the same size; X with batch_stride 0 is one matrix for all. Columns of one matrix (batch_stride
+ * = cols; by columns, cols * stride) take one product; on CUDA the width and the alignment of rows may change the order
+ * of additions. A matrix by columns is copied to rows where the context computes: two more passes over X, four over Y.
  * Types: A f32 with X f32, f16 or bf16 and Y f32 or X's type; A f64 with X and Y f64; a pattern with any of these. Sums
  * are f64 if X is f64, else f32.
  * X and Y may lie in either space. Matrices in host memory are moved to the device for the call, or, if they do not

@@ -129,7 +129,6 @@ static void close_device(sp_context *context)
         if (state->joined[i]) cudaEventDestroy(state->joined[i]);
     }
     if (state->forked) cudaEventDestroy(state->forked);
-    if (state->mailbox) cudaFreeHost(state->mailbox);
     cuda_close_memory(context);
     if (state->own) cudaStreamDestroy(state->own);
     cudaGetLastError();
