@@ -134,7 +134,7 @@ sp_status contraction_loosen(sp_context *context, const sp_csr *g, int32_t *labe
 typedef struct contraction_refinement {
     uint64_t seed;          /* decides between equals */
     double imbalance;       /* a part may weigh 1 + imbalance times the mean of the parts that have nodes, rounded up
-                               to a whole number; 0: 1.03 times, or as much as the heaviest part does */
+                               to a whole number; 0: 0.03, or as much as the heaviest part has */
     const int64_t *weights; /* of nodes (host), `constraints` each, at least 0; NULL: 1 each */
     int constraints;
     int cycles;             /* at most; 0: 4. They end when two gain nothing */

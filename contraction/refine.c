@@ -143,11 +143,14 @@ static double balance_of(const partition *p, const double *most, const double *m
     return worst;
 }
 
+/* Rounded up: groups of ten nodes that are equal could not exchange any with 3 % of imbalance. What is above a whole
+ * number by rounding alone is that number. */
 static void set_caps(const partition *p, double imbalance, const double *most, const double *mean, double *cap)
 {
+    const double more = imbalance == 0 ? IMBALANCE : fmax(imbalance, 0);
     for (int c = 0; c < p->constraints; c++) {
-        if (imbalance == 0) cap[c] = fmax(most[c], (1 + IMBALANCE) * mean[c]);
-        else cap[c] = fmax(ceil(mean[c]), (1 + fmax(imbalance, 0)) * mean[c]);
+        cap[c] = ceil((1 + more) * mean[c] * (1 - 0x1p-40));
+        if (imbalance == 0) cap[c] = fmax(most[c], cap[c]);
     }
 }
 

@@ -150,6 +150,8 @@ typedef struct io_files {
     io_file_entry *list;
 } io_files;
 bool io_is_folder(const char *path);
+/* Refuses pipes and standard input, which cannot be read twice. What else is wrong with the path its reader says. */
+sp_status io_require_file(sp_context *context, const char *path);
 /* Fails if there are none. Release it by io_files_free. */
 sp_status io_list_folder(sp_context *context, const char *path, io_files *files);
 void io_files_free(sp_context *context, io_files *files);

@@ -30,15 +30,18 @@ static double percent(double part, double all) { return all > 0 ? 100 * part / a
 static void put_sentence(const contract_job *job, io_output *out)
 {
     const contraction_judgement *j = &job->judgement;
-    char edges[COUNTED_TEXT], groups[COUNTED_TEXT], largest[COUNTED_TEXT], smallest[COUNT_TEXT], balance[32] = "NA";
+    char edges[COUNTED_TEXT], groups[COUNTED_TEXT], largest[COUNTED_TEXT], smallest[COUNT_TEXT];
+    char balance[32] = "NA", modularity[32] = "NA", coverage[32] = "NA";
     short_name worst;
     if (isfinite(j->balance)) snprintf(balance, sizeof balance, "%.4f", j->balance);
+    if (isfinite(j->modularity)) snprintf(modularity, sizeof modularity, "%.5f", j->modularity);
+    if (isfinite(j->coverage)) snprintf(coverage, sizeof coverage, "%.5f", j->coverage);
     counted(j->cut_edges, "edge", edges);
     counted(j->groups, "group", groups);
     counted(j->largest, "node", largest);
     show_count(j->smallest, smallest);
-    io_output_format(out, "edge cut %.15g (%.3g %% of the weight, %s); modularity %.5f; coverage %.5f; ", j->cut,
-                     percent(j->cut, j->weight), edges, j->modularity, j->coverage);
+    io_output_format(out, "edge cut %.15g (%.3g %% of the weight, %s); modularity %s; coverage %s; ", j->cut,
+                     percent(j->cut, j->weight), edges, modularity, coverage);
     io_output_format(out, "conductance %.5f mean, %.5f worst", j->mean_conductance, j->worst_conductance);
     if (j->worst >= 0) io_output_format(out, " (group %s)", contract_short_group(job, j->worst, worst));
     io_output_format(out, "; balance %s; %s of %s to %s, median %.15g\n", balance, groups, smallest, largest,

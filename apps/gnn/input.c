@@ -276,7 +276,8 @@ static sp_status read_classes(sp_context *context, const char *path, const gnn_i
     int64_t *unknown = options->drop_unknown ? &input->unknown_labels : NULL;
     bool table;
     memset(classes, 0, sizeof *classes);
-    const sp_status status = io_is_node_table(context, path, options->interrupt, &nodes, &table);
+    sp_status status = io_require_file(context, path);
+    if (status == SP_OK) status = io_is_node_table(context, path, options->interrupt, &nodes, &table);
     if (status != SP_OK) return status;
     return table ? io_read_class_table(context, path, options->interrupt, &nodes, unknown, classes)
                  : io_read_classes(context, path, options->interrupt, classes);

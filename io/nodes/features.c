@@ -284,6 +284,7 @@ sp_status io_read_features(sp_context *context, const char *path, const volatile
     sp_status status = io_source_open(context, path, interrupt, &source);
     if (status != SP_OK) return status;
     TRY(io_detect_content(source, &content));
+    if (content != IO_CONTENT_MTX) TRY(io_require_file(context, path));
     switch (content) {
     case IO_CONTENT_NPY: status = read_npy(context, path, interrupt, dense); break;
     case IO_CONTENT_NPZ: status = read_npz(context, path, interrupt, sparse); break;

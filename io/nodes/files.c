@@ -21,6 +21,15 @@ bool io_is_folder(const char *path)
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
+sp_status io_require_file(sp_context *context, const char *path)
+{
+    const bool is_input = strcmp(path, "-") == 0;
+    struct stat about;
+    if (!is_input && (stat(path, &about) != 0 || S_ISREG(about.st_mode) || S_ISDIR(about.st_mode))) return SP_OK;
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: it is read twice, and so has to be a file: write it to one",
+                   is_input ? "(standard input)" : path);
+}
+
 static int by_path(const void *a, const void *b)
 {
     const io_file_entry *x = a, *y = b;

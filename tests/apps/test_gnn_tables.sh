@@ -142,6 +142,13 @@ refused() { # refused NAME FILE TEXT PATTERN
     with "$2" "$3"
     ok "$1" fails "$4" info d
 }
+folder d
+twice='it is read twice, and so has to be a file: write it to one'
+convert() { rm -rf X; fails "$1: $twice" convert --edges d/graph.csv --features "$2" --labels "$3" X; }
+ok 'labels from a pipe' eval 'cat d/labels.csv | convert "\(standard input\)" d/features.csv -'
+ok 'features from standard input' eval 'convert "\(standard input\)" - d/labels.csv <d/features.csv'
+mkfifo pipe
+ok 'labels from a pipe with a name' convert pipe d/features.csv pipe
 refused 'a name twice' features.csv 'id,x\na,1\nb,2\na,3\n' 'd/features.csv:4: a second row for this node \(got "a"\); keep one'
 refused 'a row without a name' features.csv 'id,x\na,1\n,2\n' 'd/features.csv:3: a row without the name of its node'
 refused 'a kind among features' features.csv 'id,x,colour\na,1,red\nb,2,blue\n' \

@@ -60,8 +60,8 @@ static void check_promises(const sp_csr *g, int64_t parts, const contraction_ref
         const double was = heaviest(before, g->rows, parts, how->weights, how->constraints, c, &used, &all),
                      is = heaviest(after, g->rows, parts, how->weights, how->constraints, c, &still, &all),
                      mean = used ? all / (double)used : 0;
-        const double most = how->imbalance == 0 ? fmax(was, 1.03 * mean)
-                                                : fmax(ceil(mean), (1 + fmax(0, how->imbalance)) * mean);
+        const double room = ceil((1 + (how->imbalance == 0 ? 0.03 : fmax(0, how->imbalance))) * mean - 1e-9 * mean),
+                     most = how->imbalance == 0 ? fmax(was, room) : room;
         test_expect(still == used, "%s: %lld parts have nodes, not %lld", name, (long long)still, (long long)used);
         test_expect(is <= fmax(was, most) * (1 + 1e-12), "%s: the heaviest part weighs %g, before %g", name, is, was);
         test_expect(how->weights || is <= most * (1 + 1e-12), "%s: the heaviest part weighs %g, more than %g", name, is,
