@@ -10,6 +10,7 @@ set -eu
 cd "$(dirname "$0")/.."
 source=$PWD
 build=$(realpath -m "${BUILD:-build}")
+unset BUILD # which the package's own "make clean" would remove
 suite=${SUITE:-bookworm}
 version=$(sed -n '1s/.*(\(.*\)-.*/\1/p' debian/changelog)
 name=mcl-gpu-$version
