@@ -616,6 +616,7 @@ static sp_status predict_rows(gnn_trainer *t, const sp_dense *logits, int64_t fi
                               const predictions *to)
 {
     sp_dense chances = {0}, chances_here = {0}, there, here, made_there = {0}, made_here = {0};
+    sp_dense *const all[] = {&chances, &chances_here, &made_there, &made_here};
     sp_status status;
     TRY(rows_in(t, logits, first, count, SP_HOST, &here, &made_here));
     if (to->scores) {
@@ -626,7 +627,6 @@ static sp_status predict_rows(gnn_trainer *t, const sp_dense *logits, int64_t fi
     }
     choose(t, &here, &chances_here, first, to);
 done:
-    sp_dense *const all[] = {&chances, &chances_here, &made_there, &made_here};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) sp_dense_free(t->context, all[i]);
     return status;
 }
