@@ -64,7 +64,7 @@ static bool parse_split(void *settings, const char *value)
     if (!strpbrk(value, ".%") || !comma || !read_share(value, (size_t)(comma - value), &share[0]) ||
         !read_share(comma + 1, strlen(comma + 1), &share[1]) || share[0] == 0)
         return mistake("--split takes nodes, or shares, of a class to train and to validate with, such as 20,30 or "
-                       "60%%,20%% (got \"%.40s\")", value);
+                       "60%%,20%%; with --task link shares of all links, such as 85%%,5%% (got \"%.40s\")", value);
     s->train_share = share[0];
     s->validation_share = share[1];
     return true;
