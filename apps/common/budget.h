@@ -11,8 +11,8 @@ typedef struct memory_budget {
     sp_allocator allocator;
 } memory_budget;
 
-/* The allocator of contexts on the host. NULL: there is no limit, because none is asked for, or --memory is that of
- * GPUs. */
+/* Returns the allocator for contexts on the host. It returns NULL, and there is no limit, if --memory is not given or
+ * limits GPUs. */
 const sp_allocator *budget_open(memory_budget *budget, const device_choice *choice);
 /* The value of --memory, in units of M, that the refused request would have fitted; 0: none was refused. */
 int64_t budget_need(const memory_budget *budget);
