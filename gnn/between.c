@@ -84,9 +84,7 @@ done:
 /* The rows of W, or of its gradient, that output `number` is multiplied by. */
 static sp_dense rows_for(const sp_dense *w, int number, int64_t width)
 {
-    sp_dense part = gnn_first_rows(w, width);
-    part.values = (char *)w->values + (size_t)(number * width * w->stride) * number_size(w->type);
-    return part;
+    return gnn_row_range(w, number * width, width);
 }
 
 gnn_matrix *gnn_jump_carried(gnn_readout *jump)

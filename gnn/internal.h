@@ -241,6 +241,14 @@ static inline sp_dense gnn_first_rows(const sp_dense *matrix, int64_t rows)
     return first;
 }
 
+/* `count` rows from row `first`: a view. */
+static inline sp_dense gnn_row_range(const sp_dense *matrix, int64_t first, int64_t count)
+{
+    sp_dense range = gnn_first_rows(matrix, count);
+    range.values = (char *)matrix->values + (size_t)(first * matrix->stride) * number_size(matrix->type);
+    return range;
+}
+
 /* The dense operations step by step, for back ends without a pass of their own. */
 sp_status gnn_dense_by_steps(gnn_engine *engine, int count, const gnn_product *product, const gnn_pointwise *how,
                              const void *bias, sp_dense *y);
@@ -275,9 +283,7 @@ struct gnn_block {
 /* The rows of X that belong to the block's own nodes. */
 static inline sp_dense gnn_own_rows(const gnn_block *block, const sp_dense *x)
 {
-    sp_dense own = gnn_first_rows(x, block->a.rows);
-    own.values = (char *)x->values + (size_t)(block->first_own * x->stride) * number_size(x->type);
-    return own;
+    return gnn_row_range(x, block->first_own, block->a.rows);
 }
 
 /* Makes what a backward pass with the block needs, once. */

@@ -78,24 +78,17 @@ static void drop(walk *w)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) gnn_matrix_free(w->engine, all[i]);
 }
 
-static sp_dense part_of(const sp_dense *matrix, int64_t first, int64_t count)
-{
-    sp_dense part = gnn_first_rows(matrix, count);
-    part.values = (char *)matrix->values + (size_t)(first * matrix->stride) * number_size(matrix->type);
-    return part;
-}
-
 /* Rows in host memory, copied to where the engine computes. */
 static sp_status take(walk *w, const gnn_host_rows *from, int64_t first, int64_t count, gnn_matrix *to)
 {
-    const sp_dense part = part_of(&from->there, first, count);
+    const sp_dense part = gnn_row_range(&from->there, first, count);
     const sp_status status = gnn_matrix_shape_rows(w->engine, count, part.cols, part.type, to);
     return status == SP_OK ? w->engine->backend->copy(w->engine, &part, &to->now) : status;
 }
 
 static sp_status put(walk *w, const sp_dense *from, gnn_host_rows *to, int64_t first)
 {
-    sp_dense part = part_of(&to->there, first, from->rows);
+    sp_dense part = gnn_row_range(&to->there, first, from->rows);
     return w->engine->backend->copy(w->engine, from, &part);
 }
 

@@ -274,8 +274,7 @@ sp_status gnn_trainer_outputs(gnn_trainer *t, const sp_dense **logits)
 static sp_status rows_in(gnn_trainer *t, const sp_dense *all, int64_t first, int64_t count, sp_space space,
                          sp_dense *rows, sp_dense *made)
 {
-    sp_dense part = gnn_first_rows(all, count);
-    part.values = (char *)all->values + (size_t)(first * all->stride) * number_size(all->type);
+    const sp_dense part = gnn_row_range(all, first, count);
     *made = (sp_dense){0};
     *rows = part;
     if (all->space == space) return SP_OK;

@@ -349,9 +349,8 @@ static sp_status look_at_all(gnn_trainer *t, const sp_dense *z, const sp_csr *li
     sp_status status;
     TRY(gnn_rows_create(t->engine, tile, nodes, z->type, &there));
     for (int64_t first = 0; first < nodes; first += tile) {
-        sp_dense rows = *z;
-        there.rows = rows.rows = nodes - first < tile ? nodes - first : tile;
-        rows.values = (char *)z->values + (size_t)(first * z->stride) * number_size(z->type);
+        const sp_dense rows = gnn_row_range(z, first, nodes - first < tile ? nodes - first : tile);
+        there.rows = rows.rows;
         TRY(t->engine->backend->multiply(t->engine, false, true, 1, &rows, z, 0, &there));
         if (t->engine->space == SP_DEVICE) TRY(sp_dense_copy(t->context, &there, SP_HOST, &here));
         look_through(here.values ? &here : &there, first, links, node, sp_context_threads(t->context), best);
