@@ -3,12 +3,11 @@
 #include "base/try.h"
 #include "bytes/memory.h"
 #include "bytes/message.h"
+#include "graphs/metis.h"
 #include "nodes/nodes.h"
 #include "text/number.h"
 #include "text/words.h"
 
-enum { MOST_WEIGHTS = 1024 };
-static const int64_t MOST = INT64_C(1) << 53;
 static const char REMEDY[] = "write whole numbers from 0 to 2^53 with blanks between them, as many in each line";
 
 static sp_status count_error(sp_context *context, const char *name, int64_t found, int64_t nodes)
@@ -31,9 +30,9 @@ static sp_status read_lines(sp_context *context, io_source *source, int64_t node
         for (const char *at = line; at < end; fields++) {
             const char *word = io_next_word(&at, end);
             int64_t weight;
-            if (!io_parse_index(word, at, MOST, &weight))
+            if (!io_parse_index(word, at, IO_MOST_NODE_WEIGHT, &weight))
                 return io_fail_line(context, name, lines, "the weight is not a whole number", word, at, REMEDY);
-            if (fields == MOST_WEIGHTS || (*each && fields == *each))
+            if (fields == IO_MOST_CONSTRAINTS || (*each && fields == *each))
                 return io_fail_line(context, name, lines, "too many weights", line, end, REMEDY);
             TRY(io_reserve(context, count, count + 1, sizeof **weights, &capacity, (void **)weights));
             (*weights)[count++] = weight;
@@ -56,14 +55,14 @@ static sp_status take_array(sp_context *context, const char *path, io_array *arr
     if (array->dimensions != 1 && !several)
         TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %d dimensions; save one, or two with a row a node", path,
                     array->dimensions));
-    if (several && (array->shape[1] < 1 || array->shape[1] > MOST_WEIGHTS))
+    if (several && (array->shape[1] < 1 || array->shape[1] > IO_MOST_CONSTRAINTS))
         TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld weights a node; save from 1 to %d", path,
-                    (long long)array->shape[1], MOST_WEIGHTS));
+                    (long long)array->shape[1], IO_MOST_CONSTRAINTS));
     if (array->shape[0] != nodes) TRY(count_error(context, path, array->shape[0], nodes));
     TRY(io_array_to_i64(context, path, array));
     for (int64_t i = 0; i < array->count; i++) {
         const int64_t weight = ((const int64_t *)array->values)[i];
-        if (weight < 0 || weight > MOST)
+        if (weight < 0 || weight > IO_MOST_NODE_WEIGHT)
             TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: element %lld (from 0) is no weight (got \"%lld\"); weights "
                         "are whole numbers from 0 to 2^53", path, (long long)i, (long long)weight));
     }
