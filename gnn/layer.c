@@ -19,15 +19,18 @@ static sp_status shape(gnn_engine *engine, int64_t rows, int64_t cols, int64_t s
         __builtin_mul_overflow(bytes, (int64_t)number_size(type), &bytes))
         return sp_fail(engine->context, SP_ERROR_OVERFLOW, "a matrix of %lld x %lld numbers cannot be addressed",
                        (long long)rows, (long long)cols);
-    if (bytes > matrix->bytes || !matrix->now.values) {
-        sp_dense all = {.rows = 1, .cols = bytes / 4 + 1, .type = SP_DENSE_F32, .space = engine->space};
-        all.stride = all.cols;
+    const bool larger = bytes > matrix->bytes || !matrix->now.values, other = type != matrix->now.type;
+    if (larger) {
         gnn_matrix_free(engine, matrix);
-        sp_status status = sp_array_create(engine->context, all.cols, sizeof(float), engine->space, &all.values);
+        sp_status status = sp_array_create(engine->context, bytes / 4 + 1, sizeof(float), engine->space,
+                                           &matrix->now.values);
         if (status != SP_OK) return status;
-        matrix->now.values = all.values;
         matrix->bytes = bytes;
-        status = engine->backend->fill(engine, 0, &all); /* products also read the numbers between rows */
+    }
+    if (larger || other) { /* products also read the numbers between rows, which must be finite */
+        sp_dense all = {.rows = 1, .cols = matrix->bytes / 4 + 1, .stride = matrix->bytes / 4 + 1,
+                        .values = matrix->now.values, .type = SP_DENSE_F32, .space = engine->space};
+        sp_status status = engine->backend->fill(engine, 0, &all);
         if (status != SP_OK) return status;
     }
     matrix->now = (sp_dense){.rows = rows, .cols = cols, .stride = stride, .values = matrix->now.values,

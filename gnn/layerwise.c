@@ -24,7 +24,7 @@ sp_status gnn_host_rows_of(gnn_engine *engine, const sp_dense *matrix, gnn_host_
     return SP_OK;
 }
 
-/* Of whole pages, so that no page is pinned twice. */
+/* Of whole pages, so that no page is pinned twice; all 0, since products also read the numbers between rows. */
 sp_status gnn_host_rows_create(gnn_engine *engine, int64_t rows, int64_t cols, sp_dense_type type, gnn_host_rows *made)
 {
     sp_dense matrix = {.rows = rows, .cols = cols, .stride = gnn_row_stride(engine, cols, type), .type = type};
@@ -34,7 +34,7 @@ sp_status gnn_host_rows_create(gnn_engine *engine, int64_t rows, int64_t cols, s
     if (__builtin_mul_overflow(rows, row, &bytes) || bytes > INT64_MAX - 2 * PAGE)
         return sp_fail(engine->context, SP_ERROR_OVERFLOW, "a matrix of %lld x %lld numbers cannot be addressed",
                        (long long)rows, (long long)cols);
-    sp_status status = sp_alloc(engine->context, bytes + 2 * PAGE, 1, &memory);
+    sp_status status = sp_calloc(engine->context, bytes + 2 * PAGE, 1, &memory);
     if (status != SP_OK) return status;
     matrix.values = (char *)memory + (PAGE - (uintptr_t)memory % PAGE) % PAGE;
     status = gnn_host_rows_of(engine, &matrix, made);

@@ -1,6 +1,7 @@
 /* C = alpha · op(A) · op(B) + beta · C on CUDA. An inner dimension of up to THIN has a kernel here, a C of few
  * columns multiply_narrow.cu, large products of f32 on Hopper multiply_split.cu, all others cuBLAS in f32 (no TF32),
- * f64, or bf16 with sums in f32, also those of parts of the inner dimension. cuBLAS stores by columns, so it computes Cᵀ = op(B)ᵀ · op(A)ᵀ.
+ * f64, or bf16 with sums in f32, also those of parts of the inner dimension. cuBLAS stores by columns, so it computes
+ * Cᵀ = op(B)ᵀ · op(A)ᵀ.
  *
  * The library is loaded at run time and its few functions are declared here: neither the build nor the other tools
  * need cuBLAS. The engine gives it a work space, so that products can be captured and use the same kernel in every
@@ -223,20 +224,41 @@ static int multiply(const cublas *blas, cublas_multiply<T> *function, bool trans
                     (const T *)a->values, stride_of(a), &keep, (T *)c->values, stride_of(c));
 }
 
-/* ---- Aᵀ·B of bf16 over the nodes ---------------------------------------------------------------------------- */
+/* ---- bf16 ------------------------------------------------------------------------------------------------ */
 
-/* C = Aᵀ·B has few tiles and a long inner dimension. It is cut into parts of equal length, a multiple of 8, side by side,
- * at least LEAST_PART rows each, which the pass over C adds up in their order. That also multiplies the rows that are
- * left. In one call cuBLAS 13.0 chooses how to cut; for 64 x 600 and an inner dimension of 8,964 the result was off by
- * 2e-4 of the sum of magnitudes, a hundred times what f32 sums lose. */
-enum { BLAS_TILE = 128, LEAST_PART = 1024, MOST_PARTS = 16 };
+/* Lengths of rows that are no multiples of eight numbers cost cuBLAS 13.0 two to five times the time: 89,250 x 500 times
+ * 500 x 256 takes 121 us, with 504 for 500 45; Aᵀ·B of these takes 239 and 47. Rows of the engine's matrices end in
+ * padding (gnn_row_stride) that holds finite numbers (gnn_matrix_shape), so a product takes it for columns. Columns too
+ * many of C fall into its padding. An inner dimension too long meets zeros in a copy of B. */
+enum { EIGHT = 8, BLAS_TILE = 128 };
+
+static int64_t in_eights(int64_t cols) { return ceil_div(cols, EIGHT) * EIGHT; }
+
+/* The columns that a product may take a matrix to have. */
+static int64_t padded_cols(const sp_dense *matrix)
+{
+    const bool whole = (uintptr_t)matrix->values % 16 == 0 && matrix->stride % EIGHT == 0;
+    return whole ? in_eights(matrix->cols) : matrix->cols;
+}
+
+/* Bytes of split_partial. */
+static int64_t scratch_bytes(const gnn_cuda_state *state)
+{
+    return state->split_partial ? (int64_t)state->processors * BLAS_TILE * BLAS_TILE * (int64_t)sizeof(float) : 0;
+}
+
+/* C = Aᵀ·B over the nodes has few tiles and a long inner dimension. It is cut into parts of equal length, a multiple of 8,
+ * side by side, at least LEAST_PART rows each, which the pass over C adds up in their order. That also multiplies the rows
+ * that are left. In one call cuBLAS 13.0 chooses how to cut; for 64 x 600 and an inner dimension of 8,964 the result was
+ * off by 2e-4 of the sum of magnitudes, a hundred times what f32 sums lose. */
+enum { LEAST_PART = 1024, MOST_PARTS = 16 };
 
 struct parts_op {
     using local = nothing;
     using input = nothing;
     const float *partial;
     int parts;
-    int64_t cols, size, first, rows; /* size: of C; the rows first .. rows - 1 of A and B are left */
+    int64_t stride, size, first, rows; /* stride, size: of a part; the rows first .. rows - 1 of A and B are left */
     dense_view<const __nv_bfloat16> a, b;
     float alpha, beta;
     dense_view<float> c;
@@ -247,7 +269,7 @@ struct parts_op {
     {
         float sum = 0;
 #pragma unroll 8
-        for (int p = 0; p < parts; p++) sum += partial[p * size + i * cols + j];
+        for (int p = 0; p < parts; p++) sum += partial[p * size + i * stride + j];
 #pragma unroll 4
         for (int64_t k = first; k < rows; k++)
             sum = fused(number_from(a.values + k * a.stride + i), number_from(b.values + k * b.stride + j), sum);
@@ -256,52 +278,91 @@ struct parts_op {
     }
 };
 
-/* The number of parts; 1: cuBLAS takes it whole. */
-static int parts_of(const gnn_engine *engine, const sp_dense *a, const sp_dense *c)
+/* The number of parts; 0: there is no room for one. */
+static int parts_of(const gnn_cuda_state *state, const sp_dense *a, const sp_dense *b)
 {
-    const gnn_cuda_state *state = state_of(engine);
-    const int64_t tiles = ceil_div(c->rows, BLAS_TILE) * ceil_div(c->cols, BLAS_TILE), size = c->rows * c->cols;
-    const int64_t room = (int64_t)state->processors * BLAS_TILE * BLAS_TILE / size;
-    const int64_t wanted = 2 * state->processors / tiles, most = a->rows / LEAST_PART;
-    if (!state->split_partial || c->type != SP_DENSE_F32) return 1;
-    int64_t parts = wanted < most ? wanted : most;
-    parts = parts < room ? parts : room;
-    return parts < 2 ? 1 : parts < MOST_PARTS ? (int)parts : (int)MOST_PARTS;
+    const int64_t rows = padded_cols(a), cols = padded_cols(b);
+    const int64_t tiles = ceil_div(rows, BLAS_TILE) * ceil_div(cols, BLAS_TILE);
+    const int64_t room = scratch_bytes(state) / (rows * cols * (int64_t)sizeof(float));
+    int64_t parts = 2 * state->processors / tiles;
+    parts = parts < a->rows / LEAST_PART ? parts : a->rows / LEAST_PART;
+    parts = parts < MOST_PARTS ? parts : (int64_t)MOST_PARTS;
+    parts = parts > 1 ? parts : 1;
+    return (int)(parts < room ? parts : room);
 }
 
 static sp_status multiply_parts(gnn_engine *engine, int parts, double alpha, const sp_dense *a, const sp_dense *b,
                                 double beta, sp_dense *c)
 {
     const cublas *blas = state_of(engine)->blas;
-    const int64_t length = a->rows / parts / 8 * 8, size = c->rows * c->cols;
+    const int64_t rows = padded_cols(a), cols = padded_cols(b), size = rows * cols;
+    const int64_t length = a->rows / parts / EIGHT * EIGHT;
     const float one = 1, zero = 0;
     float *partial = state_of(engine)->split_partial;
-    const parts_op op = {partial, parts, c->cols, size, length * parts, a->rows,
+    const parts_op op = {partial, length > 0 ? parts : 0, cols, size, length * parts, a->rows,
                          {(const __nv_bfloat16 *)a->values, a->stride}, {(const __nv_bfloat16 *)b->values, b->stride},
                          (float)alpha, (float)beta, view_of<float>(c)};
-    CHECK(check_blas(engine,
-                     blas->multiply_many(blas->handle, CUBLAS_KEEP, CUBLAS_TRANSPOSE, (int)c->cols, (int)c->rows,
-                                         (int)length, &one, b->values, CUBLAS_BF16, stride_of(b), length * b->stride,
-                                         a->values, CUBLAS_BF16, stride_of(a), length * a->stride, &zero, partial,
-                                         CUBLAS_F32, (int)c->cols, size, parts, CUBLAS_SUMS_F32, CUBLAS_USUAL_WAY),
-                     "cublasGemmStridedBatchedEx"));
+    if (length > 0)
+        CHECK(check_blas(engine,
+                         blas->multiply_many(blas->handle, CUBLAS_KEEP, CUBLAS_TRANSPOSE, (int)cols, (int)rows,
+                                             (int)length, &one, b->values, CUBLAS_BF16, stride_of(b),
+                                             length * b->stride, a->values, CUBLAS_BF16, stride_of(a),
+                                             length * a->stride, &zero, partial, CUBLAS_F32, (int)cols, size, parts,
+                                             CUBLAS_SUMS_F32, CUBLAS_USUAL_WAY),
+                         "cublasGemmStridedBatchedEx"));
     return launch_each<float, 1>(engine, c->rows, c->cols, op);
 }
 
-/* ---- any product --------------------------------------------------------------------------------------------- */
+struct pad_op {
+    using local = nothing;
+    using input = nothing;
+    dense_view<const __nv_bfloat16> from;
+    int64_t rows, cols; /* of `from`; beyond it there are zeros */
+    dense_view<__nv_bfloat16> to;
+
+    __device__ __forceinline__ local begin(int64_t) const { return {}; }
+    __device__ __forceinline__ input load(int64_t, int64_t) const { return {}; }
+    __device__ __forceinline__ void store(int64_t i, int64_t j, const input &, const local &) const
+    {
+        to.values[i * to.stride + j] = i < rows && j < cols ? from.values[i * from.stride + j] : __nv_bfloat16(0.0f);
+    }
+};
 
 static int any_type(const sp_dense *matrix) { return matrix->type == SP_DENSE_BF16 ? CUBLAS_BF16 : CUBLAS_F32; }
 
-static int multiply_half(const cublas *blas, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
-                         const sp_dense *b, double beta, sp_dense *c)
+/* C = alpha · op(A)·op(B) + beta · C, taken to have `cols` columns and an inner dimension of `inner`. */
+static sp_status multiply_half(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
+                               const sp_dense *b, double beta, sp_dense *c, int64_t cols, int64_t inner)
 {
+    const cublas *blas = state_of(engine)->blas;
     const float by = (float)alpha, keep = (float)beta;
-    return blas->multiply_any(blas->handle, transpose_b ? CUBLAS_TRANSPOSE : CUBLAS_KEEP,
-                              transpose_a ? CUBLAS_TRANSPOSE : CUBLAS_KEEP, (int)c->cols, (int)c->rows,
-                              (int)(transpose_a ? a->rows : a->cols), &by, b->values, any_type(b), stride_of(b),
-                              a->values, any_type(a), stride_of(a), &keep, c->values, any_type(c), stride_of(c),
-                              CUBLAS_SUMS_F32, CUBLAS_USUAL_WAY);
+    return check_blas(engine,
+                      blas->multiply_any(blas->handle, transpose_b ? CUBLAS_TRANSPOSE : CUBLAS_KEEP,
+                                         transpose_a ? CUBLAS_TRANSPOSE : CUBLAS_KEEP, (int)cols, (int)c->rows,
+                                         (int)inner, &by, b->values, any_type(b), stride_of(b), a->values, any_type(a),
+                                         stride_of(a), &keep, c->values, any_type(c), stride_of(c), CUBLAS_SUMS_F32,
+                                         CUBLAS_USUAL_WAY),
+                      "cublasGemmEx");
 }
+
+/* C = alpha · A·op(B) + beta · C with the padding of A and C. */
+static sp_status multiply_padded(gnn_engine *engine, bool transpose_b, double alpha, const sp_dense *a,
+                                 const sp_dense *b, double beta, sp_dense *c)
+{
+    const gnn_cuda_state *state = state_of(engine);
+    const int64_t inner = padded_cols(a), cols = padded_cols(c);
+    sp_dense copy = *b;
+    copy.rows = transpose_b ? cols : inner;
+    copy.cols = copy.stride = transpose_b ? inner : cols;
+    copy.values = state->split_partial;
+    if ((inner == a->cols && cols == c->cols) || copy.cols > scratch_bytes(state) / 2 / copy.rows)
+        return multiply_half(engine, false, transpose_b, alpha, a, b, beta, c, c->cols, a->cols);
+    const pad_op pad = {{(const __nv_bfloat16 *)b->values, b->stride}, b->rows, b->cols, view_of<__nv_bfloat16>(&copy)};
+    CHECK((launch_each<__nv_bfloat16, 1>(engine, copy.rows, copy.cols, pad)));
+    return multiply_half(engine, false, transpose_b, alpha, a, &copy, beta, c, cols, inner);
+}
+
+/* ---- any product --------------------------------------------------------------------------------------------- */
 
 sp_status gnn_cuda_multiply_features(gnn_engine *engine, bool transpose, const sp_dense *x, int count,
                                      const gnn_product_with *product)
@@ -336,10 +397,12 @@ sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose
         const gnn_pointwise no_more = {GNN_LINEAR, 0, 0};
         return gnn_cuda_multiply_split(engine, transpose_a, transpose_b, alpha, 1, &product, beta, &no_more, NULL, c);
     }
-    const int parts = transpose_a && !transpose_b && a->type == SP_DENSE_BF16 ? parts_of(engine, a, c) : 1;
-    if (parts > 1) return multiply_parts(engine, parts, alpha, a, b, beta, c);
-    if (a->type == SP_DENSE_BF16)
-        return check_blas(engine, multiply_half(blas, transpose_a, transpose_b, alpha, a, b, beta, c), "cublasGemmEx");
+    if (a->type == SP_DENSE_BF16) {
+        if (!transpose_a) return multiply_padded(engine, transpose_b, alpha, a, b, beta, c);
+        const int parts = !transpose_b && c->type == SP_DENSE_F32 ? parts_of(state_of(engine), a, b) : 0;
+        if (parts > 0) return multiply_parts(engine, parts, alpha, a, b, beta, c);
+        return multiply_half(engine, true, transpose_b, alpha, a, b, beta, c, c->cols, inner);
+    }
     return check_blas(engine,
                       c->type == SP_DENSE_F32
                           ? multiply(blas, blas->multiply_f32, transpose_a, transpose_b, alpha, a, b, beta, c)
