@@ -41,6 +41,8 @@ test_maxk selection 1
 test_operations random 2
 test_csr - 1
 test_gnn_dense - 5
+test_gnn_model - 6
+test_gnn_train - 8
 test_gnn_sampler structure 2
 test_gnn_sampler edges 1"
 

@@ -180,12 +180,18 @@ static sp_status read_npz(sp_context *context, const char *path, const io_adjace
     return status;
 }
 
-/* ---- edges of nodes with names -------------------------------------------------------------------------- */
+/* ---- columns of edges ------------------------------------------------------------------------------------ */
+
+/* Headings of a third column that is no weight: kinds of edges, and numbers that do not grow with how much one node means
+ * to the other. */
+static const char *const kinds[] = {"type", "edge_type", "relation", "rel", "kind", "label", NULL};
+static const char *const no_weights[] = {"edge_attr", "edge_attribute", "edge_feat", "edge_feature", "attr", "feature",
+                                         "distance", "dist", "length", "cost", "time", "timestamp", "date", "year",
+                                         "id", "edge_id", NULL};
 
 /* Refuses columns beside source, target and weight, whose meaning would be lost. */
 static sp_status check_columns(sp_context *context, io_source *source)
 {
-    static const char *const kinds[] = {"type", "edge_type", "relation", "rel", "kind", "label", NULL};
     enum { PEEKED = 1 << 16 };
     const char *bytes, *line, *end, *wrong = NULL;
     const char *remedy = "gnn does not learn from features of edges: keep one number as the weight";
@@ -206,9 +212,13 @@ static sp_status check_columns(sp_context *context, io_source *source)
         if (!io_trim_line(&line, &trimmed)) continue;
         for (int i = 0; line && !wrong; i++) {
             wrong = io_take_field(&line, trimmed, csv.separator, &f);
-            if (i != csv.source && i != csv.target && (i != csv.weight || io_word_among(f.text, f.end, kinds) >= 0) &&
-                !other.text)
+            if (i == csv.source || i == csv.target || other.text) continue;
+            if (i != csv.weight || io_word_among(f.text, f.end, kinds) >= 0) other = f;
+            else if (csv.heading_lines > 0 && io_word_among(f.text, f.end, no_weights) >= 0) {
                 other = f;
+                remedy = "a weight grows with how much the nodes mean to each other: leave the column out, or make it "
+                         "such a number and call it weight";
+            }
         }
         break;
     }
@@ -218,6 +228,8 @@ static sp_status check_columns(sp_context *context, io_source *source)
     return io_fail_line(context, io_source_name(source), lines, "a column beside source, target and weight", other.text,
                         other.end, remedy);
 }
+
+/* ---- edges of nodes with names -------------------------------------------------------------------------- */
 
 /* Gives the ends of edges their numbers, and takes out edges of nodes that are not there. */
 static sp_status find_ends(sp_context *context, const char *path, const io_adjacency_options *options, io_graph *g)
@@ -313,6 +325,7 @@ static sp_status read_edges(sp_context *context, io_source *source, const char *
     int32_t largest = -1;
     sp_status status;
     TRY(io_scan_table(context, path, options->interrupt, &table));
+    if (table.heading_lines > 0) TRY(check_columns(context, source));
     TRY(io_skip_heading(source, &table));
     TRY(io_read_lines(context, source, &state, read_edge, 0, table.heading_lines, NULL, &graph));
     for (int64_t e = 0; e < graph.arcs; e++) {

@@ -177,6 +177,10 @@ refused 'features of edges' graph.csv 'source,target,weight,distance\ntp53,abl1,
     'd/graph.csv:1: a column beside source, target and weight \(got "distance"\); gnn does not learn from features of edges'
 refused 'kinds of edges' graph.csv 'source,target,type\ntp53,abl1,binds\n' \
     'd/graph.csv:1: a column beside source, target and weight \(got "type"\); gnn knows one kind of edges: write those of one'
+for heading in edge_attr distance timestamp; do
+    refused "$heading as a weight" graph.csv "source,target,$heading\ntp53,abl1,0.5\n" \
+        "d/graph.csv:1: a column beside source, target and weight \(got \"$heading\"\); a weight grows with how much the nodes mean"
+done
 refused 'a relation between' graph.tsv 'tp53\tbinds\tabl1\n' 'd/graph.tsv:1: '
 refused 'a file of edge features' edge_attr.npy 'x' 'd/edge_attr.npy: features of edges; gnn does not learn from these; make one'
 refused 'a file of kinds' node_types.txt 'x' 'd/node_types.txt: kinds of nodes or edges; gnn knows one kind of each; add'
