@@ -32,6 +32,7 @@ typedef struct gnn_training {
     bool half; /* numbers between operations are bf16 */
     bool renumbered; /* by community */
     candidate forward, epoch;
+    double once_seconds; /* before the first epoch: plans, copies, recording an epoch; and an evaluation */
 } gnn_training;
 
 /* Kernels. A row of the table is one forward and one backward. */

@@ -53,7 +53,9 @@ static void print_training(const gnn_training *t)
              t->keep ? ", A*X kept" : t->half ? ", in bf16" : "", t->renumbered ? ", community" : "");
     snprintf(epoch.name, sizeof epoch.name, t->maxk ? "%.24s, maxk %lld" : "%.39s", name, (long long)t->maxk);
     if (*t->forward.word) print_candidate(&t->forward, 0, "%s", "");
-    else print_candidate(&epoch, 0, "an epoch; forward %.4f ms", 1e3 * t->forward.time.median);
+    else
+        print_candidate(&epoch, 0, "an epoch; forward %.4f ms; before the first %.1f ms", 1e3 * t->forward.time.median,
+                        1e3 * t->once_seconds);
 }
 
 static void print_sampling(const gnn_sampling *s)
@@ -122,6 +124,7 @@ static void put_training(json *j, const gnn_training *t)
     json_flag(j, "half", t->half);
     put_candidate(j, "forward", &t->forward);
     put_candidate(j, "epoch", &t->epoch);
+    json_seconds(j, "once_seconds", t->once_seconds);
     json_end(j, '}');
 }
 
