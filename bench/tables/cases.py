@@ -107,23 +107,29 @@ def contract_cases(results):
 
 
 def training_cases(runs):
-    """ReLU in f32, A·X of the first layer formed in each epoch or kept. Each way of PyTorch counts at its fastest, with
-    or without torch.compile and a CUDA graph."""
+    """ReLU, in f32 with A·X of the first layer formed in each epoch or kept, beside PyTorch's fastest with fp32 and TF32;
+    and in bf16 beside its fastest, AMP included. Each way of PyTorch counts at its fastest, with or without
+    torch.compile and a CUDA graph."""
     for run in runs.values():
         theirs = gnn_cases(run, "torch", "training")
         for graph, trainings in gnn_cases(run, "train", "training").items():
             for t in trainings:
+                half = bool(t.get("half"))
                 same = [v for o in theirs.get(graph, ()) for v in o["variants"]
-                        if all(o[k] == t[k] for k in ("model", "hidden", "kept"))]
+                        if all(o[k] == t[k] for k in ("model", "hidden", "kept")) and
+                        (half or o.get("precision") != "bf16")]
                 ways = {way: fastest(same, "epoch", (way,)) for way in TORCH_WAYS}
                 peers = {way: epoch["median_seconds"] for way, epoch in ways.items() if works(epoch)}
-                if not peers or not works(t["epoch"]) or t["maxk"] or t.get("half"):
+                if not peers or not works(t["epoch"]) or t["maxk"]:
+                    continue
+                if half and not any(o.get("precision") == "bf16" for o in theirs.get(graph, ())):
                     continue
                 place, name = place_of(run["train"]), f"{graph}, {t['model']}, {t['hidden']} columns"
                 ours = t["epoch"]["median_seconds"]
-                yield Case("epoch, A·X kept" if t["kept"] else "epoch", place, name, ours, peers)
+                kind = "epoch in bf16, beside AMP" if half else "epoch, A·X kept" if t["kept"] else "epoch"
+                yield Case(kind, place, name, ours, peers)
                 layers = {way: time for way, time in peers.items() if way.startswith("PyG")}
-                if layers:
+                if layers and not half:
                     yield Case("epoch, PyG's layers only", place, name, ours, layers)
 
 
