@@ -58,7 +58,8 @@ def compact_table(operation, cases):
 
 # What the survey does not have (survey.py).
 SUMMARY = (("Markov clustering, whole runs", "markov", ("whole runs",)),
-           ("an epoch of GCN or GraphSAGE", "gnn", ("epoch",)), ("sampling neighbours", "sampling", ("sampling",)))
+           ("an epoch of GCN or GraphSAGE", "gnn", ("epoch",)),
+           ("the same in bf16, beside AMP", "gnn", ("epoch in bf16, beside AMP",)), ("sampling neighbours", "sampling", ("sampling",)))
 
 
 def summary_table(cases):
