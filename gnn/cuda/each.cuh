@@ -1,5 +1,5 @@
-/* Kernels that apply an operation to all numbers of a matrix, to the rows of a sparse matrix, or in sums over rows.
- * Sums have the same bits in every run. */
+/* Kernels that apply an operation to all numbers of a matrix, or in sums over rows. Sums have the same bits in every
+ * run. */
 #ifndef GNN_CUDA_EACH_CUH
 #define GNN_CUDA_EACH_CUH
 
@@ -49,51 +49,6 @@ static sp_status launch_each(gnn_engine *engine, int64_t rows, int64_t cols, con
     const bool few = ceil_div(rows, 4 * down) * col_tiles < state->blocks;
     const int64_t blocks = ceil_div(rows, few ? down : 4 * down) * col_tiles;
     return launch_early(engine, few ? each_pack<T, V, 1, Op> : each_pack<T, V, 4, Op>, blocks, THREADS, 0, tiling, op);
-}
-
-/* ---- rows of a sparse matrix ------------------------------------------------------------------------------ */
-
-/* The whole block takes rows with more entries a lane. */
-enum { LONG_ROW = 64 };
-
-/* A group of LANES lanes takes a row; then the block takes its long rows one after another. `work` has sum(row,
- * begin, end, step) over entries begin, begin + step, ..., and finish(row, sum). */
-template <int LANES, typename Work>
-static __global__ void __launch_bounds__(THREADS)
-    each_sparse_row(int64_t rows, const int64_t *offsets, const Work work)
-{
-    __shared__ double partial[THREADS / 32];
-    const int64_t first = (int64_t)blockIdx.x * (THREADS / LANES), row = first + threadIdx.x / LANES;
-    bool is_long = false;
-    if (row < rows) {
-        const int64_t begin = offsets[row], end = offsets[row + 1];
-        is_long = end - begin > LANES * LONG_ROW;
-        if (!is_long) {
-            const double sum = group_sum<LANES>(work.sum(row, begin + threadIdx.x % LANES, end, LANES));
-            if (threadIdx.x % LANES == 0) work.finish(row, sum);
-        }
-    }
-    if (!__syncthreads_or(is_long)) return;
-    for (int64_t i = first; i < min(first + THREADS / LANES, rows); i++) {
-        const int64_t begin = offsets[i], end = offsets[i + 1];
-        if (end - begin <= LANES * LONG_ROW) continue;
-        const double sum = group_sum<32>(work.sum(i, begin + threadIdx.x, end, THREADS));
-        if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = sum;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            double total = 0;
-            for (int w = 0; w < THREADS / 32; w++) total += partial[w];
-            work.finish(i, total);
-        }
-        __syncthreads();
-    }
-}
-
-template <typename Work> static sp_status launch_sparse_rows(gnn_engine *engine, const sp_csr *a, const Work &work)
-{
-    const bool narrow = a->nnz / 16 < a->rows;
-    return launch(engine, narrow ? each_sparse_row<8, Work> : each_sparse_row<32, Work>,
-                  ceil_div(a->rows, THREADS / (narrow ? 8 : 32)), a->rows, a->row_offsets, work);
 }
 
 /* ---- sums over rows --------------------------------------------------------------------------------------- */

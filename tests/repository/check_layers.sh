@@ -1,6 +1,7 @@
 #!/bin/sh
-# Includes between modules point one way: apps use mcl, contraction, gnn, io and libsparse; mcl, contraction, gnn and
-# io use sparse.h alone; libsparse uses nothing of the others, and its rooms only what lies below them. Nobody includes another module's private header.
+# Includes between modules point one way: apps use mcl, contraction, gnn, io and libsparse; these use sparse.h of the
+# library and its base/, CUDA code of gnn and contraction some of device/ too; libsparse uses nothing of the others, and
+# its rooms only what lies below them. Nobody includes another module's private header.
 cd "$(dirname "$0")/../.." || exit 1
 failed=0 passed=0
 
