@@ -46,7 +46,7 @@ static inline bool is_free(const coarsening *c, int32_t node) { return c->leader
 sp_status coarsen_distances(coarsening *c);
 /* Weights in units. Every node is in no group. */
 sp_status coarsen_count_units(coarsening *c);
-/* Moves node nodes[i] to the group of to[i], where there is room; returns how many moved. Where there is none, to[i]
+/* Moves node nodes[i] to the group of to[i] if that has room; returns how many moved. Without room, to[i]
  * becomes ~to[i]. No node is in the list twice. */
 int64_t coarsen_enter(coarsening *c, const int32_t *nodes, int32_t *to, int64_t count);
 /* The ways of coarsening fill c->leader. */

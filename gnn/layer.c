@@ -109,7 +109,7 @@ done:
 
 /* ---- aggregation -------------------------------------------------------------------------------------- */
 
-/* By what both orders cost, forward and backward. A product with A moves a number a column and 8 bytes for
+/* Compares the costs of both orders, forward and backward. A product with A moves a number a column and 8 bytes for
  * the entry itself. A term of a product with W takes as long as gathering 0.3 bytes (H200: 8 TB/s from its caches, 50
  * Tflop/s; two CPU cores: 15 GB/s, 90 Gflop/s). The input of the first layer needs no gradient, so there (A·X)·W
  * needs no product with Aᵀ and none with Wᵀ. */

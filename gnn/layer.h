@@ -26,7 +26,7 @@ typedef struct gnn_input {
     const gnn_weight *open;          /* NULL, or a bias that the numbers still lack, and `how` after it */
 } gnn_input;
 
-/* What is done to a layer's output beside bias, activation and dropout (between.c). */
+/* Operations on a layer's output beside bias, activation and dropout (between.c). */
 typedef struct gnn_between {
     bool present; /* if not, the layer applies `after` itself, and the rest is unused */
     bool residual;
@@ -44,7 +44,7 @@ typedef struct gnn_readout {
     gnn_jump kind;
     gnn_weight weight, bias;
     gnn_matrix logits;
-    gnn_matrix most, left; /* GNN_JUMP_MAX: the maximum, and what is left of its gradient */
+    gnn_matrix most, left; /* GNN_JUMP_MAX: the maximum, and the rest of its gradient */
 } gnn_readout;
 
 typedef struct gnn_layer_state {
@@ -52,7 +52,7 @@ typedef struct gnn_layer_state {
     gnn_engine *engine;
     gnn_layer kind;
     sp_dense_type type;    /* of the parameters, */
-    sp_dense_type numbers; /* of what lies in memory between operations, */
+    sp_dense_type numbers; /* of numbers in memory between operations, */
     sp_dense_type results; /* and of the output: as the numbers, but logits are as the parameters */
     int number; /* from 0 */
     int64_t inputs, outputs;

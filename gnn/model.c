@@ -506,8 +506,8 @@ void *gnn_model_logit_sums(gnn_model *model)
                                              : model->jump.bias.gradient.values;
 }
 
-/* The gradient of layer i's output, before anything that follows it, in model->layer[i].gradient. That of what its
- * successor reads is there already, if there is a successor. */
+/* The gradient of layer i's output, before anything that follows it, in model->layer[i].gradient. If it has a
+ * successor, the gradient of that one's input is known already. */
 static sp_status leave_between(gnn_model *model, int i, const sp_dense *logits_gradient)
 {
     gnn_layer_state *l = &model->layer[i];
@@ -625,7 +625,7 @@ static void free_layer(gnn_layer_state *l)
     gnn_between_free(l->engine, &l->between);
 }
 
-/* All that passes make, which later ones then make anew. */
+/* All that passes make, which later ones then make again. */
 static void free_results(gnn_model *model)
 {
     gnn_matrix *const all[] = {&model->dropped, &model->rounded, &model->logits_gradient, &model->jump.weight.rounded,

@@ -123,7 +123,7 @@ static void measure(saved_head *head, int parts, const char *class_names, const 
     head->bytes = (int64_t)(sizeof *head + (size_t)parts * one) + head->feature_names + head->names;
 }
 
-/* Writes head and names around the parts, which are there. */
+/* Writes head and names around the parts, which are in place. */
 static void seal(char *made, saved_head *head, const char *class_names, const char *feature_names)
 {
     char *names = made + head->bytes - head->names;

@@ -143,7 +143,7 @@ static sp_status host_features(gnn_trainer *t, gnn_features *x, bool *borrowed)
     return SP_OK;
 }
 
-/* Refuses features for minibatches that would take more than four fifths of what memory is left on a device: models and
+/* Refuses features for minibatches that would take more than four fifths of a device's free memory: models and
  * minibatches need the rest. */
 static sp_status leave_room(gnn_trainer *t, const sp_dense *x)
 {

@@ -138,7 +138,7 @@ static sp_status find_room(sp_context *context, const group_view &groups, group_
     return SP_OK;
 }
 
-/* Moves nodes, in ascending order, to the groups of to[node], where there is room. *moved counts them. */
+/* Moves nodes, in ascending order, to the groups of to[node] that have room. *moved counts them. */
 static sp_status enter_groups(sp_context *context, const group_view &groups, group_memory *m, const int32_t *nodes,
                               int count, const int32_t *to, bool found, int *moved)
 {

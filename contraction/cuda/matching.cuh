@@ -2,7 +2,7 @@
  *
  * Rounds of proposals are what the CPU makes of them: a node's wish is the best of its neighbours, whatever the order in
  * which they are looked at, and two wishes that meet make a pair. Between rounds the lists of nodes that still wish, and
- * of those whose wish was taken, are made anew. Two-hop matching sorts by radix; pairs of the nodes that follow each
+ * of those whose wish was taken, are made again. Two-hop matching sorts by radix; pairs of the nodes that follow each
  * other under one hub are known by their places.
  *
  * Bytes an entry: the first round reads column and value and gathers leader, place and weight of the neighbour. */

@@ -45,7 +45,7 @@ struct row_lists {
     int32_t *rows[LENGTHS];
     int *counts;
 
-    /* For the threads that are there. */
+    /* For the threads of the launch. */
     __device__ void add(int64_t entries, int32_t item) const
     {
         const int length = entries <= LONG_ROW ? SHORT : entries <= HUB_ROW ? LONG : HUB;
@@ -96,14 +96,14 @@ template <typename T> static sp_status read_counts(sp_context *context, const T 
     return sp_array_copy(context, count, sizeof(T), host, SP_HOST, counts, SP_DEVICE);
 }
 
-/* The best of what the lanes of a group hold, in all of them. `Best` has take(other). */
+/* The best of a group's lanes, in all of them. `Best` has take(other). */
 template <int WIDTH, typename Best> static __device__ Best best_of_lanes(Best best)
 {
     for (int step = WIDTH / 2; step > 0; step /= 2) best.take(best.from_lane(step, group_mask<WIDTH>()));
     return best;
 }
 
-/* The best of what the threads of a block hold, in thread 0. */
+/* The best of a block's threads, in thread 0. */
 template <typename Best> static __device__ Best best_of_block(Best best)
 {
     __shared__ Best warps[THREADS / 32];

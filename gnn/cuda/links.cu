@@ -1,5 +1,5 @@
-/* The loss of links on CUDA: log(1 + exp(-s·x)) for a score x with the sign s, and its gradient -s / (1 + exp(s·x)), of
- * which the exponential never overflows. A number of each is read and a gradient written a pair, in one launch. Losses
+/* The loss of links on CUDA: log(1 + exp(-s·x)) for a score x with the sign s, and its gradient -s / (1 + exp(s·x)), so
+ * formed that no exponential overflows. A number of each is read and a gradient written a pair, in one launch. Losses
  * are added up within a block and by the last one over all blocks, always in the same order. */
 #include "backend.cuh"
 

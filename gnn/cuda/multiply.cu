@@ -226,10 +226,10 @@ static int multiply(const cublas *blas, cublas_multiply<T> *function, bool trans
 
 /* ---- bf16 ------------------------------------------------------------------------------------------------ */
 
-/* Lengths of rows that are no multiples of eight numbers cost cuBLAS 13.0 two to five times the time: 89,250 x 500 times
- * 500 x 256 takes 121 us, with 504 for 500 45; Aᵀ·B of these takes 239 and 47. Rows of the engine's matrices end in
- * padding (gnn_row_stride) that holds finite numbers (gnn_matrix_shape), so a product takes it for columns. Columns too
- * many of C fall into its padding. An inner dimension too long meets zeros in a copy of B. */
+/* cuBLAS 13.0 takes two to five times as long if the length of a row is not a multiple of eight numbers: 89,250 x
+ * 500 times 500 x 256 takes 121 us, with 504 for 500 45; Aᵀ·B of these takes 239 and 47. Rows of the engine's
+ * matrices end in padding (gnn_row_stride) that holds finite numbers (gnn_matrix_shape), so a product takes it for
+ * columns. Columns too many of C fall into its padding. An inner dimension too long meets zeros in a copy of B. */
 enum { EIGHT = 8, BLAS_TILE = 128 };
 
 static int64_t in_eights(int64_t cols) { return ceil_div(cols, EIGHT) * EIGHT; }

@@ -149,7 +149,7 @@ static __global__ void __launch_bounds__(THREADS) draw_long(draw_job job)
 }
 
 /* By value, a warp a row: each draw is the smallest key after the last one, of equal keys that of the earlier place.
- * Keys are made anew each time, which takes no memory however long the row is. */
+ * Keys are made again each time, which takes no memory however long the row is. */
 template <typename V>
 static __global__ void __launch_bounds__(THREADS) draw_by_value(draw_job job, const V *values, double *thresholds)
 {

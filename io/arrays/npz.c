@@ -2,7 +2,7 @@
  *
  * The central directory of the archive locates the members; its zip64 fields hold sizes and offsets beyond 32 bits.
  * Only the length of local headers is used. Stored members are read straight into place. Deflated members are inflated
- * in portions, so that memory grows with the data and not with what a header claims. Checksums are compared.
+ * in portions, so that memory grows with the data and not with the claims of a header. Checksums are compared.
  *
  * libzip could replace some 300 lines of this file and of npz_write.c, but would break three promises. Its memory comes
  * from malloc instead of the context's allocator. It does not tell the offset of a stored member, so that not all

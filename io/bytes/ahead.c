@@ -3,7 +3,7 @@
  * Whoever fills a piece first has its turn at the raw bytes: turns follow each other in the order of the pieces. A
  * stream is decompressed within the turn, so that one thread is enough. Of bgzip's blocks a batch is only taken
  * then, and decompressed beside other batches. Without threads the reader fills the only piece itself. Pieces are the
- * same in both cases and do not depend on what is asked for, so what is read before damage does not either.
+ * same in both cases and do not depend on the size of requests, so the bytes read before damage do not either.
  *
  * The threads use neither the context nor OpenMP, and take no signals.
  */

@@ -137,7 +137,7 @@ static bool is_alias(const char *path)
            (strncmp(path, "/dev/", 5) == 0 && strncmp(path, "/dev/shm/", 9) != 0);
 }
 
-/* What PATH is; *mode gets the permissions of a file that is there, 0 if none is. */
+/* What PATH is; *mode gets the permissions of an existing file, else 0. */
 static sp_status classify(sp_context *context, const char *path, target_kind *kind, mode_t *mode)
 {
     struct stat about;

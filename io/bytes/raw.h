@@ -20,7 +20,7 @@ typedef struct io_raw {
     atomic_bool stop; /* whoever reads gives up */
     bool stalls;      /* a read may wait for long, and signals do not end it: ask for bytes before */
     int file;         /* -1: memory */
-    const char *memory; /* what is left of it */
+    const char *memory; /* its rest */
     size_t memory_left;
     bool limited; /* only `left` bytes of the file are still to be read */
     int64_t left;
@@ -31,7 +31,7 @@ typedef struct io_raw {
 
 /* Fills `to`; *got is less than `count` only at the end and after trouble. */
 io_trouble io_raw_read(io_raw *raw, char *to, size_t count, size_t *got);
-/* Fills the input behind what is left of it. */
+/* Fills the input behind its rest. */
 io_trouble io_raw_refill(io_raw *raw);
 
 #endif

@@ -26,11 +26,11 @@ sp_status io_source_peek(io_source *source, const char **bytes, size_t *count);
 /* Refuses a zip archive (also an .npz), for readers of text and of our own formats. */
 sp_status io_source_refuse_zip(io_source *source);
 /* Takes a line of at most 64 KB, for headers and small files; *line is NULL at the end of the data, **end is readable
- * unless it is. Valid until the next call; *bytes grows by what was taken. */
+ * unless it is. Valid until the next call; *bytes grows by the bytes taken. */
 sp_status io_source_line(io_source *source, const char **line, const char **end, int64_t *bytes);
 /* Whether the source is an uncompressed file of a known size. Nothing but peeking and io_source_line has happened. */
 bool io_source_has_parts(const io_source *source);
-/* From now on the source has only the lines that begin in one of `parts` equal parts of such a file, but for its first
+/* From now on the source has only the lines that begin in one of `parts` equal parts of such a file, except its first
  * `taken` bytes, which have been taken. *begin is the place of the first. With `columns` these are the columns of a
  * matrix: parts begin behind lines that end with $ and have no comment, where in a sound file a column has ended. */
 sp_status io_source_take_part(io_source *source, int64_t taken, int part, int parts, bool columns, int64_t *begin);

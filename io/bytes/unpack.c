@@ -142,7 +142,7 @@ io_trouble io_unpack_blocks(io_inflate *inflate, const char *packed, size_t coun
 /* ---- zstd ----------------------------------------------------------------------------------------------- */
 
 /* A call of zstd that fails discards its output. So each call gets one block or one block header, and no input while
- * output waits: as little as possible of what comes before damaged data is lost. */
+ * output waits: as little as possible before damaged data is lost. */
 static io_trouble unpack_zstd(io_unpack *from, char *to, size_t count, size_t *got)
 {
     io_raw *raw = from->raw;

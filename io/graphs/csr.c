@@ -238,7 +238,7 @@ typedef struct csr_file {
     io_file file;
     csr_head head;
     int64_t columns, values, names, end;
-    uint32_t crc; /* of what was taken */
+    uint32_t crc; /* of the bytes taken */
 } csr_file;
 
 /* Where the arrays lie. False if they do not fill the file. */

@@ -1,4 +1,4 @@
-/* The formats of graphs: who reads and writes each, and how they are told apart. */
+/* The formats of graphs: who reads and writes each, and how they are recognised. */
 #ifndef IO_GRAPHS_FORMATS_H
 #define IO_GRAPHS_FORMATS_H
 

@@ -40,7 +40,7 @@ static void divide(sp_context *context, const io_packed *arcs, part parts[PARTS 
     for (int i = 0; i < PARTS; i++) parts[i + 1].weight += parts[i].weight;
 }
 
-/* Gives each head of a part its plain number, and writes its weight where there are `weights`. */
+/* Gives each head of a part its plain number, and writes its weight if `weights` is not NULL. */
 static void unpack_heads(io_packed *arcs, const part *from, void *weights)
 {
     int64_t own = from->weight;

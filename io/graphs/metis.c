@@ -180,7 +180,7 @@ static void store_numbers(const io_slice *slice)
     }
 }
 
-/* What is done once the slice has its place. */
+/* The step after the slice has its place. */
 static void add_up(io_slice *slice)
 {
     store_numbers(slice);

@@ -71,7 +71,7 @@ typedef struct seen {
     int64_t slot_count, capacity, used;
 } seen;
 
-/* False if the number was there. */
+/* False if the number was in it before. */
 static bool enter(seen *s, int32_t number)
 {
     const uint64_t mask = (uint64_t)s->slot_count - 1;

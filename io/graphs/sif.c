@@ -8,7 +8,7 @@
 #include "graphs/formats.h"
 #include "text/words.h"
 
-/* The next field, up to *at; empty at the end of the line or of what a comment leaves of it. */
+/* The next field, up to *at; empty at the end of the line or before a comment. */
 static const char *next_field(const char **at, const char *end)
 {
     const char *field = io_skip_blanks(*at, end);

@@ -1,7 +1,7 @@
 /* STRING protein.links files: a header "protein1 protein2 ... combined_score", then a pair a line.
  *
  * The weight is the column that the options name, else combined_score, else the last one; pairs below the minimum
- * score, by what the file says, are left out, and with them proteins that have no other pair. Every pair occurs in both
+ * score, as the file has it, are left out, and with them proteins that have no other pair. Every pair occurs in both
  * directions.
  */
 #include <string.h>

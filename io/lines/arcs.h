@@ -42,7 +42,7 @@ sp_status io_arcs_spread_weight(sp_context *context, io_arcs *arcs);
 /* Gives the arcs to the graph, without weights if all are 1. */
 sp_status io_arcs_hand_over(sp_context *context, io_arcs *arcs, io_graph *graph);
 void io_arcs_free(sp_context *context, io_arcs *arcs);
-/* Room for so many arcs, runs and weights. */
+/* Room for this many arcs, runs and weights. */
 sp_status io_packed_reserve(sp_context *context, io_packed *arcs, int64_t count, int64_t runs, int64_t weights);
 sp_status io_packed_hand_over(sp_context *context, io_packed *arcs, io_graph *graph);
 void io_packed_free(sp_context *context, io_packed *arcs);

@@ -6,7 +6,7 @@
 
 /* A gap: comments and empty lines before a thing that is numbered in the order of the file (a node, an entry). */
 typedef struct io_gap {
-    uint16_t after; /* so many things after the gap before */
+    uint16_t after; /* this many things after the gap before */
     uint16_t lines;
 } io_gap;
 

@@ -182,8 +182,8 @@ static sp_status read_npz(sp_context *context, const char *path, const io_adjace
 
 /* ---- columns of edges ------------------------------------------------------------------------------------ */
 
-/* Headings of a third column that is no weight: kinds of edges, and numbers that do not grow with how much one node means
- * to the other. */
+/* Headings of a third column that does not hold weights: kinds of edges, and numbers that do not grow with how much
+ * one node means to the other. */
 static const char *const kinds[] = {"type", "edge_type", "relation", "rel", "kind", "label", NULL};
 static const char *const no_weights[] = {"edge_attr", "edge_attribute", "edge_feat", "edge_feature", "attr", "feature",
                                          "distance", "dist", "length", "cost", "time", "timestamp", "date", "year",

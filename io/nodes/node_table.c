@@ -277,7 +277,7 @@ done:
 
 /* ---- GraphML -------------------------------------------------------------------------------------------- */
 
-/* Keys become columns, but for the one that names nodes. In r->field stand the columns, behind the name. */
+/* Keys become columns, except the one that names nodes. r->field has the name and then the columns. */
 static sp_status take_keys(table_reader *r, const io_graphml *g, int64_t naming)
 {
     sp_status status;

@@ -5,7 +5,7 @@
 
 #include "text/words.h"
 
-/* Blanks around a field, which are no part of it. */
+/* Blanks around a field do not belong to it. */
 static bool is_padding(char c, char separator) { return c != separator && io_is_blank(c); }
 
 /* The place behind the closing quote; NULL if there is none. */

@@ -198,7 +198,7 @@ static void ask_huge_pages(void *array, size_t bytes)
     if (bytes >= HUGE_BYTES) system_huge_pages(array, bytes);
 }
 
-/* A table of `count` slots of `size` bytes, all free, in place of the one that is there, which goes first. */
+/* A table of `count` slots of `size` bytes, all free, in place of the present one, which is released first. */
 static sp_status renew_table(sp_context *context, int64_t count, size_t size, void **table)
 {
 #pragma omp critical(io_context)

@@ -20,7 +20,7 @@ static bool ends_name(char c)
 sp_status io_xml_fail(const io_xml *xml, const char *what, io_xml_span got, const char *remedy)
 {
     const char *text = got.text ? got.text : "", *from = xml->buffer + xml->at;
-    int64_t line = xml->line; /* of what comes next */
+    int64_t line = xml->line; /* of the next byte */
     if (text > from && text <= xml->buffer + xml->end)
         for (; from < text; from++) line += *from == '\n';
     return io_fail_line(xml->context, io_source_name(xml->source), line, what, text, text + got.length, remedy);
@@ -35,7 +35,7 @@ static sp_status fail_at(const io_xml *xml, const char *what, const char *remedy
 
 /* ---- bytes ---------------------------------------------------------------------------------------------- */
 
-/* Fills the buffer behind what is left. */
+/* Fills the buffer behind its rest. */
 static sp_status refill(io_xml *xml)
 {
     size_t got;
@@ -97,7 +97,7 @@ static sp_status skip_through(io_xml *xml, const char *word)
             return SP_OK;
         }
         if (left < length) return fail_at(xml, "the file ends too soon", NOT_WHOLE);
-        skip(xml, left - length + 1); /* what is left may be the beginning of the word */
+        skip(xml, left - length + 1); /* the rest may be the beginning of the word */
     }
 }
 

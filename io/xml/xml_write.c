@@ -1,5 +1,5 @@
-/* Text in XML, which is UTF-8: characters that XML cannot hold become question marks, and bytes outside UTF-8, as
- * of names in Latin-1, the characters that these are there. So names that differ still do. */
+/* Text in XML, which is UTF-8: characters that XML cannot hold become question marks, and bytes outside UTF-8, such
+ * as those of names in Latin-1, become the characters that Latin-1 gives them. Names that differ still differ. */
 #include <string.h>
 
 #include "io.h"

@@ -33,7 +33,7 @@ done:
     return status;
 }
 
-/* Hands over what was made, where the context computes. */
+/* Hands the result over, where the context computes. */
 static sp_status settle(sp_context *context, sp_csr *made, sp_csr *result)
 {
     sp_status status = SP_OK;

@@ -15,7 +15,7 @@
 #include "core/devices.h"
 #include "core/rows.h"
 
-/* Rows of B that a device does not need are copied too where fewer than so many bytes lie between others: a copy to a
+/* Rows of B that a device does not need are copied too where fewer than this many bytes lie between others: a copy to a
  * GPU costs some 10 microseconds beside its bytes. */
 enum { GAP_BYTES = 1 << 16, ENTRY_BYTES = sizeof(int32_t) + sizeof(float) };
 

@@ -65,7 +65,7 @@ static sp_status check_kept(sp_context *context, const char *call, const sp_cbsr
     return SP_OK;
 }
 
-/* A dense matrix that goes with the kept values: so many rows, their columns, type and place. */
+/* A dense matrix that goes with the kept values: as many rows, with their columns, type and place. */
 static sp_status check_dense(sp_context *context, const char *call, const char *name, const sp_dense *m, int64_t rows,
                              const sp_cbsr *kept)
 {

@@ -9,7 +9,7 @@
 /* Insertion sort moves a quarter of the square of these. Half of a row's entries are up to the diagonal, as a rule. */
 enum { SORT_ENTRIES = 32, LOWER_SORT_ENTRIES = 2 * SORT_ENTRIES };
 /* As for products (accumulator.c): rows from this share of all groups on are dense, rows with less than an entry in
- * so many groups are not, and so many cells fit the second-level cache of any machine. */
+ * SCAN_GROUPS groups are not, and FREE_GROUPS cells fit the second-level cache of any machine. */
 enum { DENSE_SHARE = 16, SCAN_GROUPS = 1 << 14, FREE_GROUPS = 1 << 16 };
 
 enum { F32 = SP_F32, F64 = SP_F64, ONES };
@@ -351,7 +351,7 @@ contraction sp_contraction_begin(const sp_csr *g, const int32_t *labels, int64_t
     return job;
 }
 
-/* All threads' cells may take an eighth of what G does and C may, which has up to `entries`, guessed at half of
+/* All threads' cells may take an eighth of G's memory and C's, which has up to `entries`, guessed at half of
  * them. */
 void sp_contraction_choose(contraction *job, int64_t entries, int threads)
 {

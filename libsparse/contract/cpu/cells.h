@@ -9,7 +9,7 @@
  * What they mark and look up are the bits and the tables of products (core/touched.h, core/table.h). The accumulators
  * of products themselves do not serve: they take one product at a time, in an order that a mask may cut. Here entries
  * come in batches, so that the misses of their labels overlap; a mean needs two numbers a cell, and the first of a
- * cell's values one that is no value yet; loops may be left out or halved. Cells are f64 and combine entries in G's
+ * cell's values one that has no value yet; loops may be left out or halved. Cells are f64 and combine entries in G's
  * order, whatever the accumulator.
  */
 #ifndef SPARSE_CPU_CELLS_H
@@ -19,7 +19,7 @@
 
 enum { ROW_SORT, ROW_DENSE, ROW_HASH, ROW_LOOP, ROW_METHODS };
 
-/* Entries are relabelled so many at once, so that the misses of labels overlap, and the cells that they go to are
+/* Entries are relabelled this many at once, so that the misses of labels overlap, and the cells that they go to are
  * asked for meanwhile; the lines of these take a quarter of the first-level cache. A row that is sorted is one. */
 enum { BATCH = 128 };
 /* A contraction, as all threads see it. */

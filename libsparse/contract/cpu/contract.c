@@ -69,8 +69,8 @@ static void fill_info(const contraction *job, const worker *workers, int threads
     }
 }
 
-/* Makes C from the nodes of each group p, whose rows have (*entries)[p + 1] entries; takes `*entries`, and fills what
- * is left of `job`. */
+/* Makes C from the nodes of each group p, whose rows have (*entries)[p + 1] entries; takes `*entries`, and fills the
+ * rest of `job`. */
 static sp_status contract_groups(sp_context *context, contraction *job, int64_t **entries, int threads,
                                  double start, sp_csr *c, sp_contract_info *info)
 {

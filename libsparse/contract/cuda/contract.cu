@@ -15,7 +15,7 @@
  *   - TO_1024 to TO_8192: a block each, with a bit a column; the bits before a column are its place in C's row. Entries
  *     lie in registers and cells in shared memory. Sums of f32 are summed.cuh's, which writes columns that occur once
  *     without atomics, all else ranked.cuh's. A class for each size keeps several blocks on a multiprocessor;
- *   - WIDE_ROWS, which have more: sums of f32 are formed by a block in shared memory (near.cuh) or, where there are few
+ *   - WIDE_ROWS, which have more: sums of f32 are formed by a block in shared memory (near.cuh) or, with few
  *     columns or above 196,608 entries, by a block every 8,192 (parted.cuh), since one row may have most of G. All else,
  *     and rows whose sums may not be exact, is sorted by radix (ordered.cu), or where memory is short formed by a block
  *     a row, whose cells lie in global memory (ranked.cuh).
@@ -100,7 +100,7 @@ template <typename V> static int64_t place_lists(contract_run<V> *run)
     return room;
 }
 
-/* C's rows are made of so many entries of `nodes` rows of G. `shortens`: labels of 16 bits are made where they do. */
+/* C's rows are made of this many entries of `nodes` rows of G. `shortens`: labels of 16 bits are made where they do. */
 template <typename V>
 sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t nodes, int64_t entries,
                    int64_t groups, int64_t columns, bool shortens, const sp_contract_options *options,

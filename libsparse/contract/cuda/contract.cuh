@@ -46,7 +46,7 @@ struct contract_operation {
 /* How long the second-level cache is to keep what is read, as createpolicy encodes it for all addresses. */
 enum : uint64_t { KEEP_USUAL = 0x1000000000000000, KEEP_LEAST = 0x12f0000000000000, KEEP_MOST = 0x14f0000000000000 };
 
-/* Labels in no order of so many bytes and more are kept in the cache at the cost of G's entries, which are read once:
+/* Labels in no order of this many bytes and more are kept in the cache at the cost of G's entries, which are read once:
  * 5 % less time for R-MAT 22 (16 MB), 2 to 5 more where 4 MB stay there by themselves. */
 enum { MANY_LABELS = 8 << 20 };
 
@@ -59,7 +59,7 @@ template <typename V> struct contract_job {
     contract_operation operation;
     uint64_t keep_entries, keep_labels; /* in the cache: G's, and the labels */
     bool whole; /* rows of C are rows of G that follow each other, which begin in the stage where they do there */
-    int count_shift; /* of groups that are counted, so many bits are entries, and those above are nodes; else 0 */
+    int count_shift; /* of groups that are counted, this many bits are entries, and those above are nodes; else 0 */
     int64_t near; /* entries of the longest wide rows that a block each sums; 0: none */
     contract_totals *totals, *spare; /* those of the next call, which are zeroed */
     unsigned long long *tallies; /* entries and nodes of groups until rows have classes; then zeroed */
@@ -186,7 +186,7 @@ template <> struct node_places<true> {
     using type = uint2;
 };
 
-/* 0 where there is no such node. */
+/* 0 without such a node. */
 template <bool PLACED, typename V>
 static __device__ __forceinline__ typename node_places<PLACED>::type node_at(const contract_job<V> &job, int64_t k)
 {
@@ -200,7 +200,7 @@ template <typename V> static __device__ __forceinline__ unsigned parts_of(const 
     return entries <= job.near ? 0 : (unsigned)((entries + PART - 1) / PART);
 }
 
-/* Where the cells of a wide row lie, there is room for so many; or for its entries. */
+/* Where the cells of a wide row lie, there is room for this many; or for its entries. */
 template <typename V> static __device__ __forceinline__ int64_t cells_in(const contract_job<V> &job, int64_t entries)
 {
     return entries <= job.near ? entries : min(entries, job.columns);

@@ -13,12 +13,12 @@
 /* Of a row that one block sums: entries at most, words of bits at once, bytes a cell, bytes of shared memory that are
  * kept for what is static. */
 enum { ROW_ENTRIES = 3 << 16, NEAR_WINDOW = 16384, NEAR_BYTES = 12, NEAR_STATIC = 4096 };
-/* Up to so many columns rows get less shared memory than a block could have, and labels more cache: R-MAT 22 with 1 %
+/* Up to this many columns rows get less shared memory than a block could have, and labels more cache: R-MAT 22 with 1 %
  * groups takes 3 % less. With more columns, cells would need several turns beside the bits: 5 to 10 % more. */
 enum { NEAR_FEW = 65536, NEAR_SHARED = 128 << 10 };
 enum { NEAR_COLUMNS = 8192 }; /* rows of fewer are parted: 3 % faster with 3,146 */
 
-/* Rows that a block each sums: a window's words of bits, and so many of its cells at once. */
+/* Rows that a block each sums: a window's words of bits, and this many of its cells at once. */
 struct near_table {
     int words, cells;
 };
@@ -27,7 +27,7 @@ static __host__ __device__ constexpr size_t near_bytes(near_table table)
     return (size_t)table.cells * NEAR_BYTES + (size_t)table.words * (sizeof(uint32_t) + sizeof(uint16_t));
 }
 
-/* The nodes of a row, of so many entries at once: where they begin among them, how many before each 32, and by
+/* The nodes of a row, of this many entries at once: where they begin among them, how many before each 32, and by
  * summed_row.list where their entries lie in G. */
 struct node_list {
     int entries;
@@ -59,7 +59,7 @@ struct near_row {
 
     /* One window does for all columns. */
     __device__ __forceinline__ bool is_whole() const { return job.columns <= (int64_t)table.words * 32; }
-    /* Sets bits of columns from `low` on; loops, of which there may be many, only once a warp. */
+    /* Sets bits of columns from `low` on; loops, which may be many, only once a warp. */
     template <int N> __device__ __forceinline__ void set_bits(const int32_t (&col)[N], int64_t low)
     {
         bool loops = false;
@@ -73,7 +73,7 @@ struct near_row {
         if (__any_sync(FULL_WARP, loops) && (threadIdx.x & 31) == 0)
             atomicOr(part.bits + (p - low) / 32, 1u << ((p - low) % 32));
     }
-    /* Lists the nodes of `count` entries of the stage from `begin` on, of which `node` has the first; counts those that
+    /* Lists the nodes of `count` entries of the stage from `begin` on; `node` has the first of them; counts those that
      * begin before each word of bits, and returns how many do; *base as in part.cells_before. */
     __device__ __forceinline__ int list(const node_list &nodes, int64_t begin, int count, int64_t node, uint32_t *base)
     {
@@ -145,7 +145,7 @@ struct near_row {
         __syncthreads();
         return kept;
     }
-    /* So many entries of a thread. */
+    /* This many entries of a thread. */
     __device__ __forceinline__ void load(int64_t first, int32_t (&col)[PART_ITEMS], float (&value)[PART_ITEMS]) const
     {
 #pragma unroll

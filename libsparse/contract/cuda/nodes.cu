@@ -15,12 +15,13 @@
  * warp 46), of fewer than FEW_NODES by a quarter, others by a warp. */
 enum { FEW_NODES = 4, MANY_NODES = 12, NODE_THREADS = 128 };
 
-/* A warp orders so many nodes, a block of the two kinds the others; one group of more means that all nodes are sorted. */
+/* A warp orders this many nodes, a block of the two kinds the others; one group of more means that all nodes are
+ * sorted. */
 enum { MOST_ORDERED = 256, MOST_LARGE = 2048, MOST_LARGEST = 16384 };
 
 /* Counts the entries and nodes of each group, and looks for bad labels. preceding[i] is what of its group came before
  * node i, in any order, or UNLISTED where it has no entries; nodes of a label that follow each other are counted at
- * once. Finds whether labels ascend: then groups are rows of G that follow each other, of which the first is theirs. */
+ * once. Finds whether labels ascend: then groups are consecutive rows of G, and the first node of each says which. */
 template <typename V>
 static __global__ void __launch_bounds__(256) size_groups(contract_job<V> job, unsigned long long *preceding)
 {
@@ -61,7 +62,7 @@ static __global__ void __launch_bounds__(256) size_groups(contract_job<V> job, u
     }
 }
 
-/* Orders up to LANES·K nodes of group p, of which the first is `first`, by where their entries begin in G, in so many
+/* Orders up to LANES·K nodes of group p, beginning with `first`, by where their entries begin in G, in this many
  * lanes. Their places below 256 stand behind that in the keys. */
 template <int LANES, int K, typename V>
 static __device__ __forceinline__ void order_nodes(const contract_job<V> &job, const uint2 *placed, uint32_t p,
@@ -112,7 +113,7 @@ static __device__ __forceinline__ void order_group(const contract_job<V> &job, c
     else order_nodes<32, 8>(job, placed, p, first, count, range);
 }
 
-/* The nodes of each group in order; so many lanes a group, the warp for one of more nodes than they hold. */
+/* The nodes of each group in order; this many lanes a group, the warp for one of more nodes than they hold. */
 template <typename V>
 static __global__ void __launch_bounds__(NODE_THREADS, 8)
     order_groups(contract_job<V> job, int lanes, const int32_t *sizes, const uint2 *placed)

@@ -16,7 +16,7 @@
  * hundreds as a thread for LANE_SERIAL, and its threads work at the same time. */
 enum { SERIAL = 64, LANE_SERIAL = 48, AHEAD = 8 };
 enum { SEGMENT = 4 }; /* neighbouring cells of a warp */
-/* Entries of a cell that is summed by all warps, at least, and of all wide rows where there are such cells: four
+/* Entries of a cell that is summed by all warps, at least, and of all wide rows if there are such cells: four
  * launches more, some 10 µs, are little beside their sort. */
 enum { LEAST_ALONE = 1 << 15, LEAST_WITH_ALONE = 1 << 18 };
 enum { PLACE_THREADS = 1024, KEY_THREADS = 256 };
@@ -123,7 +123,7 @@ static __device__ __forceinline__ void write_cell(const contract_job<V> &job, co
     job.values[to] = (V)cell_value(job.operation, kept, (double)count, column == p);
 }
 
-/* The largest or smallest of so many, as `combine` finds it one after another: the first, if that is no number, else of
+/* The largest or smallest number, as `combine` finds it one after another: the first, if that is not a number, else of
  * equal ones the first. */
 template <typename V>
 static __device__ double ordered_extreme(sp_combine operation, const V *values, int64_t count)
@@ -175,7 +175,7 @@ template <typename Key, typename V> struct write_long_cell {
 };
 
 /* A cell a lane, and of many entries the warp, if few of its cells have; sums of `alone` and more are listed. Cells of
- * many are often neighbours, as those of large groups: a warp's are far from each other, by fours where there are more
+ * many are often neighbours, as those of large groups: a warp's are far from each other, by fours if there are more
  * cells than lanes. */
 template <typename Key, typename V>
 static __global__ void __launch_bounds__(KEY_THREADS)

@@ -17,9 +17,9 @@
 #include "contract/cuda/summed.cuh"
 
 enum { PART_ITEMS = 8, PART_THREADS = PART / PART_ITEMS, RANK_THREADS = 1024, WRITE_THREADS = 256 };
-enum { COUNTED_WORDS = 8, ROW_WORDS = 128 }; /* of bits: counted at once; a row's are a multiple of so many */
+enum { COUNTED_WORDS = 8, ROW_WORDS = 128 }; /* of bits: counted at once; a row's are a multiple of this many */
 enum { NEAR_WORDS = 2048, NEAR_CELLS = PART / 2 }; /* of a row, which its parts gather in shared memory first */
-enum { MANY_SLICES = 512, SLICES = 8 }; /* of 32 words: of a row, of which a warp writes so many in turn */
+enum { MANY_SLICES = 512, SLICES = 8 }; /* of 32 words: of a row; a warp writes this many in turn */
 
 /* Blocks a multiprocessor: most of a part's time is waiting for its first entries. */
 #if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 800 || __CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 890)
@@ -34,7 +34,7 @@ struct parted_span {
     int late;                       /* a sum has wrapped: 1; the row is left: 2 */
 };
 
-using part_row = summed_row<PART_THREADS, PART_ITEMS, false>; /* of which the reading of entries is used */
+using part_row = summed_row<PART_THREADS, PART_ITEMS, false>; /* for its reading of entries */
 
 /* Cells of few columns have many entries each. */
 static __device__ __forceinline__ sum_units units_of_row(const parted_span &span, int64_t length, int cells)

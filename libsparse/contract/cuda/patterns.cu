@@ -195,7 +195,7 @@ static sp_status add_rows(sp_context *context, const sp_csr *a, const sp_csr *b,
 }
 
 /* The row of S that has column j, its only one: what a column of G is called in G·Sᵀ. Whether another has it, too.
- * So many lanes a row, the block for one of more than 16 entries a lane. */
+ * This many lanes a row, the block for one of more than 16 entries a lane. */
 static __global__ void __launch_bounds__(256)
     name_columns(int64_t rows, int lanes, const int64_t *offsets, const int32_t *cols, int32_t *names,
                  contract_totals *totals)
@@ -252,7 +252,7 @@ static sp_status multiply_patterns(sp_context *context, const sp_csr *a, const s
     return *done || !adds ? SP_OK : add_rows<V>(context, a, b, c, info, done);
 }
 
-/* C, zeroed but for its columns, for `make`, which may leave it to others: not `done`. */
+/* C, zeroed except its columns, for `make`, which may leave it to others: not `done`. */
 template <typename Make>
 static sp_status make_product(const sp_csr *a, int64_t cols, sp_csr *c, sp_context *context, sp_spgemm_info *info,
                               bool *done, Make make)

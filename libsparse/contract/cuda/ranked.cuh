@@ -182,7 +182,7 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
         for (int i = threadIdx.x; i < count / 4; i += THREADS) ((uint4 *)bits)[i] = make_uint4(0, 0, 0, 0);
         __syncthreads();
     }
-    /* Counts the bits before each of so many words, 2^log of them a warp; returns how many there are. A barrier is to
+    /* Counts the bits before each of this many words, 2^log of them a warp; returns how many there are. A barrier is to
      * follow. */
     __device__ __forceinline__ int count_bits(int count, int log)
     {

@@ -96,7 +96,8 @@ static __global__ void __launch_bounds__(LENGTH_THREADS)
 
 /* ---- device: cells -------------------------------------------------------------------------------------- */
 
-/* The combined ranges of the stage to C, if it has `least` entries and no row is inexact. The host is told first. */
+/* The combined ranges of the stage to C, if it has `least` entries and no row is inexact. The host gets the number
+ * first. */
 template <typename V>
 static __global__ void __launch_bounds__(GATHER_THREADS, sizeof(V) == 4 ? 6 : 4)
     move_rows(contract_job<V> job, const int64_t *offsets, const int32_t *rows_of_chunks, int32_t *cols, V *values,
@@ -147,7 +148,7 @@ static __global__ void __launch_bounds__(GATHER_THREADS, sizeof(V) == 4 ? 6 : 4)
 
 /* ---- host ----------------------------------------------------------------------------------------------- */
 
-/* C's arrays, for so many entries. */
+/* C's arrays, for this many entries. */
 template <typename V> static sp_status allocate_result(sp_context *context, sp_csr *c, int64_t entries)
 {
     CHECK(cuda_allocate(context, (size_t)entries * sizeof(int32_t), (void **)&c->col_indices));
@@ -155,7 +156,7 @@ template <typename V> static sp_status allocate_result(sp_context *context, sp_c
 }
 
 /* Arrays for as many entries as C may have, before its rows are combined; until they are, wide rows have room there.
- * Where a call asks for sizes that no call before it had, the driver maps memory anew: 40 to 330 µs in which the
+ * Where a call asks for sizes that no call before it had, the driver maps memory again: 40 to 330 µs in which the
  * device has nothing to do. Where memory is short there are none yet. */
 template <typename V> sp_status reserve_result(contract_run<V> *run, sp_csr *c)
 {
@@ -219,7 +220,7 @@ static sp_status finish_rows(contract_run<V> *run, sp_csr *c, contract_totals *t
     return move_result(run, c, 0, false);
 }
 
-/* Inexact rows, of which there mostly are none, are formed anew: launched ahead, kernels that find nothing to do would
+/* Inexact rows, which are rare, are formed again: launched ahead, kernels that find nothing to do would
  * stand between others. The run's memory is given back in the order of the stream, before the host waits for it. */
 template <typename V> sp_status write_result(contract_run<V> *run, sp_csr *c, contract_totals *totals)
 {

@@ -27,7 +27,7 @@ template <typename V> static __global__ void key_sources(contract_job<V> job)
 
 /* ---- host: what blocks have ----------------------------------------------------------------------------- */
 
-/* How rows of so many entries are summed_rows', and whether they are. */
+/* How rows of this many entries are summed_rows', and whether they are. */
 template <typename V> static bool is_summed(const contract_run<V> *run, int entries, summed_words *words)
 {
     const size_t limit = cuda_state_of(run->context)->shared_limit - 2048; /* less what is static */
@@ -203,7 +203,7 @@ static sp_status launch_wide(contract_run<V> *run, const contract_totals *totals
     return launch_ranked<WIDE_ROW_THREADS, 0>(run, WIDE_ROWS, count, run->longer_words, again, stream);
 }
 
-/* A class other than the wide rows', of so many rows at most, or `again` those of them that were inexact. */
+/* A class other than the wide rows', of this many rows at most, or `again` those of them that were inexact. */
 template <typename V>
 static sp_status launch_class(contract_run<V> *run, int c, unsigned count, bool again, cudaStream_t stream)
 {

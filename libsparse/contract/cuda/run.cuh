@@ -6,15 +6,15 @@
 #include "contract/cuda/contract.cuh"
 
 /* Ranked rows have up to 2,048, 4,096 or 8,192 entries, in the registers of their block, with as many cells in
- * shared memory: 24 KB a row in the first class, so that several blocks share a multiprocessor. Windows have so
- * many words of bits, or those of all columns where they are fewer. */
+ * shared memory: 24 KB a row in the first class, so that several blocks share a multiprocessor. Windows have
+ * RANKED_WORDS or LONGER_WORDS words of bits, or fewer if all columns need fewer. */
 enum { RANKED_THREADS = 256, RANKED_ITEMS = 8, RANKED_WORDS = 8192 };
 enum { LONGER_THREADS = 512, LONGER_ITEMS = 8, LONGEST_THREADS = 1024, LONGEST_ITEMS = 8, LONGER_WORDS = 16384 };
 enum { MOST_COLUMNS = LONGER_WORDS * 1024 }; /* of summed rows, and of those that are rows of B added up */
 
 enum { LENGTHS = 1024, CHUNK = 512 }; /* of C's rows that a block adds up; cells of C that a warp moves */
 
-/* Largest rows of the classes, by what the device's shared memory holds. */
+/* Largest rows of the classes, by the size of the device's shared memory. */
 struct class_limits {
     int sorted, ranked, longer, longest; /* 0: none */
 };
@@ -38,7 +38,7 @@ static __device__ __forceinline__ void send_totals(const contract_totals *totals
     if (threadIdx.x == 0) *(volatile unsigned *)arrived = 1;
 }
 
-/* Parted rows: wide ones, in the order of their list, of which near ones are passed over. */
+/* Parted rows: wide ones, in the order of their list, without near ones. */
 struct parted_rows {
     uint32_t *bits;           /* `words` a row */
     uint32_t *before;         /* bits before every COUNTED_WORDS of them */
@@ -61,7 +61,7 @@ struct array_block {
     size_t bytes;
     char *base; /* once placed */
 
-    /* Lets *pointer have room for so many, once all arrays are named. */
+    /* Lets *pointer have room for this many, once all arrays are named. */
     template <typename T> sp_status add(sp_context *context, int64_t size, T **pointer)
     {
         size_t own;
@@ -91,7 +91,7 @@ template <typename V> struct ordered_rows {
     bool again; /* they are those that were inexact */
     array_block arrays;
     int64_t entries;
-    int64_t alone; /* cells of so many entries are summed by all warps */
+    int64_t alone; /* cells of this many entries are summed by all warps */
     int bits, key_bits;  /* of a column; of row and column */
     char *keys[2];       /* before and after a pass of the sort */
     V *values[2];
@@ -117,7 +117,7 @@ template <typename V> struct contract_run {
     bool few_words; /* rows of class TO_1024 are summed_rows' */
     bool unkeyed;   /* nodes have no keys yet */
     array_block arrays, cells; /* of nodes, rows and entries; of wide rows */
-    device_array<char> counts; /* of so many bytes, which are kept from call to call; which totals are this one's */
+    device_array<char> counts; /* of this many bytes, kept from call to call; which totals belong to this one */
     size_t counts_bytes, kept_bytes; /* in all; of those that this call has from the one before */
     int turn;
     uint2 *placed;                    /* as the job's, once nodes lie with their groups */
@@ -172,7 +172,7 @@ template <typename V, typename Kernel> static sp_status allow_early(contract_run
     return SP_OK;
 }
 
-/* Launches so many blocks early, of a kernel that begins with wait_ahead. */
+/* Launches this many blocks early, of a kernel that begins with wait_ahead. */
 template <typename V, typename... Parameters, typename... Arguments>
 static sp_status launch_early(contract_run<V> *run, void (*kernel)(Parameters...), int threads, int64_t blocks,
                               Arguments... arguments)
@@ -202,7 +202,7 @@ static inline sp_status settle(sp_status status)
 
 /* ---- phases, in their order ------------------------------------------------------------------------------- */
 
-/* C's rows are made of so many entries of `nodes` rows of G. `shortens`: labels of 16 bits are made where they do
+/* C's rows are made of this many entries of `nodes` rows of G. `shortens`: labels of 16 bits are made where they do
  * (contract.cu). */
 template <typename V>
 sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t nodes, int64_t entries,
@@ -219,8 +219,8 @@ template <typename V> void size_tables(contract_run<V> *run);
 template <typename V> sp_status count_nodes(contract_run<V> *run);
 template <typename V> sp_status order_nodes(contract_run<V> *run, const contract_totals *totals);
 
-/* Puts C's rows in classes, which the host is told, and lists them by class, and nodes by group, in any order within
- * it; what the host was told, once it has come (classes.cu). */
+/* Puts C's rows in classes, reports their sizes to the host, and lists them by class, and nodes by group, in any order
+ * within it; returns the report once it has come (classes.cu). */
 template <typename V> sp_status list_classes(contract_run<V> *run);
 template <typename V> sp_status read_totals(contract_run<V> *run, contract_totals *totals);
 sp_status await_letter(sp_context *context, const unsigned *arrived);

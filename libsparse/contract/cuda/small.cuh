@@ -9,7 +9,7 @@ enum { WARP_THREADS = 128 };
 
 /* What a row's numbers of f32 have in common. */
 struct row_span : span_of<float> {
-    /* With those of so many lanes that lie together. */
+    /* With those of this many lanes that lie together. */
     __device__ __forceinline__ void join(int lanes)
     {
         for (int step = lanes / 2; step > 0; step /= 2) {
@@ -17,7 +17,7 @@ struct row_span : span_of<float> {
             highest = max(highest, __shfl_xor_sync(FULL_WARP, highest, step));
         }
     }
-    /* Whether f64 adds up so many of them without an error, in any order; `most` and `least` are those of get(). */
+    /* Whether f64 adds up this many of them without an error, in any order; `most` and `least` are those of get(). */
     __device__ __forceinline__ bool adds_up(int count) const
     {
         const int most = max((int)(highest >> 23), 1) - 126, least = max((int)((lowest + 1) >> 23), 1) - 150;

@@ -162,7 +162,7 @@ template <int K, typename Key, bool PLACED, typename V> struct sorted_row {
     }
 };
 
-/* A pointer that is formed once: for each access under a condition of its own the compiler would form it anew. */
+/* A pointer that is formed once: for each access under a condition of its own the compiler would form it again. */
 template <typename T> static __device__ __forceinline__ T *formed(T *pointer)
 {
     asm volatile("" : "+l"(pointer));

@@ -6,7 +6,7 @@
  * below 2^(l + 53); beyond that it is close enough, nearly always, for the same f32. Rows for which neither is
  * certain, or in which a zero has a sign, are listed for ranked_rows.
  *
- * Where there are many columns (DEEP), a bit stands for 32 of them first; only those of the 32 that occur get a word.
+ * With many columns (DEEP), a bit stands for 32 of them first; only those of the 32 that occur get a word.
  *
  * An entry costs some 35 instructions to be read, 15 to set its bit, 20 to find its cell and 15 to be written, DEEP
  * 30 more; a row 6 or 8 barriers, 250 instructions a thread and those for words of bits. The first thread has where
@@ -18,7 +18,7 @@
 
 #include "contract/cuda/ranked.cuh"
 
-/* How a row's numbers add up as integers, in units of a power of two that all are multiples of, by what span_of finds
+/* How a row's numbers add up as integers, in units of a power of two that all are multiples of, as span_of finds
  * and their count: a number added to the anchor, 1.5 · 2^52 units, leaves its units in the last bits. Numbers of more
  * than ANCHORED_BITS are rounded to units of 2^-ANCHORED_BITS of the largest; where rows are crowded, where cells may
  * have most of their entries, to so few bits that sums keep within INTEGER_BITS. */
@@ -65,7 +65,7 @@ struct sum_units {
     {
         return flagged && number_of(of(number)) != (double)number;
     }
-    /* Whether f64, adding so many numbers in order, may come to another f32: it is off by 2^-53 of the sum each time
+    /* Whether f64, adding this many numbers in order, may come to another f32: it is off by 2^-53 of the sum each time
      * at most, and units by a half. Sums below 2^EXACT_BITS of numbers that are not rounded are exact. */
     __device__ __forceinline__ bool is_late(unsigned long long state, int64_t count) const
     {
@@ -162,7 +162,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         if (job.placed) return __ldg(job.placed + k);
         return make_uint2(__ldg((const uint32_t *)(job.starts + k)), __ldg((const uint32_t *)(job.sources + k)));
     }
-    /* Lists the nodes of `count` entries of the stage from `from` on, of which node `first` has the first: for each
+    /* Lists the nodes of `count` entries of the stage from `from` on; node `first` has the first of them: for each
      * where its entries lie in G less where they do among these, modulo 2^32, and a bit where they begin. `ahead`: the
      * thread's first node, as known. */
     __device__ __forceinline__ void list(uint32_t *sources, uint32_t *begins, uint32_t from, int count, int64_t first,
@@ -384,7 +384,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         const int word = rank(coarse, coarse_before, words.coarse, (uint32_t)p / 32, base);
         return coarse[p / 1024] >> (p / 32 % 32) & 1 ? word * 32 + p % 32 : INT_MAX;
     }
-    /* of[u]: registers have no numbers. */
+    /* of[u]: registers cannot be indexed at run time. */
     template <typename T, int N> static __device__ __forceinline__ T pick(const T (&of)[N], int u)
     {
         T some[N];
@@ -434,7 +434,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         if (flags) flag_shared(more + cell);
         cells[cell] = make_uint2((uint32_t)p, 0);
     }
-    /* So many cells to the stage; returns whether the row must be summed again. */
+    /* This many cells to the stage; returns whether the row must be summed again. */
     __device__ __forceinline__ bool write_cells(int count, const sum_units &units) const
     {
         bool late = in_doubt;

@@ -65,7 +65,7 @@ static __device__ __forceinline__ void copy_tiles(item_tile &tile, const int64_t
     }
 }
 
-/* Calls deal(begin, stop) for so many entries of all items in a warp each. */
+/* Calls deal(begin, stop) for this many entries of all items in a warp each. */
 template <typename Deal> static __device__ __forceinline__ void deal_entries(int64_t total, Deal deal)
 {
     const int64_t warps = blockDim.x / 32, step = gridDim.x * warps * TILE * TILES;

@@ -16,7 +16,7 @@ static inline int64_t source_row(const int32_t *rows, int64_t i) { return rows ?
 
 /* ---- whole rows ------------------------------------------------------------------------------------------ */
 
-/* So many rows ahead their ends, and at half the way their entries, are fetched. */
+/* This many rows ahead their ends, and at half the way their entries, are fetched. */
 enum { AHEAD = 16 };
 
 static void fetch_row(const sp_csr *a, int64_t row)
@@ -135,7 +135,7 @@ done:
     return status;
 }
 
-/* How many entries a row of B has at most; just so many if columns are repeated. */
+/* How many entries a row of B has at most; exactly that if columns are repeated. */
 static int64_t bound_row(const extraction *job, int64_t row)
 {
     const sp_csr *a = job->a;

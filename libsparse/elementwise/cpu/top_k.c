@@ -21,7 +21,7 @@ static inline uint64_t key_of(double value)
     return bits & sign ? ~bits : bits | sign;
 }
 
-/* So many keys, and in which bits all agree: those that `all` and `any` have in common. */
+/* This many keys, and in which bits all agree: those that `all` and `any` have in common. */
 typedef struct key_list {
     uint64_t *keys;
     int64_t count;

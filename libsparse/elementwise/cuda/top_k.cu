@@ -18,7 +18,7 @@ static_assert((int)BINS == (int)ENTRY_THREADS, "a thread a bin");
 /* A row that is cut into parts, and what is known of its k-th largest key. */
 struct long_row {
     int64_t row, first_part;
-    int64_t left;    /* of so many keys that begin like it, the largest stay */
+    int64_t left;    /* this many of the keys that begin like it stay */
     uint64_t prefix; /* its digits so far, the others zero */
     bool exact;      /* just the keys from `prefix` on stay */
 };
@@ -55,8 +55,8 @@ static __device__ __forceinline__ uint64_t or_of_warp(uint64_t value)
     return (uint64_t)warp_or((unsigned)(value >> 32)) << 32 | warp_or((unsigned)value);
 }
 
-/* Bits of a row of SHORT to LONG entries, of which the k largest stay. From the highest bit in which keys differ, the
- * k-th largest is found bit by bit, until just k keys reach what is found. */
+/* Bits of a row of SHORT to LONG entries; the k largest stay. From the highest bit in which keys differ, the
+ * k-th largest is found bit by bit, until just k keys reach it. */
 template <typename V>
 static __device__ __forceinline__ void mark_row(const V *values, int64_t begin, int length, int64_t k,
                                                 uint32_t *words)
@@ -103,7 +103,7 @@ static __device__ __forceinline__ void mark_row(const V *values, int64_t begin, 
     }
 }
 
-/* Lists a row of so many entries, and its parts. */
+/* Lists a row of this many entries, and its parts. */
 static __device__ __forceinline__ void list_row(const long_rows &cut, int64_t row, int64_t length, int64_t k)
 {
     const int lane = threadIdx.x % 32, parts = (int)((length + PART - 1) / PART);

@@ -254,7 +254,7 @@ __device__ int finish_row(const markov_job &job, int row, const row_facts &facts
     return kept;
 }
 
-/* From a table: what is kept is written unsorted, and sorted there. */
+/* From a table: kept entries are written unsorted, and sorted there. */
 template <int THREADS, typename Table>
 __device__ __forceinline__ void markov_job::finish(int row, Table &table, markov_memory &memory) const
 {

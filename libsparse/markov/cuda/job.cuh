@@ -30,7 +30,7 @@ struct markov_job : row_operands<float, SP_AIA_OFF> {
     const int64_t *products;
     const int64_t *segments; /* products at most, counted in segments; NULL: no windows */
     int64_t diagonal; /* the column of row 0's diagonal entry */
-    int64_t f32_from; /* rows of at least so many products multiply in f32 */
+    int64_t f32_from; /* rows of at least this many products multiply in f32 */
     float cutoff;     /* the smallest f32 that is not below the cutoff */
     int select, recover;
     double recover_mass, inflation;

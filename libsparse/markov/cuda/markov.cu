@@ -1,7 +1,7 @@
 /* C = epilogue(A·B): the Markov product on a CUDA device; see sp_markov_epilogue in sparse.h for the epilogue.
  *
  * One phase, no symbolic pass: a block sums a row of A·B in its accumulator, prunes, inflates and normalises it there
- * and appends what is left to a buffer; a scan and a copy make the CSR matrix. Where memory lacks for both, all rows
+ * and appends the rest to a buffer; a scan and a copy make the CSR matrix. Where memory lacks for both, all rows
  * are made twice (markov_mode in job.cuh).
  *
  * Files: job.cuh what a row becomes; epilogue.cuh pruning, inflation, writing; windows.cuh sums by windows of columns
@@ -25,7 +25,7 @@
  * from which chaos comes, is an f64 sum in an order of its own.
  *
  * Work: 8 bytes of B and a few shared-memory cycles a product; for the epilogue some five passes over the table
- * (one more for each digit of a selection: 8 bits a time on the bits of the f32) and a sort of what is kept, together
+ * (one more for each digit of a selection: 8 bits a time on the bits of the f32) and a sort of kept entries, together
  * below 5 % of a row of 10^5 products.
  */
 #include "markov/cuda/window_rows.cuh"
@@ -176,7 +176,7 @@ struct markov_run {
     device_array<int> counters;              /* COUNTERS takers, then a spill count a class */
     int counters_used;
     window_arrays windows;
-    device_array<char> scratch, window_scratch; /* of the last class and of windows, for so many blocks: */
+    device_array<char> scratch, window_scratch; /* of the last class and of windows, for this many blocks: */
     int scratch_blocks, window_blocks;
 };
 

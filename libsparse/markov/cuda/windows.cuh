@@ -5,8 +5,8 @@
  * segments, the entries of one window. A warp holds one f64 a column of one window in shared memory, without keys,
  * atomics or barriers, and merges the segments of all its rows of B by window: a cursor for each row points at its
  * next segment; the rows whose cursor is at the current window are queued in ascending order and looked up 32 at a
- * time, a round. The segments of a round, one after another, are cut into pieces of 32 entries, one load a lane, of
- * which WINDOW_PIECES are in flight, while the segments of the next round are looked up. A piece that holds entries
+ * time, a round. The segments of a round, one after another, are cut into pieces of 32 entries, one load a lane.
+ * WINDOW_PIECES of these are in flight, while the segments of the next round are looked up. A piece that holds entries
  * of several segments is added in as many steps, in their order. So the order of the additions to a sum is A's: the
  * CPU's bits.
  *

@@ -20,8 +20,8 @@
 enum {
     LINE = 8,
     WINDOW = 1 << 15,    /* columns: 256 KB of sums, half of a small second-level cache */
-    DENSE_SHARE = LINE,  /* rows with a product for so many columns touch most lines: marks do not pay */
-    WINDOW_PRODUCTS = 1 << 12, /* of a row in a window, on average: for fewer, entering the rows of B anew takes longer
+    DENSE_SHARE = LINE,  /* rows with a product for this many columns touch most lines: marks do not pay */
+    WINDOW_PRODUCTS = 1 << 12, /* of a row in a window, on average: for fewer, entering the rows of B again takes longer
                                   than the cache saves */
     TABLE_PRODUCTS = 1 << 12, /* the table then takes 96 KB, and a quarter of it for a quarter of them */
     TABLE_SHARE = 32,         /* columns a product, from which on the table is faster than lines */
@@ -292,9 +292,9 @@ static void keep_slots(worker *w, int64_t row, int64_t slots, double least)
     }
 }
 
-/* Rows are often alike. So sums are first compared with what the thread's last row kept, and all are looked at only if
- * fewer than k are large enough. The heap then sees few sums that it does not keep: with 100 products a row, 20 % of
- * the join. */
+/* Rows are often alike. So sums are first compared with those that the thread's last row kept, and all are looked at
+ * only if fewer than k are large enough. The heap then sees few sums that it does not keep: with 100 products a row,
+ * 20 % of the join. */
 static void join_by_table(worker *w, int64_t row, int64_t products)
 {
     const join *job = w->job;

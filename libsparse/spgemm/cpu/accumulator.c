@@ -247,7 +247,7 @@ void sp_accumulators_close(sp_context *context, accumulator *workers, int thread
     sp_free(context, workers);
 }
 
-/* So many sums, in place of those there are, which hold the identity. */
+/* This many sums, in place of those there are, which hold the identity. */
 static sp_status open_dense(accumulator *w, int64_t sums)
 {
     const row_product *job = w->job;

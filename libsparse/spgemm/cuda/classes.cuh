@@ -13,8 +13,8 @@
 enum { WARP_THREADS = 128, TABLE_LIMIT = 48 << 10 };
 
 /* Sizes of the classes that have several. Class CLASS_HASHED + i and CLASS_TWINS + i have tables of LEAST_SLOTS << i
- * slots, at most half full but for the largest to sum, whose 1,024 slots hold 768: what a multiprocessor holds of
- * larger tables does not keep it busy. Class CLASS_SORTED + i has rows of up to LEAST_SORTED << i products. */
+ * slots, at most half full except those of the largest class to sum, whose 1,024 slots hold 768: of larger tables too
+ * few fit a multiprocessor to keep it busy. Class CLASS_SORTED + i has rows of up to LEAST_SORTED << i products. */
 enum { COUNTED_CLASSES = 6, SUMMED_CLASSES = 4, SORTED_CLASSES = 7, RANKED_CLASSES = 4 };
 enum { LEAST_SLOTS = 128, MOST_COUNTED = 2048, MOST_SUMMED = 768, LEAST_SORTED = 128 };
 static_assert(LEAST_SLOTS << (COUNTED_CLASSES - 1) == 2 * MOST_COUNTED, "tables are at most half full");
@@ -37,8 +37,8 @@ enum {
     CLASS_SORTED,
     CLASS_BLOCK_COUNTED = CLASS_SORTED + 5, /* of these, more than MOST_COUNTED: counted by a block as well */
     /* Up to 8,192 products: counted as wide rows, and sorted if there are at most LONG_BLOCKS a
-     * multiprocessor, which holds one block at a time: their parts would hardly keep the device busy. Where columns
-     * are so many that wide rows cost more, counted by a block and sorted however many there are. */
+     * multiprocessor, which holds one block at a time: their parts would hardly keep the device busy. Where wide rows
+     * cost more, because there are many columns, counted by a block and sorted however many there are. */
     CLASS_LONG = CLASS_SORTED + 6,
     /* Narrow rows of up to 768 entries of C: sums at the rank of the column (ranked.cu). Class i: i & 1 more than
      * LEAST_RANKED entries, i & 2 not narrower. Finite elements 4.0 to 1.65 with the next but one */
@@ -108,8 +108,8 @@ struct warp_totals {
     unsigned int next, compact, scattered;          /* wide row to take; parts of wide rows */
 };
 
-/* Kernels of classes may be launched as a chain: each begins when all blocks of that before it have begun, of which
- * it reads nothing, and ends after it. */
+/* Kernels of classes may be launched as a chain: each begins when all blocks of that before it have begun. It
+ * reads nothing that these write, and ends after them. */
 static __device__ __forceinline__ void end_after_last()
 {
     if (blockIdx.x == 0) wait_for_previous();
@@ -327,9 +327,9 @@ static sp_status launch_strided(sp_context *context, Kernel *kernel, int64_t blo
     return SP_OK;
 }
 
-/* Columns of B in windows of what a block has bits for. Beyond FEW_WINDOWS a wide row costs so much, a search of its
- * rows of B a window, that rows of CLASS_LONG are counted with a table and sorted however many there are, and that
- * the index is made before wide rows are counted: wb-edu, 19 windows, 24.4 to 20.6 ms. */
+/* Columns of B in windows; a block has a bit for each column of one. Beyond FEW_WINDOWS a wide row costs so much, a
+ * search of its rows of B a window, that rows of CLASS_LONG are counted with a table and sorted however many there
+ * are, and that the index is made before wide rows are counted: wb-edu, 19 windows, 24.4 to 20.6 ms. */
 enum { FEW_WINDOWS = 4 };
 static inline int64_t windows_of(const sp_csr *b) { return b->cols / (32 * WIDE_WORDS) + 1; }
 

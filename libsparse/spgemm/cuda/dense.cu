@@ -4,7 +4,7 @@
  * 32 elements of A at a time: their rows of B lie side by side in the warp, 4, 8, 16 or 32 lanes a row as the longest
  * needs, longer ones in pieces of 32; each lane has the entries of up to 2·DEPTH rows on their way. Lanes of one row
  * of B have distinct columns and add together; rows add in turn, in A's order. Counting needs no turns, and ends when
- * all columns are there.
+ * all columns are done.
  *
  * What binds is shared memory: 16 sums at random take some 3 of its cycles to read and 3 to write, 32 products 12,
  * beside 4 for entries of B and 4 for weights and places. Bytes: 4 + v of B a product, from the second-level cache.

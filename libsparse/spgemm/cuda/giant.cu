@@ -1,4 +1,4 @@
-/* Giant rows of C: rows of so many products, or elements of A, that all else would wait for their one warp or block.
+/* Giant rows of C: rows of this many products, or elements of A, that all else would wait for their one warp or block.
  *
  * All products of these rows are written out as (row, column) and value, split evenly over blocks whatever the rows of
  * A and B, and sorted by a stable radix sort. Those of one entry of C then lie side by side in A's order; they are
@@ -19,13 +19,13 @@
 
 /* A block writes as many products. */
 enum { GIANT_THREADS = 256, WRITTEN_PRODUCTS = 2048 };
-/* Up to so many products of an entry a lane adds alone, beside lanes with other entries. */
+/* Up to this many products of an entry a lane adds alone, beside lanes with other entries. */
 enum { SHORT_RUN = 64 };
-/* From so many products on an entry is one of the device. A warp takes 53 us for them. */
+/* From this many products on an entry is one of the device. A warp takes 53 us for them. */
 enum { LONG_RUN = 1 << 15 };
 /* The scratch, three keys and values a product while they are sorted, is to be a part of the room that is left, so that
- * C still fits, and of the order of the operands: of so many giant rows that it is not, a block each keeps the device
- * busy. Places are 32-bit. */
+ * C still fits, and of the order of the operands. Beyond that there are enough giant rows for a block each to keep the
+ * device busy. Places are 32-bit. */
 enum { SCRATCH_BYTES = 48, SCRATCH_SHARE = 4, FEW_GIANT_PRODUCTS = 1 << 24, MOST_GIANT_PRODUCTS = 1 << 30 };
 
 /* ---- device: products ------------------------------------------------------------------------------------ */
@@ -284,7 +284,7 @@ static sp_status sum_products(warp_run<V> *run, int column_bits, int64_t element
                               write_sum<V>{giants.values.data});
 }
 
-/* The same as form_giants, but for want of memory. */
+/* The same as form_giants where memory lacks. */
 template <typename V> static sp_status sort_giants(warp_run<V> *run, bool *formed)
 {
     sp_context *context = run->context;

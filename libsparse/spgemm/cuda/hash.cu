@@ -18,7 +18,7 @@
  * memory and written once.
  *
  * Bytes: products · (4 + 4 + v) from B's rows over the two phases, less what the L2 cache keeps; nnz(C) · (4 + v)
- * written once; 16 a row for the groups; for the ranges three times 44 an entry of A without the stage, of which 40
+ * written once; 16 a row for the groups; for the ranges three times 44 an entry of A without the stage; 40 of these
  * are a scattered look into B's offsets, and three times 8, and once 52, with it. The host waits three times: for the
  * groups, for nnz(C), for the end.
  */

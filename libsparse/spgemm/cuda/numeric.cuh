@@ -251,8 +251,8 @@ template <int SLOTS, int LIMIT, bool SPILLS> struct row_table {
     }
 };
 
-/* A sum for every column, in global memory, for rows that no table holds: 8 bytes read and written a product, of
- * which the columns hit most stay in the first-level cache. All ones (a NaN that no sum can be) marks an untouched
+/* A sum for every column, in global memory, for rows that no table holds: 8 bytes read and written a product;
+ * columns that are hit often stay in the first-level cache. All ones (a NaN that no sum can be) marks an untouched
  * sum; touched columns are noted in a bit mask, from which they come out sorted. */
 struct global_sums {
     unsigned long long *sums; /* cols, all ones between rows */

@@ -241,7 +241,7 @@ static __device__ __forceinline__ pack_rows choose_rows(const small_row &own, un
     return {members, first, done, (int)(__shfl_sync(FULL_WARP, (long long)end, first + taken - 1) - begin), begin};
 }
 
-/* Lists the pack's rows of B that are not empty, a lane an element of A. *total: their products, of which each row's
+/* Lists the pack's rows of B that are not empty, a lane an element of A. *total: their products; each row's
  * begin at the places that are returned. */
 template <bool SUM, bool PLAIN, typename V>
 static __device__ __forceinline__ pack_places list_rows_of_b(const product_view<V> &product, const pack_rows &pack,

@@ -34,7 +34,7 @@ template <typename V, int ROWS> struct ranked_sums {
     int most;
     int32_t lowest;
 
-    /* The products of rows [0, count) of B, of which those in `heads` begin a run of rows of the same columns. A lane
+    /* The products of rows [0, count) of B. Those in `heads` begin a run of rows of the same columns. A lane
      * keeps its columns, and their sums, throughout a run. */
     template <int U> __device__ __forceinline__ void add_runs(int count, unsigned heads) const
     {

@@ -82,7 +82,7 @@ static __device__ __forceinline__ bool allowed(const product_view<V> &product, i
  * in B. */
 template <typename V> constexpr bool PLACES = std::is_same_v<V, uint32_t>;
 
-/* Slices list so many products of an entry. */
+/* Slices list this many products of an entry. */
 enum { MOST_PRODUCTS = UINT16_MAX };
 
 /* Entries of more products, by their numbers, and where the products that slices do not list begin, for count + 1. */

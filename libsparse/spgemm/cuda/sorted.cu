@@ -152,7 +152,7 @@ static __device__ __forceinline__ bool is_spread(const sort_memory<THREADS, K, K
     return !__any_sync(FULL_WARP, __popc(__match_any_sync(FULL_WARP, bucket)) > 6);
 }
 
-/* Sorts a warp's 32·K keys from place `base` on, K in a row a lane, of which few lie far from their places:
+/* Sorts a warp's 32·K keys from place `base` on, K in a row a lane; few lie far from their places:
  * neighbours are exchanged, and where this has not been enough after 24 rounds the network sorts them. */
 template <int THREADS, int K, typename Key>
 static __device__ __forceinline__ void sort_neighbours(sort_memory<THREADS, K, Key> &memory, int base, int count)
@@ -184,7 +184,7 @@ static __device__ __forceinline__ void sort_neighbours(sort_memory<THREADS, K, K
         if (first + i < count) memory.at(first + i) = key[i];
 }
 
-/* Sorts `count` keys by buckets; they lie swizzled then. A bucket of up to 16·K keys, half of what a warp sorts, lies
+/* Sorts `count` keys by buckets; they lie swizzled then. A bucket of up to 16·K keys, half of a warp's capacity, lies
  * within what one sorts the first time or the second; if there is a larger one nothing is done, and the answer is
  * false. */
 template <int THREADS, int K, typename Key>

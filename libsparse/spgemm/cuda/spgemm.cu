@@ -76,7 +76,7 @@ static sp_status cut_rows(sp_context *context, const sp_csr *matrix, int64_t fir
     return SP_OK;
 }
 
-/* What is left of the device for a block, with an eighth for what the pool wastes. */
+/* The room on the device for a block, with an eighth for what the pool wastes. */
 static sp_status room_for_block(sp_context *context, int64_t *room)
 {
     size_t available;
@@ -290,7 +290,7 @@ template <typename V> static __global__ void fill_ones(int64_t count, V *to)
 }
 
 /* The ones of a pattern, written out: the kernels for plain products read values, and are far ahead of those that
- * ask at each product whether there are any. Where there is no room for them, the others serve. */
+ * ask at each product whether there are any. Without room for them, the others serve. */
 static sp_status write_ones(sp_context *context, sp_csr *matrix, device_array<char> *ones)
 {
     const int64_t count = matrix->nnz;

@@ -41,10 +41,10 @@ struct product_terms {
     uint16_t *firsts;    /* the place of the first product of every entry of C */
     long_entry *longs;
     uint2 *long_terms;  /* entries of A and of B */
-    double *long_values; /* their products, where one entry has so many that the device sums them; else NULL */
+    double *long_values; /* their products, where one entry has enough for the whole device; else NULL */
 };
 
-/* A warp sums entries of up to so many products. The device sums the others: MOST_LONG_RUNS at most. */
+/* A warp sums entries of up to this many products. The device sums the others: MOST_LONG_RUNS at most. */
 static inline int64_t most_of_warp(const product_terms &terms)
 {
     const int64_t usual = 1 << 14, share = terms.long_count / MOST_LONG_RUNS;

@@ -8,7 +8,7 @@
  * Bytes: 4 of B a product to count and 4 + v to sum (wide rows twice 4), from L2 where rows in flight share rows of
  * B; C written once; 10 a row for lengths, classes and lists. The host waits three times: for the rows of each class,
  * while small rows are counted, for nnz(C) and the classes that sum, for the end; what has no rows is not launched.
- * Merged rows are counted when they are classified, so that the second wait and much else drops out where there are
+ * Merged rows are counted when they are classified, so that the second wait and much else drops out if there are
  * no others. Giant rows are formed as soon as they are known, before others are counted (giant.cu).
  */
 #include <algorithm>
@@ -249,7 +249,7 @@ template <typename V, bool PLAIN> static sp_status begin_product(warp_run<V> *ru
     return wait_for_totals(run, begin_counting<V, PLAIN>, totals);
 }
 
-/* Where there is no room for giant rows, all rows are classified once more, and these as any other. */
+/* Without room for giant rows, all rows are classified once more, and these as any other. */
 template <typename V, bool PLAIN> static sp_status split_giants(warp_run<V> *run, warp_totals *totals)
 {
     bool formed;

@@ -1,7 +1,7 @@
 /* MaxK on the CPU (Peng et al., "MaxK-GNN", 2024): the k largest of each row, and products with rows so compressed.
  *
  * Selection finds the k-th largest value bit by bit, counting how many values reach a threshold: passes over a row
- * that lies in the first cache, of which compilers make vector code; it ends when just k reach it, after some 15 of
+ * that lies in the first cache, and compilers make vector code of it; it ends when just k reach it, after some 15 of
  * 32 bits. A row of Y is summed densely in the first cache, a gathered row costs 5 or 6 bytes for each of its k
  * entries; the gradient reads only the k numbers of a gathered row that count. Sums are f64, rounded once, and run in
  * A's order.

@@ -7,7 +7,7 @@
 
 enum { CHUNK_ENTRIES = 1024, LANES = 32, FEW = 8 };
 
-/* LANES sums in parallel are four or more vectors, whatever the machine's. What is left, and rows of few columns, as
+/* LANES sums in parallel are four or more vectors, whatever the machine's. The rest, and rows of few columns, as
  * those of one head of several, take a vector: 8 columns 0.6 of the time of one sum after another. */
 #define DOT(type)                                                                   \
     static type dot_##type(const type *x, const type *y, int64_t width)             \

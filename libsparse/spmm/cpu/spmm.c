@@ -85,7 +85,7 @@ static sp_status sort_chunks(sp_context *context, const sp_csr *a, spmm_state *s
 /* Bytes of X that a pass may gather from: eight times a core's own cache, 4 MB if that is unknown. (What virtual machines
  * say of the shared cache is often wrong.) Half of it takes as long where rows have 50
  * and more entries and up to half more where they have 20, as pieces of rows become short; twice as much gains
- * nothing, and leaves single ranges of what the shared cache may not hold. */
+ * nothing, and leaves single ranges of data that the shared cache may not hold. */
 static int64_t table_bytes(const sp_spmm_options *options)
 {
     if (options->partition_bytes == 0) return 8 * system_core_cache();
@@ -178,7 +178,7 @@ done:
  * webs and meshes 0.5 and less. */
 static double far_share(const sp_csr *a)
 {
-    enum { WINDOW = 16384, SAMPLES = 16, BITS = 18 }; /* so many bits that 1 in 30 columns meets another's */
+    enum { WINDOW = 16384, SAMPLES = 16, BITS = 18 }; /* with these bits 1 in 30 columns meets another's */
     const int64_t entries = a->nnz < WINDOW ? a->nnz : WINDOW;
     int64_t fresh = 0;
     for (int s = 0; s < SAMPLES; s++) {

@@ -14,7 +14,7 @@
  * bandwidth of one core (10 GB/s). Rows of a line are over sooner, and twice as many take 5 to 12 % less time. */
 enum { AHEAD = 16 };
 
-/* Sums of so many entries are formed apart and then added: one chain of f32 additions over a hub's 10^5 entries would
+/* Sums of this many entries are formed apart and then added: one chain of f32 additions over a hub's 10^5 entries would
  * be wrong in the fifth digit. */
 enum { PIECE = 1024 };
 
@@ -127,7 +127,7 @@ static void finish_double(const sp_dense *y, int64_t row, int64_t column, int64_
 
 typedef tile_rows *const tile_table[TILE_REDUCTIONS][TILE_VECTORS];
 
-/* The loops for tiles of so many columns, and the lanes of their vectors. */
+/* The loops for tiles of this many columns, and the lanes of their vectors. */
 static tile_table *find_table(sp_dense_type type, int64_t width, int64_t *lanes)
 {
 #ifdef AVX2

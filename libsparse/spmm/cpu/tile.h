@@ -41,7 +41,7 @@ typedef void tile_rows(const tile_job *job, int64_t first, int64_t end, int64_t 
 
 typedef enum tile_reduction { TILE_SUM, TILE_EXTREME, TILE_ARGUMENT, TILE_REDUCTIONS } tile_reduction;
 
-/* The loop for tiles of so many columns (1 to tile_width), on this machine. */
+/* The loop for tiles of this many columns (1 to tile_width), on this machine. */
 tile_rows *sp_tile_find(sp_dense_type x, tile_reduction reduction, int64_t width);
 /* Columns of the widest tile. */
 int64_t sp_tile_width(sp_dense_type x, tile_reduction reduction);

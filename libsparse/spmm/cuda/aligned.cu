@@ -63,7 +63,7 @@ static int64_t columns_at_once(const sp_csr *a, const sp_dense *x, const spmm_st
     return left <= columns + (state->algorithm == SP_SPMM_ROW_SPLIT && far ? 0 : line / 2) ? left : columns;
 }
 
-/* Where rows of X do not begin at lines, a tile's row lies in two of them, of which the caches and the memory move
+/* Where rows of X do not begin at lines, a tile's row lies in two of them, and the caches and the memory move
  * and keep more than is asked for: 182 million entries, 201 MB a tile, 200 columns take 47.8 ms, seven tiles of 32
  * columns that do 26.5; by panels 105 million at 100 columns 3.74 and 3.47. Not where the cache holds wider tiles,
  * nor where one tile takes a line and a half: 75 million, 36 columns, 1.56 ms for 1.74. Rows that do not begin at

@@ -30,7 +30,7 @@ enum { THREADS = ENTRY_THREADS };
 /* Ranges of A's columns, or of its rows. */
 struct part_ranges {
     int count;
-    int64_t columns, rows; /* of each; 0 of what is not cut */
+    int64_t columns, rows; /* of each; 0: not cut */
     const int32_t *order;  /* in which rows are taken, or NULL */
 };
 
@@ -304,7 +304,7 @@ template <int LANES> struct block_threads {
     static constexpr int COUNT = SPMM_GROUPS * LANES;
     static constexpr bool WARP = COUNT == 32;
     static constexpr int TOGETHER = WARP ? 4 : 1;
-    /* Of the partition's block; read anew where it is needed, as it is not worth the register that it would keep. */
+    /* Of the partition's block; read again where it is needed, as it is not worth the register that it would keep. */
     static __device__ __forceinline__ int number()
     {
         if (!WARP) return (int)blockIdx.x;

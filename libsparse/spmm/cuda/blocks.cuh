@@ -36,7 +36,7 @@ struct block_sizes {
         while (groups * group < entries) groups *= 2;
         return groups;
     }
-    /* Entries of each of them, but for the last. */
+    /* Entries of each of them except the last. */
     __host__ __device__ __forceinline__ int share(int entries, int groups) const
     {
         return groups == 1 ? entries : ((entries + groups - 1) / groups + 7) / 8 * 8;

@@ -77,13 +77,13 @@ struct plan_rows {
     const int32_t *part_rows, *part_entries;
     const int64_t *part_starts;
     block_sizes sizes;
-    int partial; /* so many blocks, the first, have a part of a row each */
+    int partial; /* the first blocks, this many, have a part of a row each */
     void *carry; /* the sums of these parts, */
     unsigned *arrived; /* and by first block of a row and blockIdx.y how many are there */
 };
 
-/* Entries begin to begin + count - 1 of A: a part of a row that `groups` neighbouring warps of the block share, of
- * which this is number `part`. `groups` is the same in all warps of a block. */
+/* Entries begin to begin + count - 1 of A: a part of a row that `groups` neighbouring warps of the block share;
+ * this is number `part` of them. `groups` is the same in all warps of a block. */
 struct row_part {
     int64_t row, begin;
     int count, groups, part;
@@ -122,7 +122,7 @@ static __device__ __forceinline__ row_part find_part(const plan_rows &a)
     return found;
 }
 
-/* In a block of rows without entries, of which there are more than warps, calls take(row) for those of this warp, and
+/* In a block of more rows without entries than warps, calls take(row) for those of this warp, and
  * returns true. */
 template <typename Take> static __device__ __forceinline__ bool for_empty_rows(const plan_rows &a, Take take)
 {
@@ -222,7 +222,7 @@ struct sum_product {
     bool mean;
 };
 
-/* Adds the kept rows of a part of A to `sums`, those of this part of the warp, of which there are 2^SUB_BITS; for
+/* Adds the kept rows of a part of A to `sums`, those of this part of the warp, one of 2^SUB_BITS; for
  * SUB_BITS -1 there is one, and columns before `first` and beyond `width` more are left out. */
 template <typename T, typename C, int SUB_BITS>
 static __device__ __forceinline__ void add_kept(const sum_product &p, const row_part &part, int first, int width,

@@ -113,7 +113,7 @@ static __device__ __forceinline__ void select_row(int width, int k, const T *x, 
     bool exact;
     const K least = threshold<K>(keys, k, &exact);
     const unsigned below = (1u << (threadIdx.x % 32)) - 1;
-    /* Of those that equal the threshold so many are kept. */
+    /* This many of those that equal the threshold are kept. */
     int at = 0, equals = exact ? 0 : k - (least == ~(K)0 ? 0 : count_from<K>(keys, least + 1));
     keys.for_each([&](int item, K key) {
         bool kept = key >= least;

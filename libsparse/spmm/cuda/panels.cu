@@ -32,7 +32,7 @@ enum {
     GROUPS = 128,     /* of a panel: 1024 threads, alone on a multiprocessor with 64 registers each */
     FEW_GROUPS = 8,   /* of a row; rows that need more have 16, 32, 64 or 128 */
     USABLE = GROUPS - (FEW_GROUPS - 1), /* where rows of few groups may begin in a panel */
-    NEAR_ROWS = 1024, /* rows are sorted by length within so many */
+    NEAR_ROWS = 1024, /* rows are sorted by length within this many */
     LENGTH_BITS = 11  /* of the entries of a group, and more than GROUPS takes */
 };
 /* Rows of 43 entries are over before a panel is under way (0.089 ms for 0.072), those of 450 gain. Ordered by
@@ -91,8 +91,8 @@ static __global__ void __launch_bounds__(THREADS)
     for (int i = 0; i < groups[at]; i++) slots[slot + i] = {order[at], i << 8 | groups[at]};
 }
 
-/* Of one row in SAMPLED, 32 entries: how many lie where the row that follows in the order has so many that a panel's
- * rows would use each row of X around there twice. */
+/* Of one row in SAMPLED, 32 entries: how many lie where the row that follows in the order has enough others for a
+ * panel's rows to use each row of X around there twice. */
 enum { SAMPLED = 16, AROUND = 128, USES = 2 };
 
 static __global__ void __launch_bounds__(THREADS)
@@ -230,7 +230,7 @@ int64_t cuda_spmm_panel_bytes(const spmm_panels *panels)
 /* ---- the product ----------------------------------------------------------------------------------------- */
 
 /* A load of the group is 128 bytes: a row of X of one entry or, where a tile's rows have a half or a quarter of that,
- * of two or four. So many PARTS, of EACH lanes, a group has. A run is what it has in flight at a time. */
+ * of two or four. This many PARTS, of EACH lanes, a group has. A run is what it has in flight at a time. */
 template <typename T, int PARTS> struct runs {
     static constexpr int EACH = LANES / PARTS, LOADS = PARTS < 4 ? 8 : 4, ENTRIES = LOADS * PARTS;
     static constexpr int OWN = ENTRIES / LANES; /* entries of A that a lane loads */
@@ -421,7 +421,7 @@ static sp_status launch_tiles(sp_context *context, const spmm_product &whole, in
     return SP_OK;
 }
 
-/* Tiles of 128 bytes a row; what is left over in one of 32, 64, 128 or, with the last of them, 192. A part of the
+/* Tiles of 128 bytes a row; the rest in one of 32, 64, 128 or, with the last of them, 192. A part of the
  * columns is tiled as the whole is, so that its sums have the same bits: without the last whole tile too. */
 template <typename T>
 static sp_status launch(sp_context *context, const spmm_product &product, const spmm_panels *panels)

@@ -11,9 +11,9 @@ enum { LINE = 128, WORD = 16 /* bytes, of the caches and of the longest load */ 
 
 /* Whether rows begin at lines of the caches. */
 bool cuda_spmm_at_lines(const sp_dense *matrix);
-/* Whether packets of so many numbers are aligned in every row. */
+/* Whether packets of this many numbers are aligned in every row. */
 bool cuda_spmm_fits(const sp_dense *matrix, int64_t numbers);
-/* Whether rows of X are one tile of 9 to 12 packets, of which lanes load two entries at a time; `most`: columns that the
+/* Whether rows of X are one tile of 9 to 12 packets, so that lanes load two entries at a time; `most`: columns that the
  * cache holds. */
 bool cuda_spmm_takes_pairs(const sp_dense *x, const sp_dense *y, bool extreme, sp_spmm_algorithm algorithm,
                            int64_t most);

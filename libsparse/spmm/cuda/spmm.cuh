@@ -131,7 +131,7 @@ void cuda_spmm_free_blocks(sp_context *context, spmm_blocks *parts);
 sp_status cuda_spmm_kept_parts(sp_context *context, const sp_csr *a, spmm_state *state, spmm_blocks **parts);
 sp_status cuda_spmm_ranges(sp_context *context, sp_dense_type type, const spmm_shape &shape,
                            const spmm_product &product, spmm_blocks *parts);
-/* By the plan's algorithm. Which lane adds what depends on the shape alone, not on the columns that are there. */
+/* By the plan's algorithm. Which lane adds what depends on the shape alone, not on the other columns. */
 sp_status cuda_spmm_launch(sp_context *context, sp_dense_type type, bool extreme, spmm_state *state,
                            const spmm_shape &shape, const spmm_product &product);
 /* The product's Y = sums + beta · Y; the sums' rows lie side by side, or `stride` apart. */
@@ -147,7 +147,7 @@ sp_status cuda_spmm_order(sp_context *context, const sp_csr *a, int64_t most, in
 /* Multiplies by copies where they pay and there is room for them; else *done is false and nothing has happened. */
 sp_status cuda_spmm_aligned(sp_context *context, const sp_csr *a, const sp_spmm_options *options, spmm_state *plan,
                             double alpha, const sp_dense *x, double beta, const sp_dense *y, bool *done);
-/* X, Y or both in host memory; `argument` lies in Y's space. Returns when Y is there. On failure Y is undefined. */
+/* X, Y or both in host memory; `argument` lies in Y's space. Returns when Y is complete. On failure Y is undefined. */
 sp_status cuda_spmm_stream(sp_context *context, const sp_csr *a, const sp_spmm_options *options, spmm_state *state,
                            double alpha, const sp_dense *x, double beta, sp_dense *y, int64_t *argument);
 void cuda_spmm_free_staging(sp_context *context, stream_staging *staging);

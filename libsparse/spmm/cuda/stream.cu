@@ -310,7 +310,8 @@ static sp_status load_rest(stream_run *run, int64_t first)
     return SP_OK;
 }
 
-/* One tile, or one range, ahead with X; one step ahead with Y, and with two buffers one behind with what goes out. */
+/* One tile, or one range, ahead with X; one step ahead with Y, and with two buffers one behind with Y on its way
+ * out. */
 static sp_status go(stream_run *run)
 {
     sp_context *context = run->job.context;

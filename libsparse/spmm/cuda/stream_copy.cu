@@ -24,7 +24,7 @@
 
 #include "spmm/cuda/stream_copy.cuh"
 
-/* Copy engines are faster than threads from a row of so many bytes on, where rows lie close and where they lie far
+/* Copy engines are faster than threads from a row of this many bytes on, where rows lie close and where they lie far
  * apart. */
 static const size_t LONG_ROW = 128, LONG_FAR_ROW = 256;
 static const size_t PAGE_BYTES = 4096, PIECE_BYTES = (size_t)2 << 20 /* of the pages that a thread makes at a time */;
@@ -228,7 +228,7 @@ static int64_t rows_of_part(const stream_staging &staging, const stream_copy &co
     return copy.rows - before < most ? copy.rows - before : most;
 }
 
-/* The next part in: filled here, once the link is done with what the buffer held. */
+/* The next part in: filled here, once the link is done with the buffer. */
 sp_status stream_copy_in(sp_context *context, stream_copy *copy, stream_staging *staging, cudaStream_t stream)
 {
     if (copy->memory.direct) return move_directly(context, copy, true, stream);

@@ -50,7 +50,7 @@ sp_status stream_look_at(sp_context *context, const void *values, size_t bytes, 
 sp_status stream_need_staging(sp_context *context, size_t bytes, int parts, stream_staging **staging);
 /* Has the system make the pages of memory that nobody has touched. */
 void stream_make_pages(sp_context *context, void *values, size_t bytes);
-/* Whether copy engines are faster than threads for rows of so many bytes, `pitch` apart. */
+/* Whether copy engines are faster than threads for rows of this many bytes, `pitch` apart. */
 bool stream_by_engines(size_t row, size_t pitch);
 /* The next part in. */
 sp_status stream_copy_in(sp_context *context, stream_copy *copy, stream_staging *staging, cudaStream_t stream);

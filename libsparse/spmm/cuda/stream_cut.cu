@@ -14,7 +14,7 @@
 #include "spmm/cuda/shape.cuh"
 #include "spmm/cuda/stream_cut.cuh"
 
-/* Tiles have multiples of so many columns, or a power of two fewer. */
+/* Tiles have multiples of this many columns, or a power of two fewer. */
 static const int64_t COLUMNS = 32;
 enum { SECTOR = 32 /* bytes */ };
 /* Blocks of rows of Y, and the rows of A from which on they pay: blocks below 8 KB are not worth a copy. */
@@ -34,7 +34,7 @@ static const size_t SLACK = (size_t)64 << 10;
 
 static size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
-/* What is left beside whole tiles is shared by the first and the last, so that neither is narrow: 1,024 columns are
+/* The rest beside whole tiles is shared by the first and the last, so that neither is narrow: 1,024 columns are
  * 128, four times 192 and 128. */
 static int64_t columns_of_first(const stream_job &job, int64_t columns)
 {
@@ -116,7 +116,7 @@ static double seconds_of(size_t size, int64_t stride, int64_t rows, int64_t colu
     return (double)rows * (double)row / rate + copies * START;
 }
 
-/* Seconds that a product takes, tile after tile: when X is there, when the tile is multiplied and when Y is gone. */
+/* Seconds that a product takes, tile after tile: when X has come, when the tile is multiplied and when Y is gone. */
 static double estimate(const stream_job &job, const stream_cut &cut)
 {
     const size_t x_size = sp_dense_size(job.x->type), y_size = sp_dense_size(job.y->type);

@@ -18,7 +18,7 @@ struct stream_job {
     stream_memory x_memory, y_memory, argument_memory;
 };
 
-/* How X and Y are cut, and the bytes of one buffer of each kind; 0 where there is none. Of `ranges` and `blocks` one
+/* How X and Y are cut, and the bytes of one buffer of each kind; 0 without one. Of `ranges` and `blocks` one
  * is 1. */
 struct stream_cut {
     int64_t columns, tiles;    /* of a tile; how many */
@@ -29,7 +29,7 @@ struct stream_cut {
     int ranges, blocks;
     int x_slots, slots; /* buffers of X; of Y and of arguments */
     size_t x, y, argument, sums;
-    size_t buffers, bytes; /* all of them; with what launches allocate */
+    size_t buffers, bytes; /* all of them; with the memory of launches */
 };
 
 static inline int64_t column_of(const stream_cut &cut, int64_t tile)

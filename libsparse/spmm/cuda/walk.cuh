@@ -138,10 +138,10 @@ static __device__ __forceinline__ void add_entries(const spmm_product &p, int64_
     }
 }
 
-/* Rows of X of 64 bytes, 4 lanes: the second-level cache answers so many requests a second, half a line or less being
- * one, and columns and weights that are asked for by 4 entries are as many again as half of X's rows. So each lane
- * asks for 4 entries of its own, from a multiple of 4 on, 16 a group. Rows of 32 bytes are loaded by two of the
- * group's lanes, those of two entries at a time: a group has PARTS. `LOADS` times 4 are in flight a lane. */
+/* Rows of X of 64 bytes, 4 lanes: the second-level cache answers a fixed number of requests a second, half a line or
+ * less being one, and columns and weights that are asked for by 4 entries are as many again as half of X's rows. So
+ * each lane asks for 4 entries of its own, from a multiple of 4 on, 16 a group. Rows of 32 bytes are loaded by two
+ * of the group's lanes, those of two entries at a time: a group has PARTS. `LOADS` times 4 are in flight a lane. */
 template <typename T, int V, int LANES, int REPEATS, bool EXTREME> struct spmm_quads {
     static constexpr bool FIT = sizeof(T) <= 4 && sizeof(T) * V == 16 && LANES == 4 && REPEATS == 1 && !EXTREME;
     static constexpr int LOADS = sizeof(T) == 4 ? 2 : 1; /* sums of 8 columns leave fewer registers */
@@ -163,7 +163,7 @@ static __device__ __forceinline__ void add_quads(const spmm_product &p, int64_t 
     constexpr bool EXCHANGED = LOADS > spmm_quads<T, V, LANES, 1, false>::LOADS;
     constexpr int QUADS = LOADS * PARTS; /* of entries, whose rows of X are in flight at a time */
     const int64_t first = begin & ~(int64_t)3, whole = p.nnz & ~(int64_t)3;
-    const bool last = begin + count > whole; /* some are A's last ones, which are no four */
+    const bool last = begin + count > whole; /* the last group may have fewer than four entries */
     const int own = threadIdx.x % 32, lane = own % LANES, lead = (int)(begin & 3), part = lane / (LANES / PARTS);
     const int end = last ? (int)(whole - first) : count > 0 ? lead + count : 0;
     const uint4 *quad = (const uint4 *)(p.cols + first) + lane;
