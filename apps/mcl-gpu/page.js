@@ -89,18 +89,19 @@ function largest(run) {
     const more = c.size - c.members.length;
     const box = element("details", open ? {open: ""} : {}, element("summary", {}, element("b", {}, `Cluster ${c.number}`),
       ` · ${plural(c.size, "node")} · density ${percent(c.density)} · around ${c.hub}`));
-    const fill = () => { if (box.childElementCount < 2) box.append(element("div", {},
+    box.fill = () => { if (box.childElementCount < 2) box.append(element("div", {},
       element("p", {}, `${percent(c.weight > 0 ? c.inside / c.weight : 0)} of its members' weight stays inside; ${percent(c.density)} of the pairs of members are joined. Best joined within it: ${c.hub}.`),
       element("p", {class: "members"}, ...names, more > 0 ? ` … and ${count(more)} more` : null),
       c.edges.length ? element("p", {}, "Strongest edges:") : null,
       c.edges.length ? table(["from", "to", "weight"], c.edges.map(e => [String(e[0]), String(e[1]), String(e[2])])) : null)); };
-    box.addEventListener("toggle", fill);
-    if (open) fill();
+    box.addEventListener("toggle", box.fill);
+    if (open) box.fill();
     return box;
   }
   search.addEventListener("input", show);
   show();
-  window.addEventListener("beforeprint", () => list.querySelectorAll("details").forEach(d => d.open = true));
+  // "toggle" comes after the page has been laid out for the printer.
+  window.onbeforeprint = () => list.querySelectorAll("details").forEach(box => { box.fill(); box.open = true; });
   return element("section", {}, element("h2", {}, "The largest clusters"), element("p", {class: "screen"}, search), note, list);
 }
 function process(run) {

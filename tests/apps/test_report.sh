@@ -208,11 +208,19 @@ END
     spoilt() { # spoilt SCRIPT FILE PATTERN: a page with this script is noticed, by what the file says
         sed "s|</style>|</style>$1|" r.html >l.html && ! pictured l.html 1 '#fbfbfa' && [ -s "$2" ] && grep -q "$3" "$2"
     }
+    if command -v pdftotext >/dev/null; then
+        printed() { # with the members of the clusters, and the last column of the comparison
+            draw r.html --print-to-pdf="$work/r.pdf" && pdftotext -layout r.pdf printed &&
+                grep -qE '^ *inflation .* coverage +moves' printed && grep -q 'Strongest edges' printed || { head -n 40 printed; return 1; }
+            for name in $(head -n 3 c.I40); do grep -qw "$name" printed || { echo "no $name"; return 1; }; done
+        }
+        ok 'and printed whole' printed
+    else skip 'the page as printed: pdftotext (poppler-utils) is not installed'; fi
     ok 'a page that loads something is noticed' spoilt '<script src="http://elsewhere.example/x.js"></script>' requests elsewhere
     ok 'and one with an error' spoilt '<script>missing()</script>' console 'CONSOLE.*missing is not defined'
     ok 'and an empty one' eval 'draw z.html --dump-dom | grep -q "0 clusters"'
 else
-    for what in 'the page' 'in dark colours' 'in light colours' 'a page that loads something' 'one with an error' 'an empty page'; do
+    for what in 'the page' 'as printed' 'in dark colours' 'in light colours' 'a page that loads something' 'one with an error' 'an empty page'; do
         skip "$what in a browser: $browser is not installed"
     done
 fi
