@@ -3,7 +3,14 @@
 
 #include <math.h>
 
-/* A quoted string; NULL is null. "<" is escaped too, so that JSON may stand in a page's script. */
+/* Whether a byte stands as \uXXXX; `length`: of the UTF-8 there, 0 if it is none. "<" does too, so that JSON may stand
+ * in a page's script. */
+static bool needs_escape(const char *p, size_t length)
+{
+    return length == 0 || (unsigned char)*p < ' ' || *p == '"' || *p == '\\' || *p == '<';
+}
+
+/* A quoted string; NULL is null. */
 static void put_quoted(io_output *out, const char *text)
 {
     if (!text) {
@@ -11,16 +18,28 @@ static void put_quoted(io_output *out, const char *text)
         return;
     }
     io_output_string(out, "\"");
-    for (const unsigned char *p = (const unsigned char *)text; *p;) {
-        const size_t length = io_utf8_length((const char *)p, 4);
-        if (length == 0 || *p < ' ' || *p == '"' || *p == '\\' || *p == '<') {
-            io_output_format(out, "\\u%04x", *p++);
+    for (const char *p = text; *p;) {
+        const size_t length = io_utf8_length(p, 4);
+        if (needs_escape(p, length)) {
+            io_output_format(out, "\\u%04x", (unsigned char)*p++);
         } else {
             io_output_bytes(out, p, length);
             p += length;
         }
     }
     io_output_string(out, "\"");
+}
+
+int64_t json_text_bytes(const char *text)
+{
+    int64_t bytes = 2;
+    for (const char *p = text; *p;) {
+        const size_t length = io_utf8_length(p, 4);
+        const bool escaped = needs_escape(p, length);
+        bytes += escaped ? 6 : (int64_t)length;
+        p += escaped ? 1 : length;
+    }
+    return bytes;
 }
 
 /* What stands between two items, and the key. */

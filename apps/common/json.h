@@ -17,6 +17,7 @@ typedef struct json {
 void json_begin(json *j, const char *key, char bracket); /* '{' or '[' */
 void json_end(json *j, char bracket);                    /* '}' or ']'; the outermost ends the file */
 void json_text(json *j, const char *key, const char *text); /* bytes that are not UTF-8 as Latin-1; NULL is null */
+int64_t json_text_bytes(const char *text); /* that json_text makes of it, with its quotes */
 void json_count(json *j, const char *key, int64_t count);
 void json_number(json *j, const char *key, double number); /* all its digits; null if it is not finite */
 void json_seconds(json *j, const char *key, double seconds); /* 9 digits, as those of json_numbers */

@@ -1,5 +1,6 @@
-/* What the report says of the clusters: figures, sizes, the largest with members and edges, hubs, comparisons. Names
- * fill at most NAME_BYTES, so that a page stays small however large the network is. */
+/* What the report says of the clusters: figures, sizes, the largest with members and edges, hubs, comparisons. All runs
+ * together list as many clusters, members and edges as PAGE_BYTES hold, so that a page stays small however large the
+ * network is. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,11 @@
 #include "job.h"
 
 enum {
-    NAME_BYTES = 1 << 20, /* of all members that are listed, over all runs */
+    PAGE_BYTES = 1900000, /* a page with its script is below 2 MB */
+    RUN_BYTES = 10000,    /* of the figures and sizes of a run */
+    STEP_BYTES = 600,     /* of an iteration */
+    CLUSTER_BYTES = 240,  /* of a cluster without names */
+    EDGE_BYTES = 48,      /* of an edge without names */
     LISTED = 500,         /* clusters of a run */
     EDGES = 5,            /* of a cluster */
     HUBS = 10,
@@ -24,10 +29,19 @@ const char *job_node_name(const job *j, int64_t node, char *text, size_t size)
     return text;
 }
 
-static void put_node(json *file, const job *j, int64_t node)
+static void put_node(json *file, const char *key, const job *j, int64_t node, int64_t *room)
 {
     char name[NAME_TEXT];
-    json_text(file, NULL, job_node_name(j, node, name, sizeof name));
+    json_text(file, key, job_node_name(j, node, name, sizeof name));
+    *room -= json_text_bytes(name) + 2;
+}
+
+/* The bytes that a run may fill with clusters. */
+static int64_t room_of_run(const report *r)
+{
+    int64_t room = PAGE_BYTES;
+    for (int i = 0; i < r->run_count; i++) room -= RUN_BYTES + STEP_BYTES * r->runs[i].iteration_count;
+    return room / r->run_count;
 }
 
 /* ---- largest clusters ----------------------------------------------------------------------------------- */
@@ -73,13 +87,13 @@ static int32_t inspect(const sp_csr *graph, const int32_t *members, int64_t size
     return hub;
 }
 
+/* Members may fill half of the room, so that one huge cluster leaves some to the others. */
 static void put_cluster(json *file, const job *j, const report_run *run, int64_t k, int32_t *mark, int64_t *room)
 {
     const mcl_clustering *c = &run->clustering;
     const mcl_profile *p = &run->quality.profiles[k];
     const int32_t *members = c->members + c->offsets[k];
     weighted_edge edges[EDGES];
-    char name[NAME_TEXT];
     int count;
     for (int64_t i = 0; i < p->size; i++) mark[members[i]] = (int32_t)(k + 1);
     const int32_t hub = inspect(&j->graph, members, p->size, mark, (int32_t)(k + 1), edges, &count);
@@ -89,21 +103,20 @@ static void put_cluster(json *file, const job *j, const report_run *run, int64_t
     json_number(file, "density", p->size > 1 ? (double)p->arcs_inside / ((double)p->size * (double)(p->size - 1)) : 0);
     json_number(file, "inside", p->weight_inside);
     json_number(file, "weight", p->weight);
-    json_text(file, "hub", job_node_name(j, hub, name, sizeof name));
-    json_begin(file, "members", '[');
-    for (int64_t i = 0; i < p->size && *room > 0; i++) {
-        put_node(file, j, members[i]);
-        *room -= (int64_t)strlen(job_node_name(j, members[i], name, sizeof name)) + 4;
-    }
-    json_end(file, ']');
+    put_node(file, "hub", j, hub, room);
+    *room -= CLUSTER_BYTES + count * EDGE_BYTES;
     json_begin(file, "edges", '[');
     for (int i = 0; i < count; i++) {
         json_begin(file, NULL, '[');
-        put_node(file, j, edges[i].tail);
-        put_node(file, j, edges[i].head);
+        put_node(file, NULL, j, edges[i].tail, room);
+        put_node(file, NULL, j, edges[i].head, room);
         json_number(file, NULL, edges[i].weight);
         json_end(file, ']');
     }
+    json_end(file, ']');
+    const int64_t left = *room / 2;
+    json_begin(file, "members", '[');
+    for (int64_t i = 0; i < p->size && *room > left; i++) put_node(file, NULL, j, members[i], room);
     json_end(file, ']');
     json_end(file, '}');
 }
@@ -146,7 +159,7 @@ static void put_quality(json *file, const quality *q)
 sp_status report_put_clusters(job *j, const report_run *run, json *file)
 {
     const mcl_clustering *c = &run->clustering;
-    int64_t room = NAME_BYTES / j->report.run_count;
+    int64_t room = room_of_run(&j->report);
     sized_cluster *order = NULL;
     int32_t *mark = NULL;
     sp_status status;
@@ -172,7 +185,7 @@ done:
 static void put_hubs(json *file, const job *j)
 {
     const sp_csr *g = &j->graph;
-    int64_t hubs[HUBS + 1], count = 0;
+    int64_t hubs[HUBS + 1], count = 0, unlimited = 0;
     for (int64_t i = 0; i < g->rows; i++) {
         const int64_t degree = g->row_offsets[i + 1] - g->row_offsets[i];
         int64_t at = count;
@@ -186,7 +199,7 @@ static void put_hubs(json *file, const job *j)
         double weight = 0;
         for (int64_t e = g->row_offsets[hubs[h]]; e < g->row_offsets[hubs[h] + 1]; e++) weight += entry_value(g, e);
         json_begin(file, NULL, '[');
-        put_node(file, j, hubs[h]);
+        put_node(file, NULL, j, hubs[h], &unlimited);
         json_count(file, NULL, g->row_offsets[hubs[h] + 1] - g->row_offsets[hubs[h]]);
         json_number(file, NULL, weight);
         json_end(file, ']');

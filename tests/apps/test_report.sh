@@ -129,6 +129,25 @@ unwritten() { ! run "$network" -o w --table missing/t.tsv && [ ! -e w ]; }
 ok 'no clusters where the table cannot be written' unwritten
 ok 'nothing half written' no_leftovers
 
+# 100,000 nodes with long names in stars of 16, which are clusters at every inflation.
+awk 'BEGIN { for (i = 0; i < 6250; i++) for (k = 1; k < 16; k++)
+    printf "organism_%05d_%05d\torganism_%05d_%05d\t%.6f\n", i, 0, i, k, 1 + k / 7 }' >stars.abc
+small_page() { # small_page CLUSTERS NAMES NETWORK ARGUMENTS...: below 2 MB, and each run lists so many of both
+    status 0 "$3" --abc --device cpu -q x -o stars --report stars.html "${@:4}" && python3 - "$1" "$2" <<'END'
+import json, re, sys
+page = open("stars.html").read()
+runs = json.loads(re.search(r'id="report">(.*?)</script>', page, re.S).group(1))["runs"]
+listed = [(len(run["largest_clusters"]), sum(len(c["members"]) for c in run["largest_clusters"])) for run in runs]
+assert len(page) < 2_000_000, len(page)
+assert all(clusters >= int(sys.argv[1]) and names >= int(sys.argv[2]) for clusters, names in listed), listed
+END
+}
+ok 'a small page of 100,000 nodes with long names' small_page 500 8000 stars.abc -I 2
+ok 'also with a sweep' small_page 250 4000 stars.abc -I sweep
+ok 'and with ten inflations' small_page 100 1500 stars.abc -I 1.4,1.6,1.8,2,2.2,2.5,3,4,5,6
+awk 'BEGIN { for (k = 1; k < 7000; k++) printf "%0200d\t%0200d\n", k < 6000 ? 0 : 6000, k }' >huge.abc
+ok 'a huge cluster leaves room for the others' small_page 2 4000 huge.abc -I 2
+
 # ---- against mcl's programs -----------------------------------------------------------------------------------
 
 if command -v clm >/dev/null && command -v mcxload >/dev/null; then
