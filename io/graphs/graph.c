@@ -144,8 +144,8 @@ sp_status io_detect_format(io_source *source, io_format *format)
     return SP_OK;
 }
 
-/* Whether a file may be taken for label pairs unasked: by its name, or by a first line of two names, or of two labels
- * and a number. Two numbers may be anything. */
+/* Whether a file may be taken for label pairs unasked: by its name, where the reader says what is wrong with a heading,
+ * or by a first line of two names, or of two labels and a number. Two numbers may be anything. */
 static bool looks_like_pairs(const char *path, const char *bytes, const char *end)
 {
     const char *word[4] = {NULL}, *word_end[4] = {NULL}, *at = skip_comments(bytes, end);
@@ -160,9 +160,10 @@ static bool looks_like_pairs(const char *path, const char *bytes, const char *en
         at = word_end[words] = io_skip_word(at, line_end);
     }
     if (words < 2 || words > 3) return false;
+    if (ends_with(path, ".abc")) return true;
     if (words == 3) return io_parse_decimal(word[2], word_end[2], &number) == word_end[2];
-    return ends_with(path, ".abc") || (io_parse_decimal(word[0], word_end[0], &number) != word_end[0] &&
-                                       io_parse_decimal(word[1], word_end[1], &number) != word_end[1]);
+    return io_parse_decimal(word[0], word_end[0], &number) != word_end[0] &&
+           io_parse_decimal(word[1], word_end[1], &number) != word_end[1];
 }
 
 /* Archives and arrays that hold no graph. */
@@ -190,6 +191,12 @@ static sp_status find_format(sp_context *context, io_source *source, bool refuse
     if (status == SP_OK && count == 0)
         return sp_fail(context, SP_ERROR_ARGUMENT, "%s: the file is empty; give a matrix, or label pairs and --abc",
                        name);
+    io_csv csv;
+    io_csv_find(bytes, count, &csv);
+    if (csv.heading_lines > 0)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s:%lld: a heading; remove it, as with tail -n +%lld, and give --abc "
+                       "for label pairs, or call the file *.csv, and the heading may stay", name,
+                       (long long)csv.heading_lines, (long long)csv.heading_lines + 1);
     return sp_fail(context, SP_ERROR_ARGUMENT,
                    "%s: not a matrix and not a STRING file; for label pairs give --abc, for BLAST tables --blast"
                    " bits", name);

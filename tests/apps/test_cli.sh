@@ -275,6 +275,10 @@ ok 'transforms' \
     partition 'bat,bit,fit,hit|cat,hat|' "$in/cathat.abc" --abc --abc-neg-log10 -abc-tf 'gq(0.3)' -tf 'gq(0.2)'
 printf 'source\ttarget\tweight\na\tb\t1\n' >heading.abc
 ok 'a heading' fails 1 'heading.abc:1: the weight is not a number .*a heading must go' heading.abc --abc -o X -V all
+printf 'gene1\tgene2\tscore\na\tb\t1\n' | tee named.abc >named.txt
+ok 'without --abc, in a file called .abc' fails 1 "named.abc:1: the weight is not a number .got .score.*a heading must go" named.abc -o X -V all
+ok 'and in another' fails 1 'named.txt:1: a heading; remove it, as with tail -n .2, and give --abc' named.txt -o X -V all
+ok 'which may stay in a table' eval 'cp named.txt named.csv; partition "a,b|" named.csv'
 printf 'a\tb\t1e-9\nb\tc\t8.2\n' >evalues.abc
 ok 'an E-value above 1' fails 1 'evalues.abc:2: the weight after .* negative .*gt\(0\)' \
     evalues.abc --abc --abc-neg-log10 -o X -V all
