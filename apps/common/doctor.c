@@ -52,7 +52,19 @@ static void print_driver(void)
     printf("%-20s%s\n", "GPU driver", *version ? version : "none of NVIDIA's is loaded");
 }
 
-void doctor_print(const char *tool, const char *blas)
+/* Below that much work the CPU is done before a GPU is open. */
+static void print_choice(int devices, const char *large)
+{
+    printf("%-20s", "--device auto");
+    if (devices > 0) printf("the first GPU for %s; otherwise the CPU, because opening a GPU takes about 0.3 s\n", large);
+#ifdef SPARSE_CUDA
+    else puts("the CPU, because no GPU can be used; the line GPUs says why");
+#else
+    else puts("the CPU, because this build has no CUDA");
+#endif
+}
+
+void doctor_print(const char *tool, const char *blas, const char *large)
 {
     uint64_t unused;
     const uint64_t memory = system_memory(&unused);
@@ -69,7 +81,5 @@ void doctor_print(const char *tool, const char *blas)
     printf("%-20s%s\n", "BLAS", blas);
     if (memory > 0) print_bytes("memory", memory);
     if (unused > 0) print_bytes("memory free", unused);
-    printf("%-20s%s\n", "--device auto",
-           devices > 0 ? "the first GPU for large graphs, the CPU for small ones, where its start takes longer than the work"
-                       : "the CPU");
+    print_choice(devices, large);
 }

@@ -33,7 +33,7 @@ static sp_status set_compute(gnn_job *job, sp_context *device)
 }
 
 /* Opening a CUDA device and its BLAS takes some 0.5 s, in which a CPU thread does some 2 G operations of gathering
- * products. */
+ * products. --doctor says this number. */
 static const double CUDA_OPERATIONS = 2e9;
 
 static bool is_large(const gnn_job *job)

@@ -75,7 +75,7 @@ int main(int argc, char **argv)
     }
     if (strcmp(command, "--doctor") == 0) {
         bool known;
-        doctor_print("gnn", gnn_blas(&known));
+        doctor_print("gnn", gnn_blas(&known), "more than 2,000 million operations a thread");
         return end_answer("gnn");
     }
     usage_mistake("gnn", "the first argument is one of train, predict, info, convert (got \"%.40s\")", command);

@@ -26,7 +26,8 @@ sp_status job_open_host(job *j)
 /* ---- the device ---------------------------------------------------------------------------------------- */
 
 /* Opening a CUDA device takes about 0.3 s and a run of two dozen iterations
- * about 0.2 s more, however small: below this many products a thread the CPU is done by then. */
+ * about 0.2 s more, however small: below this many products a thread the CPU is done by then. --doctor
+ * says this number. */
 static const double CUDA_PRODUCTS = 1e7;
 /* Text of label pairs has about 7 such products a byte: for files from this size on, a thread, the device is opened
  * while they are read. */
@@ -113,7 +114,7 @@ static void note_wide(job *j, double products)
     const sp_csr *m = &j->start;
     const int64_t keep = j->mcl.select > j->mcl.recover ? j->mcl.select : j->mcl.recover;
     const double most = (double)(keep < m->rows ? keep : m->rows);
-    char name[256], degree[COUNT_TEXT];
+    char name[256], degree[COUNT_TEXT], threads[COUNTED_TEXT];
     int64_t hub = 0;
     double through = 0, kept = 0;
     for (int64_t row = 0; row < m->rows; row++) {
@@ -127,10 +128,10 @@ static void note_wide(job *j, double products)
     const double seconds = second * SECONDS_A_MULTIPLICATION / sp_context_threads(j->host);
     if (j->device || seconds < SECONDS || 2 * through < products) return;
     log_line(&j->log, "mcl-gpu: %s has %s neighbours: %.0f %% of the first expansion goes through nodes like it, and the "
-             "second may take %.0f s on %d threads; -R 0 recovers no small entries, -tf '#knn(500)' keeps the strongest "
+             "second may take %.0f s on %s; -R 0 recovers no small entries, -tf '#knn(500)' keeps the strongest "
              "edges of each node, or leave it out",
              job_node_name(j, hub, name, sizeof name), show_count(m->row_offsets[hub + 1] - m->row_offsets[hub], degree),
-             100 * fmin(1, through / products), seconds, sp_context_threads(j->host));
+             100 * fmin(1, through / products), seconds, counted(sp_context_threads(j->host), "thread", threads));
 }
 
 /* Says which node will hold the others up: its column is the work of one thread, and longer than a thread's share. */
@@ -155,10 +156,11 @@ static void note_hub(job *j, double products)
 static void note_cost(job *j, double products)
 {
     enum { SECONDS = 60 };
+    char threads[COUNTED_TEXT];
     const double seconds = products * SECONDS_A_PRODUCT / sp_context_threads(j->host);
     if (!j->device && seconds >= SECONDS)
-        log_line(&j->log, "mcl-gpu: about %.0f minutes on %d threads, for each inflation; more if the network does not "
-                 "fall apart", ceil(seconds / 60), sp_context_threads(j->host));
+        log_line(&j->log, "mcl-gpu: about %.0f minutes on %s, for each inflation; more if the network does not "
+                 "fall apart", ceil(seconds / 60), counted(sp_context_threads(j->host), "thread", threads));
 }
 
 sp_status job_choose_device(job *j, opening *o)

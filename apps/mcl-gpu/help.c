@@ -147,7 +147,10 @@ void settings_answer(const settings *s)
     case REQUEST_SKIDS: print_presets(true); break;
     case REQUEST_CHARTER: print_charter(); break;
     case REQUEST_RAM: print_ram(s); break;
-    case REQUEST_DOCTOR: doctor_print("mcl-gpu", "not used; gnn does"); break;
+    case REQUEST_DOCTOR:
+        doctor_print("mcl-gpu", "not used; gnn does",
+                     "first expansions of more than 10 million multiplications a thread");
+        break;
     case REQUEST_OUTPUT_NAME: print_names(s, true); break;
     case REQUEST_OUTPUT_SUFFIX: print_names(s, false); break;
     }

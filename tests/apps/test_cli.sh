@@ -412,6 +412,8 @@ if "$tool" --doctor | grep -q '^GPUs *none'; then
     ok '--device cuda without a GPU fails before the input is read' \
         fails 1 '.*(CUDA|GPU)' nofile --abc --device cuda -o X -V all
 else skip 'there is a GPU: --device cuda without one'; fi
+ok '--doctor says what auto chooses, and why' eval \
+    'status 0 --doctor && grep -qE "^--device auto +(the CPU, because (this build has no CUDA|no GPU can be used)|the first GPU for .*million.*, because)" run.out'
 ok 'figures of -analyze are told from clusters' noted 'two lines behind the clusters, not clusters; --quality' \
     "$in/cathat.abc" --abc -analyze y -o F
 ok 'an empty network' noted 'empty.abc: no edges; there is nothing to cluster' "$in/empty.abc" --abc -o F -V all

@@ -229,9 +229,10 @@ awk 'BEGIN { srand(2); for (i = 0; i < 12000; i++) { for (h = 0; h < 5; h++) if 
     for (k = 0; k < 4; k++) print "m" i, "m" int(12000 * rand()), rand() } }' >hubs.abc
 announced() { # announced FILE NAME ARGUMENTS...: one line names the hub before the first iteration ends
     timeout 20 "$tool" "$1" --abc --device cpu -te 2 -L 0 -o x "${@:3}" 2>run.err >/dev/null
-    lines "^mcl-gpu: $2 has [0-9,]+ neighbours: [0-9]+ % of the first expansion .* may take [0-9]+ s on [0-9]+ threads; -R 0 .*#knn\(500\)" 1
+    lines "^mcl-gpu: $2 has [0-9,]+ neighbours: [0-9]+ % of the first expansion .* may take [0-9]+ s on (1 thread|[0-9]+ threads); -R 0 .*#knn\(500\)" 1
 }
 ok 'a star is announced' announced star.abc hub
+ok 'on one thread' eval 'announced star.abc hub -te 1 && grep -q " on 1 thread;" run.err'
 ok 'so are hubs' announced hubs.abc 'h[0-4]'
 unannounced() { ! announced "$@"; }
 ok 'not without recovery' unannounced star.abc hub -R 0 -S 100
