@@ -147,7 +147,7 @@ APP_OBJECTS := $(call objects,$(APP_SOURCES))
 TEST_OBJECTS := $(call objects,$(filter tests/support/%,$(TEST_SOURCES)))
 parts_of     = $(wildcard $(patsubst test_%,$(dir $(1))%_*.c,$(basename $(notdir $(1)))))
 
-# What the tests link, and with libapps.a the tools; users first. Members that nobody calls stay out.
+# What the tools and the tests link; users first. Members that nobody calls stay out.
 MODULES := $(if $(GNN_OBJECTS),$(LIB)/libsparse-gnn.a) $(if $(IO_OBJECTS),$(LIB)/libsparse-io.a) $(OBJ)/libgenerate.a \
            $(LIB)/libsparse.a
 PARTS   := $(if $(APP_OBJECTS),$(OBJ)/libapps.a) $(MODULES)
@@ -219,7 +219,7 @@ $(OBJ)/apps/%.js.h: apps/%.js
 $(OBJ)/apps/common/page.c.o: $(OBJ)/apps/common/page.html.h
 $(OBJ)/apps/mcl-gpu/report.c.o: $(OBJ)/apps/mcl-gpu/page.js.h
 $(OBJ)/apps/gnn/report.c.o: $(OBJ)/apps/gnn/page.js.h
-$(OBJ)/tests/fuzz/%.o: private INCLUDES += -Iapps
+$(OBJ)/tests/fuzz/%.o $(OBJ)/tests/apps/%.o: private INCLUDES += -Iapps -Impi
 $(OBJ)/tests/%.o: private INCLUDES += -Itests/support $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
 
 $(LIB)/libsparse.a: $(LIB_OBJECTS)
@@ -272,9 +272,9 @@ $(BIN)/%: $(OBJ)/apps/%/main.c.o $(PARTS) $(BUILD)/obj/linked
 # A suite is build/tests/test_NAME wherever its test_NAME.c lies, with its parts NAME_*.c beside that.
 $(foreach main,$(SUITE_MAINS),$(eval \
   $(BUILD)/tests/$(basename $(notdir $(main))): $(call objects,$(main) $(call parts_of,$(main)))))
-$(SUITES:%=$(BUILD)/tests/%): $(OBJ)/libtests.a $(MODULES) $(BUILD)/obj/linked
+$(SUITES:%=$(BUILD)/tests/%): $(OBJ)/libtests.a $(PARTS) $(BUILD)/obj/linked
 	$(call say,LINK,$@)
-	$(Q)$(LINK) $(filter %.c.o,$^) $(OBJ)/libtests.a $(MODULES) $(CHECK_LIBS) $(IO_LIBS) $(LIBS)
+	$(Q)$(LINK) $(filter %.c.o,$^) $(OBJ)/libtests.a $(PARTS) $(CHECK_LIBS) $(IO_LIBS) $(LIBS) -ldl
 
 $(BUILD)/tests/gen/%: $(OBJ)/tests/gen/%.c.o $(BUILD)/obj/linked
 	$(call say,LINK,$@)

@@ -68,8 +68,6 @@ typedef struct job {
     const volatile sig_atomic_t *finish; /* ends the process after the present iteration */
 } job;
 
-/* A node's name, or its number in the clusters, cut to fit `text`. Returns it. */
-const char *job_node_name(const job *j, int64_t node, char *text, size_t size);
 /* Reads a graph as the options of the input say. */
 sp_status job_read_graph(job *j, const char *path, io_graph *graph);
 
@@ -133,6 +131,14 @@ sp_status job_check_opening(job *j, opening *o);
 sp_status job_choose_device(job *j, opening *o);
 /* Waits for an opening that was not taken, and closes it. */
 void opening_close(opening *o);
+
+/* ---- notes.c --------------------------------------------------------------------------------------- */
+
+/* A node's name, or its number in the clusters, cut to fit `text`. Returns it. */
+const char *job_node_name(const job *j, int64_t node, char *text, size_t size);
+/* Says on the log which node, or that the whole network, will make the run long on the device that was chosen, and what
+ * helps; `products` are those of the first expansion. */
+void job_note_work(job *j, double products);
 
 /* ---- ranks.c: several processes (common/team.h); nothing happens in a run of one --------------------- */
 

@@ -1,7 +1,6 @@
 /* What the report says of the clusters: figures, sizes, the largest with members and edges, hubs, comparisons. All runs
  * together list as many clusters, members and edges as PAGE_BYTES hold, so that a page stays small however large the
  * network is. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,14 +19,6 @@ enum {
     HUBS = 10,
     NAME_TEXT = 256       /* longer names are cut short */
 };
-
-const char *job_node_name(const job *j, int64_t node, char *text, size_t size)
-{
-    const io_names *names = &j->input.names;
-    if (names->count > 0) snprintf(text, size, "%.*s", (int)io_name_length(names, node), io_name(names, node));
-    else snprintf(text, size, "%lld", (long long)(j->input.ids ? j->input.ids[node] : node));
-    return text;
-}
 
 static void put_node(json *file, const char *key, const job *j, int64_t node, int64_t *room)
 {
