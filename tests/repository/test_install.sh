@@ -102,45 +102,7 @@ EOF
     builds reads "$@"
 }
 trains() { # trains ARGUMENT...: two cliques with a node of each known, by graph neural networks
-    cat >trains.c <<'EOF'
-#include <gnn.h>
-#include <stdio.h>
-int main(void)
-{
-    int64_t offsets[7];
-    int32_t columns[12], labels[6] = {0, 0, 0, 1, 1, 1}, classes[6];
-    float features[36] = {0};
-    uint8_t split[6] = {GNN_TRAIN, GNN_TEST, GNN_TEST, GNN_TRAIN, GNN_TEST, GNN_TEST};
-    for (int i = 0, k = 0; i < 6; i++) {
-        offsets[i] = k;
-        features[7 * i] = 1;
-        for (int j = i / 3 * 3; j < i / 3 * 3 + 3; j++)
-            if (j != i) columns[k++] = j;
-    }
-    offsets[6] = 12;
-    const gnn_data data = {.graph = {.rows = 6, .cols = 6, .nnz = 12, .row_offsets = offsets, .col_indices = columns},
-                           .features.dense = {.rows = 6, .cols = 6, .stride = 6, .values = features},
-                           .classes = 2, .labels = labels, .split = split};
-    const gnn_trainer_options options = {.model = {.layer = GNN_GCN, .layers = 2, .hidden = 8}, .epochs = 100};
-    sp_context *context;
-    gnn_engine *engine;
-    gnn_trainer *trainer;
-    gnn_epoch epoch;
-    bool done = false;
-    if (sp_context_create(&(sp_context_options){.device = "cpu"}, &context) != SP_OK) return 1;
-    if (gnn_engine_create(context, 1, &engine) != SP_OK || gnn_data_check(context, &data) != SP_OK) return 1;
-    if (gnn_trainer_create(engine, &data, &options, &trainer) != SP_OK) return 1;
-    while (!done)
-        if (gnn_trainer_epoch(trainer, &epoch, &done) != SP_OK) return 1;
-    if (gnn_trainer_predict(trainer, classes, NULL, NULL) != SP_OK) return 1;
-    for (int i = 0; i < 6; i++) printf("%d", classes[i]);
-    puts("");
-    gnn_trainer_free(trainer);
-    gnn_engine_free(engine);
-    sp_context_destroy(context);
-    return 0;
-}
-EOF
+    cp "$root/examples/cliques.c" trains.c
     echo 000111 >trains.expected
     builds trains "$@"
 }
