@@ -4,6 +4,7 @@
  * that of the first three parts and of a sum over the rows.
  */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -255,6 +256,16 @@ static sp_status get_array(job *j, FILE *file, uint64_t *hash, int64_t count, si
     return status == SP_OK ? get(j, file, hash, *array, (size_t)count * size) : status;
 }
 
+/* Whether the figures can be those of a run: a checksum only tells that nothing changed. Inflation only grows. */
+static bool is_plausible(const header *h, const mcl_options *o)
+{
+    enum { MOST = 1000000 }; /* of a mark, which is below 0 or above 100 only where weights are negative */
+    for (int i = 0; i < 3; i++)
+        if (!(fabs(h->marks[i]) <= MOST)) return false;
+    return h->recorded == h->iterations && h->iterations <= o->initial_length + o->main_length && h->nnz_input >= 0 &&
+           h->inflation >= (double)(float)o->inflation;
+}
+
 /* Whether the checkpoint is of this input and these options. */
 static sp_status check_header(job *j, const header *h, const mcl_options *options, bool cuda, int64_t bytes)
 {
@@ -277,7 +288,7 @@ static sp_status check_header(job *j, const header *h, const mcl_options *option
                             (h->ordered ? 4. : 0.) * (double)h->rows + 8 * ((double)h->rows + 1) + 8 * (double)h->nnz;
     if (h->nnz < 0 || h->recorded < 0 || h->iterations < 0 || expected != (double)bytes)
         return refuse(j, "the checkpoint is cut off");
-    return SP_OK;
+    return is_plausible(h, options) ? SP_OK : refuse(j, "the checkpoint is damaged");
 }
 
 void job_free_saved(job *j, saved_state *s)
@@ -317,6 +328,8 @@ static sp_status read_rest(job *j, FILE *file, const header *h, uint64_t hash, r
     if (sp_csr_check(j->host, &m) != SP_OK) TRY(refuse(j, "the checkpoint is damaged"));
     const uint64_t sum = hash_rows(&m, 0);
     if (written != mix_bytes(hash, &sum, sizeof sum)) TRY(refuse(j, "the checkpoint is damaged"));
+    for (int64_t e = 0; e < m.nnz; e++)
+        if (!isfinite(((const float *)m.values)[e])) TRY(refuse(j, "the checkpoint is damaged"));
     if (to->order) TRY(check_order(j, to->order, h->rows));
     to->iterand = m;
     m = (sp_csr){0};

@@ -185,8 +185,9 @@ void log_progress(run_log *log, const mcl_iteration *i, const expansion *ahead_o
 jury_report jury_of(const mcl_run *run)
 {
     const double rounding = 1 + 1e-6; /* unpruned columns sum to 1 but for f32: mcl gives 100 from 99.9999 on */
+    const double most = 1e9; /* an integer; sums of negative weights can be anything */
     jury_report jury;
-    for (int i = 0; i < 3; i++) jury.marks[i] = (int)(run->marks[i] * rounding);
+    for (int i = 0; i < 3; i++) jury.marks[i] = (int)fmax(-most, fmin(run->marks[i] * rounding, most));
     jury.synopsis = (5 * jury.marks[0] + 2 * jury.marks[1] + jury.marks[2]) / 8.0;
     return jury;
 }

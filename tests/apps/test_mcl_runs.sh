@@ -198,10 +198,15 @@ ok 'a checkpoint of another version' newer
 forged() { # the numbering names a node twice, and the checksum is right
     "$generators/gen_protein" 7500 60 7 >protein.abc # large enough for a numbering
     status 0 protein.abc --abc --device cpu -L 2 -o x --checkpoint p.ckpt --checkpoint-every 0 &&
-        python3 -B "$forge" p.ckpt forged.ckpt && rm x &&
+        python3 -B "$forge" p.ckpt forged.ckpt order && rm x &&
         refused 1 'forged.ckpt: the checkpoint is damaged' protein.abc --abc --device cpu -L 2 --resume forged.ckpt -o x
 }
 ok 'a forged checkpoint' forged
+forged_number() {
+    python3 -B "$forge" c.ckpt forged.ckpt "$1" &&
+        refused 1 'forged.ckpt: the checkpoint is damaged' "$network" --abc --device cpu --resume forged.ckpt -o x
+}
+for what in inflation mark iterations input value; do ok "a checkpoint whose $what cannot be" forged_number $what; done
 ok 'no checkpoint at all' refused 1 'whole.cls: not a checkpoint of mcl-gpu' "$network" --abc --resume whole.cls -o x
 ok 'no such file' refused 1 'none.ckpt: No such file' "$network" --abc --resume none.ckpt -o x
 ok 'clusters over the checkpoint' refused 2 '.*is an input' "$network" --abc --resume c.ckpt -o c.ckpt
