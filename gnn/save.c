@@ -260,7 +260,7 @@ static bool is_plausible(const saved_head *h)
            in_range(h->residual, 0, 1) && in_range(h->jump, GNN_JUMP_NONE, GNN_JUMP_MAX) &&
            in_range(h->links, 0, 1) && in_range(h->maxk, 0, INT32_MAX) &&
            in_range(h->type, SP_DENSE_F32, SP_DENSE_F64) && in_range(h->method, GNN_ADAM, GNN_SGD) &&
-           in_range(h->epoch, 0, INT64_MAX) && in_range(h->best_epoch, 0, h->epoch) &&
+           in_range(h->epoch, 0, INT64_MAX) && in_range(h->best_epoch, h->has_best, h->epoch) &&
            in_range(h->cuts, 0, h->epoch) && in_range(h->cut_epoch, 0, h->epoch) &&
            in_range(h->step, 0, INT64_MAX - 1) && in_range(h->steps, 0, INT64_MAX - 1) && !isnan(h->best_loss) &&
            in_range(h->drawn.train, 0, INT32_MAX) && in_range(h->drawn.validation, 0, INT32_MAX) &&

@@ -315,6 +315,25 @@ TEST(saved_options_that_exclude_each_other_are_refused)
     gnn_data_free(host, &data);
 }
 
+TEST(saved_best_weights_of_no_epoch_are_refused)
+{
+    enum { BEST_EPOCH = 28 };
+    static const int64_t none = 0;
+    gnn_data data = make_data(host, false, false);
+    const gnn_trainer_options options = usual(GNN_GCN);
+    gnn_epoch epochs[2];
+    char *bytes;
+    int64_t size;
+    subject s = make_subject(0, &data, &options, 7);
+    train(&s, 2, epochs);
+    ck_assert(gnn_trainer_best(s.trainer) > 0);
+    ck_ok(s.context, gnn_trainer_save(s.trainer, false, (void **)&bytes, &size));
+    refuses_word(&s, bytes, size, 8 * BEST_EPOCH, &none, 8, "its options are out of range");
+    sp_free(s.context, bytes);
+    free_subject(&s);
+    gnn_data_free(host, &data);
+}
+
 TEST(saved_numbers_that_are_not_finite_are_refused)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY};
@@ -413,6 +432,7 @@ const test_entry saved_tests[] = {
     ON_DEVICES(damaged_bytes_are_refused_and_change_nothing),
     ONCE(bytes_that_lie_do_no_harm),
     ONCE(saved_options_that_exclude_each_other_are_refused),
+    ONCE(saved_best_weights_of_no_epoch_are_refused),
     ONCE(saved_numbers_that_are_not_finite_are_refused),
     ONCE(numbers_that_are_not_finite_are_not_saved),
     ONCE(models_of_another_shape_are_refused_with_the_difference),
