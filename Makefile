@@ -256,7 +256,7 @@ $(BUILD)/python/libspgraph.so: $(PYTHON_OBJECTS) $(BUILD)/obj/linked
 	$(Q)$(LINK) -shared -Wl,-soname,libspgraph.so -Wl,--exclude-libs,ALL $(filter %.o,$^) $(IO_LIBS) $(LIBS)
 
 # Of the tools, suites and fuzz targets only those that use gnn need BLAS.
-$(BIN)/gnn $(BIN)/fuzz_weights $(BIN)/sparse-bench $(BUILD)/tests/test_alloc $(BUILD)/tests/test_arguments \
+$(BIN)/gnn $(BIN)/fuzz_weights $(BIN)/fuzz_saved $(BIN)/sparse-bench $(BUILD)/tests/test_alloc $(BUILD)/tests/test_arguments \
 $(filter $(BUILD)/tests/test_gnn_%,$(SUITES:%=$(BUILD)/tests/%)): private LIBS += $(BLAS_LIBS)
 
 # The calls of the runtime that test_alloc makes fail.

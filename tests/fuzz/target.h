@@ -7,6 +7,7 @@
 #define FUZZ_TARGET_H
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,9 +48,13 @@ static inline void fuzz_release(void *user, void *pointer)
     free(block);
 }
 
-static inline void fuzz_require(bool holds)
+/* Ends the program where a property does not hold. A macro, which knows where it stands. */
+#define fuzz_require(...) fuzz_check(__VA_ARGS__, __FILE__, __LINE__, #__VA_ARGS__)
+static inline void fuzz_check(bool holds, const char *file, int line, const char *what)
 {
-    if (!holds) abort();
+    if (holds) return;
+    fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, what);
+    abort();
 }
 
 static inline sp_context *fuzz_context(int threads)
