@@ -288,17 +288,36 @@ void io_add_head(sp_context *context, const sp_csr *rows, int64_t row, io_head *
     head->unwhole += unwhole;
 }
 
-/* Blanks in front of the second label of a line are none of it, to mcl and to our reader. */
+/* Whether a line begins with the name of this row. */
+static bool begins_line(const graph_text *from, int64_t row)
+{
+    const sp_csr *m = from->matrix;
+    const bool once = from->options->undirected && from->options->format == IO_ABC;
+    const int64_t begin = m->row_offsets[row], end = m->row_offsets[row + 1];
+    return begin < end && (!once || m->col_indices[end - 1] >= from->options->row + row);
+}
+
+static sp_status refuse_name(sp_context *context, const io_names *names, int64_t i, const char *why)
+{
+    const int length = (int)(io_name_length(names, i) < 40 ? io_name_length(names, i) : 40);
+    return sp_fail(context, SP_ERROR_ARGUMENT, "a node is called \"%.*s\", and %s", length, io_name(names, i), why);
+}
+
+/* Blanks in front of the second label of a line are none of it, to mcl and to our reader. A line that begins with # is
+ * a comment. */
 static sp_status write_triples(sp_context *context, io_output *output, graph_text *from)
 {
     const io_names *names = from->options->names;
-    for (int64_t i = 0; names && is_first(from) && i < names->count; i++) {
-        const char *name = io_name(names, i);
-        const int length = (int)(io_name_length(names, i) < 40 ? io_name_length(names, i) : 40);
-        if (length == 0 || io_is_blank(*name))
-            return sp_fail(context, SP_ERROR_ARGUMENT, "a node is called \"%.*s\", and lists of labels have no names that "
-                           "begin with a blank: use csv or graphml", length, name);
-    }
+    const int64_t first = from->options->row;
+    if (!names || names->count == 0) return io_put_rows(context, output, from->matrix, false, put_triples, from);
+    for (int64_t i = 0; is_first(from) && i < names->count; i++)
+        if (io_name_length(names, i) == 0 || io_is_blank(*io_name(names, i)))
+            return refuse_name(context, names, i, "lists of labels have no names that begin with a blank: use csv or "
+                               "graphml");
+    for (int64_t i = 0; i < from->matrix->rows; i++)
+        if (*io_name(names, first + i) == '#' && begins_line(from, i))
+            return refuse_name(context, names, first + i, "in lists of labels a line that begins with # is a comment: "
+                               "rename it, or use csv");
     return io_put_rows(context, output, from->matrix, false, put_triples, from);
 }
 

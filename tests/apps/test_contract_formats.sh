@@ -239,6 +239,14 @@ blanks() { # names that begin or end in blanks come back from every output
 ok 'names that begin with a blank' blanks
 ok 'which label pairs have none of' fails 1 'X: a node is called " lead".*use csv or graphml' blank.csv \
     -o X --to abc --names <(printf ' lead\t1\nb\t2\ntrail \t3\n')
+printf 'a\tb\nb\tc\n' >chain.abc
+printf 'a\t#g\nb\tk\nc\tk\n' >hash.first
+printf 'a\tk\nb\t#g\nc\t#g\n' >hash.second
+for to in abc tsv; do
+    ok "a comment in place of an edge, $to" fails 1 'X: a node is called "#g".*rename it, or use csv' chain.abc \
+        hash.first -o X --to $to
+done
+ok 'a name that begins with #, second in its line' makes 'k #g 1|' chain.abc hash.second --to abc --loops drop
 ok 'a column that is not there' fails 1 'parts.csv: no column "size" besides that of the nodes; there are: [a-z, ]*part' g.abc parts.csv -o X --to abc --label-column size
 ok 'no such column of nodes' fails 1 'who.csv:1: no column "id"; there are: ' g.abc who.csv -o X --to abc --label-column part \
     --node-column id
