@@ -8,6 +8,7 @@
 #include "base/search.h"
 #include "base/try.h"
 #include "bytes/memory.h"
+#include "text/words.h"
 #include "text/write.h"
 
 enum { PIECE_ENTRIES = 1 << 14, PIECES_PER_THREAD = 4, TEXT_BYTES = 1 << 18 };
@@ -43,7 +44,7 @@ void io_text_int(io_text *text, int64_t value)
 
 bool io_field_is_quoted(const char *field, size_t length, char separator)
 {
-    if (length == 0 || memchr("#% ", *field, 3) || field[length - 1] == ' ') return true;
+    if (length == 0 || memchr("#%", *field, 2) || io_is_blank(*field) || io_is_blank(field[length - 1])) return true;
     for (size_t i = 0; i < length; i++)
         if (strchr(separator == '\t' ? "\"\t\r" : ",;\"\t\r", field[i])) return true;
     return false;

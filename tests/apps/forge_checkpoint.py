@@ -2,8 +2,8 @@
 
 usage: forge_checkpoint.py IN OUT WHAT
 
-WHAT is `order`: the numbering names one node twice; or a number of the header that cannot be: inflation, mark, iterations,
-input (the entries of the start matrix); or `value`: a number of the iterand is infinite.
+WHAT is `order`: the numbering names one node twice; or a number of the header that cannot be: inflation, mark,
+iterations, input (the entries of the start matrix); or `value`: a number of the iterand is infinite.
 
 A checkpoint is a header of 200 bytes, a record for each iteration, the numbering, the offsets, columns and values of the
 iterand, and the checksum of the first three parts, one after another, and of a sum over the rows of the iterand

@@ -239,6 +239,12 @@ blanks() { # names that begin or end in blanks come back from every output
 ok 'names that begin with a blank' blanks
 ok 'which label pairs have none of' fails 1 'X: a node is called " lead".*use csv or graphml' blank.csv \
     -o X --to abc --names <(printf ' lead\t1\nb\t2\ntrail \t3\n')
+feeds() { # and those that begin or end in a form feed
+    printf 'source,target\n"\f",b\nb,"x\f"\n' >feed.csv && printf 'node,part\n"\f",1\nb,2\n"x\f",3\n' >feed.parts
+    status 0 feed.csv feed.parts --label-column part -o again.csv --names --directed && tail -n +2 feed.csv |
+        sed 's/$/,1/' | diff - <(tail -n +2 again.csv)
+}
+ok 'names that begin or end in a form feed' feeds
 printf 'a\tb\nb\tc\n' >chain.abc
 printf 'a\t#g\nb\tk\nc\tk\n' >hash.first
 printf 'a\tk\nb\t#g\nc\t#g\n' >hash.second

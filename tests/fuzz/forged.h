@@ -1,5 +1,5 @@
-/* Files with checksums, as a program wrote them but for some words: the input lists changes in place of the file, so that
- * seeds stay valid when a struct in the file grows. */
+/* Files with checksums, as a program wrote them but for some words: the input lists changes in place of the file, so
+ * that seeds stay valid when a struct in the file grows. */
 #ifndef FUZZ_FORGED_H
 #define FUZZ_FORGED_H
 
@@ -12,8 +12,8 @@ typedef struct forged_file {
     size_t size;
 } forged_file;
 
-/* Takes six bytes of the input a change: the place of a word of four bytes, and what it becomes. What is left, up to five
- * bytes, says how many are cut off the end. */
+/* Takes six bytes of the input a change: the place of a word of four bytes, and what it becomes. The number of bytes
+ * that are left, up to five, are cut off the end. */
 static inline void fuzz_forge(forged_file *file, const uint8_t *data, size_t size)
 {
     enum { WORD = 4, CHANGE = 6 };

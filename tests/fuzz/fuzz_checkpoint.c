@@ -1,6 +1,6 @@
-/* Checkpoints of mcl-gpu, of which one goes on as with --resume: what is accepted is written and read again, which gives
- * the same state, and the process ends with a matrix or one sentence. The first byte chooses the file (numbered or not)
- * and whether the input is the whole file in place of changes of it. */
+/* Checkpoints of mcl-gpu, taken as by --resume: what is accepted is written and read again, which gives the same state,
+ * and the process ends with a matrix or one sentence. The first byte chooses the file (numbered or not) and whether the
+ * input is the whole file in place of changes of it. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -189,7 +189,8 @@ static void go_on(job *j, const saved_state *s)
     const jury_report jury = jury_of(&run);
     for (int i = 0; i < 3; i++) fuzz_require(abs(jury.marks[i]) <= 1000000000);
     mcl_clustering clustering;
-    if (mcl_interpret(j->host, &limit, &j->graph, &j->mcl, &clustering) == SP_OK) mcl_clustering_free(j->host, &clustering);
+    if (mcl_interpret(j->host, &limit, &j->graph, &j->mcl, &clustering) == SP_OK)
+        mcl_clustering_free(j->host, &clustering);
     sp_csr_free(j->host, &limit);
 }
 

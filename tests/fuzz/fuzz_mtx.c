@@ -1,7 +1,9 @@
-/* Matrix Market, told apart by its banner or forced. */
-#include "target.h"
+/* Matrix Market, told apart by its banner or forced. What is accepted is written and read again. */
+#include "round_trip.h"
+
+static void write_and_read(sp_context *context, const io_graph *graph) { fuzz_round_trip(context, graph, IO_MTX); }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    return fuzz_read(data, size, (io_read_options){.format = IO_MTX}, NULL);
+    return fuzz_read(data, size, (io_read_options){.format = IO_MTX}, write_and_read);
 }

@@ -1,7 +1,7 @@
-/* Saved models and checkpoints of gnn, as predict --load and train --resume take them. What is accepted fits a trainer of
- * the options that it names: saved and restored again it has the same bytes, and it predicts and trains on, or one
- * sentence says why not. The first byte chooses the file (a model, with its optimizer or without) and whether the input is
- * the whole file in place of changes of it. */
+/* Saved models and checkpoints of gnn, as predict --load and train --resume take them. What is accepted fits a trainer
+ * of the options that it names: saved and restored again it has the same bytes, and it predicts and trains on, or one
+ * sentence says why not. The first byte chooses the file (a model, with its optimizer or without) and whether the input
+ * is the whole file in place of changes of it. */
 #include "base/random.h"
 #include "forged.h"
 #include "gnn.h"

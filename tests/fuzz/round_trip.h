@@ -1,0 +1,157 @@
+/* What a reader has accepted is written and read again: the same nodes, by their names, and the same edges. */
+#ifndef FUZZ_ROUND_TRIP_H
+#define FUZZ_ROUND_TRIP_H
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/value.h"
+#include "target.h"
+
+enum { MOST_NODES = 100000 }; /* more are slow, and nothing new */
+
+static const io_names *sorted_names;
+
+static inline int compare_bytes(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    const int order = memcmp(a, b, a_length < b_length ? a_length : b_length);
+    return order ? order : (a_length > b_length) - (a_length < b_length);
+}
+
+static inline int compare_nodes(const void *a, const void *b)
+{
+    const int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
+    return compare_bytes(io_name(sorted_names, i), io_name_length(sorted_names, i), io_name(sorted_names, j),
+                         io_name_length(sorted_names, j));
+}
+
+/* The node with this name in `order`, which sorts them; the names of all nodes differ. */
+static inline int32_t find_node(const io_names *names, const int32_t *order, const char *name, size_t length)
+{
+    int64_t low = 0, high = names->count;
+    int32_t found = -1;
+    while (low < high && found < 0) {
+        const int64_t middle = (low + high) / 2;
+        const int32_t node = order[middle];
+        const int side = compare_bytes(io_name(names, node), io_name_length(names, node), name, length);
+        if (side == 0) found = node;
+        else if (side < 0) low = middle + 1;
+        else high = middle;
+    }
+    fuzz_require(found >= 0);
+    return found;
+}
+
+/* node[i]: which node of `graph` the node i of `again` is. Without names in `graph` their numbers are written. */
+static inline int32_t *match_nodes(sp_context *context, const io_graph *graph, const io_graph *again)
+{
+    int32_t *node, *order;
+    fuzz_require(sp_alloc(context, again->nodes + 1, sizeof *node, (void **)&node) == SP_OK);
+    fuzz_require(sp_alloc(context, graph->nodes + 1, sizeof *order, (void **)&order) == SP_OK);
+    for (int64_t i = 0; i < graph->names.count; i++) order[i] = (int32_t)i;
+    sorted_names = &graph->names;
+    if (graph->names.count) qsort(order, (size_t)graph->names.count, sizeof *order, compare_nodes);
+    for (int64_t i = 0; i < again->nodes; i++)
+        node[i] = again->names.count == 0   ? (int32_t)i
+                  : graph->names.count == 0 ? atoi(io_name(&again->names, i))
+                                            : find_node(&graph->names, order, io_name(&again->names, i),
+                                                        io_name_length(&again->names, i));
+    sp_free(context, order);
+    return node;
+}
+
+/* Whether the matrix has this entry with this value. */
+static inline bool has_entry(const sp_csr *m, int32_t row, int32_t col, double value)
+{
+    int64_t low = m->row_offsets[row], high = m->row_offsets[row + 1];
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (m->col_indices[middle] == col) return entry_value(m, middle) == value;
+        if (m->col_indices[middle] < col) low = middle + 1;
+        else high = middle;
+    }
+    return false;
+}
+
+static inline int64_t count_written(const sp_csr *m, bool undirected)
+{
+    int64_t upper = 0;
+    for (int64_t i = 0; i < m->rows; i++)
+        for (int64_t e = m->row_offsets[i]; e < m->row_offsets[i + 1]; e++) upper += m->col_indices[e] >= i;
+    return undirected ? upper : m->nnz;
+}
+
+static inline sp_status read_back(sp_context *context, const char *path, const io_read_options *reading,
+                                  io_graph *again)
+{
+    FILE *file = fopen(path, "rb");
+    fuzz_require(file && fseek(file, 0, SEEK_END) == 0);
+    const size_t size = (size_t)ftell(file);
+    char *bytes = malloc(size + 1);
+    rewind(file);
+    fuzz_require(bytes && fread(bytes, 1, size, file) == size && fclose(file) == 0);
+    const sp_status status = io_read_memory(context, "again", bytes, size, reading, 0, again);
+    free(bytes);
+    return status;
+}
+
+/* Writes the matrix and reads it again. The edges are as many, at different places, and each is one of the matrix. The
+ * row of a Matrix Market entry is where an edge begins when it is written, and where it ends when it is read. */
+static inline void write_and_read_as(sp_context *context, const io_graph *graph, const sp_csr *matrix,
+                                     io_format format, bool undirected)
+{
+    char path[64];
+    io_graph again;
+    sp_csr copy;
+    const io_write_options writing = {.format = format, .undirected = undirected, .names = &graph->names};
+    const io_read_options reading = {.format = format, .any_sign = true};
+    snprintf(path, sizeof path, "/tmp/fuzz_round.%ld", (long)getpid());
+    if (io_write_graph(context, path, matrix, &writing) != SP_OK) {
+        fuzz_require(format != IO_MTX && graph->names.count > 0); /* names that the format cannot hold */
+        return;
+    }
+    const sp_status status = read_back(context, path, &reading, &again);
+    fuzz_require(status == SP_OK);
+    unlink(path);
+    fuzz_require(io_graph_spread(context, &again) == SP_OK);
+    fuzz_require(format != IO_MTX || (again.nodes == graph->nodes && again.symmetric == undirected));
+    fuzz_require(again.arcs == count_written(matrix, undirected));
+    fuzz_require(sp_csr_from_coo(context, &(sp_coo){.rows = again.nodes, .cols = again.nodes, .count = again.arcs,
+                                                    .row_indices = again.tails, .col_indices = again.heads,
+                                                    .values = again.weights}, SP_COMBINE_MAX, false, &copy) == SP_OK);
+    fuzz_require(copy.nnz == again.arcs);
+    int32_t *node = match_nodes(context, graph, &again);
+    const bool turned = format == IO_MTX;
+    const int32_t *rows = turned ? again.heads : again.tails, *cols = turned ? again.tails : again.heads;
+    for (int64_t e = 0; e < again.arcs; e++)
+        fuzz_require(has_entry(matrix, node[rows[e]], node[cols[e]], io_arc_weight(&again, e)));
+    sp_free(context, node);
+    sp_csr_free(context, &copy);
+    io_graph_free(context, &again);
+}
+
+/* Whether the first name may look like the beginning of another kind of file: UTF-16, a byte order mark, compressed
+ * data (that of zstd begins with a bracket), an archive. */
+static inline bool begins_file(const io_names *names)
+{
+    if (names->count == 0) return false;
+    const char *name = io_name(names, 0);
+    return *name < ' ' || *name > '~' || *name == '(' || strncmp(name, "PK", 2) == 0;
+}
+
+/* In both directions apart and, where an edge counts in both, once. */
+static inline void fuzz_round_trip(sp_context *context, const io_graph *graph, io_format format)
+{
+    if (graph->nodes > MOST_NODES || begins_file(&graph->names)) return;
+    for (int undirected = 0; undirected < 2; undirected++) {
+        sp_csr matrix;
+        fuzz_require(sp_csr_from_coo(context, &(sp_coo){.rows = graph->nodes, .cols = graph->nodes,
+                                                        .count = graph->arcs, .row_indices = graph->tails,
+                                                        .col_indices = graph->heads, .values = graph->weights},
+                                     SP_COMBINE_MAX, undirected, &matrix) == SP_OK);
+        write_and_read_as(context, graph, &matrix, format, undirected);
+        sp_csr_free(context, &matrix);
+    }
+}
+
+#endif
