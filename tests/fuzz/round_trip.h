@@ -81,6 +81,18 @@ static inline int64_t count_written(const sp_csr *m, bool undirected)
     return undirected ? upper : m->nnz;
 }
 
+/* Whether the file would begin with a name that may look like the beginning of another kind of file: UTF-16, a byte
+ * order mark, compressed data (that of zstd begins with a bracket), an archive. */
+static inline bool begins_otherwise(const io_names *names, const sp_csr *m, bool undirected)
+{
+    int64_t row = 0;
+    while (row < m->rows && (m->row_offsets[row] == m->row_offsets[row + 1] ||
+                             (undirected && m->col_indices[m->row_offsets[row + 1] - 1] < row))) row++;
+    if (names->count == 0 || row == m->rows) return false;
+    const char *name = io_name(names, row);
+    return *name < ' ' || *name > '~' || *name == '(' || strncmp(name, "PK", 2) == 0;
+}
+
 static inline sp_status read_back(sp_context *context, const char *path, const io_read_options *reading,
                                   io_graph *again)
 {
@@ -105,12 +117,14 @@ static inline void write_and_read_as(sp_context *context, const io_graph *graph,
     sp_csr copy;
     const io_write_options writing = {.format = format, .undirected = undirected, .names = &graph->names};
     const io_read_options reading = {.format = format, .any_sign = true};
+    if (begins_otherwise(&graph->names, matrix, undirected)) return;
     snprintf(path, sizeof path, "/tmp/fuzz_round.%ld", (long)getpid());
     if (io_write_graph(context, path, matrix, &writing) != SP_OK) {
         fuzz_require(format != IO_MTX && graph->names.count > 0); /* names that the format cannot hold */
         return;
     }
     const sp_status status = read_back(context, path, &reading, &again);
+    if (status != SP_OK) fprintf(stderr, "%s\n", sp_last_error(context));
     fuzz_require(status == SP_OK);
     unlink(path);
     fuzz_require(io_graph_spread(context, &again) == SP_OK);
@@ -130,19 +144,10 @@ static inline void write_and_read_as(sp_context *context, const io_graph *graph,
     io_graph_free(context, &again);
 }
 
-/* Whether the first name may look like the beginning of another kind of file: UTF-16, a byte order mark, compressed
- * data (that of zstd begins with a bracket), an archive. */
-static inline bool begins_file(const io_names *names)
-{
-    if (names->count == 0) return false;
-    const char *name = io_name(names, 0);
-    return *name < ' ' || *name > '~' || *name == '(' || strncmp(name, "PK", 2) == 0;
-}
-
 /* In both directions apart and, where an edge counts in both, once. */
 static inline void fuzz_round_trip(sp_context *context, const io_graph *graph, io_format format)
 {
-    if (graph->nodes > MOST_NODES || begins_file(&graph->names)) return;
+    if (graph->nodes > MOST_NODES) return;
     for (int undirected = 0; undirected < 2; undirected++) {
         sp_csr matrix;
         fuzz_require(sp_csr_from_coo(context, &(sp_coo){.rows = graph->nodes, .cols = graph->nodes,
