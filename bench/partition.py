@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """How well a partition of the coarse graph serves the fine one: coarsen by contract, partition by METIS, carry the parts
 back, and compare the edge cut with those of METIS and KaHIP on the fine graph itself, as they are and after contract
---refine. No part may weigh more than 1.03 times the mean, as METIS allows.
+--refine. No part may weigh more than 1.03 times the mean, as METIS allows; --refine rounds this bound up to a whole
+weight.
 
 usage: bench/partition.py [options] GRAPH...      METIS graphs; .gz
   --how "..."     ways of --repeat [matching two-hop hec lp]
@@ -111,7 +112,7 @@ def by_levels(path, fine, coarse, parts, seeds, folder):
         refined.append(judge(fine, better, parts))
         took.append(time_taken)
         mean = fine[2].sum() / len(np.unique(better))
-        bound = max(1 + IMBALANCE, math.ceil(mean) / mean)
+        bound = math.ceil((1 + IMBALANCE) * mean) / mean
         assert refined[-1][1] <= bound + 1e-9 or fine[2].max() > 1, f"{path}: --refine loses the balance: {refined[-1]}"
     return {"nodes": len(small[0]) - 1, "carried": mean_of(carried), "refined": mean_of(refined),
             "coarsen_seconds": seconds, "refine_seconds": statistics.mean(took)}

@@ -90,6 +90,15 @@ if "$python" -c 'import pymetis' 2>/dev/null; then
             grep -q '^geometric mean; matching' table.out
     }
     ok 'bench/partition.py' table
+    # Two parts of at most 1.03 times 10 nodes, rounded up: the cliques have 11 and 9.
+    awk 'BEGIN { print 20, 55 + 36 + 1; for (i = 1; i <= 20; i++) { line = ""; for (j = 1; j <= 20; j++)
+        if (j != i && (i <= 11) == (j <= 11) || i + j == 23 && (i == 11 || j == 11)) line = line " " j
+        print substr(line, 2) } }' >cliques.graph
+    rounded() {
+        CONTRACT=$tool "$python" -B "$OLDPWD/bench/partition.py" --how hec --seeds 2 --parts 2 cliques.graph >rounded.out &&
+            grep -Eq '^cliques +2 .* 1\.10$' rounded.out
+    }
+    ok 'bench/partition.py: the bound of parts is rounded up' rounded
 else skip 'bench/partition.py (no pymetis)'; fi
 
 echo "$passed passed, $failed failed, $skipped skipped"
