@@ -13,6 +13,7 @@
  * weight: then memberships are collected, otherwise a label a node is all there is.
  */
 #include <float.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/search.h"
@@ -20,6 +21,7 @@
 #include "bytes/memory.h"
 #include "bytes/message.h"
 #include "nodes/labelling.h"
+#include "nodes/nodes.h"
 #include "text/field.h"
 #include "text/number.h"
 #include "text/words.h"
@@ -94,6 +96,16 @@ static bool is_whole(field word)
     return true;
 }
 
+/* Whether the field says that a node has no label: clustering programs write -1, tables of data the others. */
+static bool is_no_label(field label)
+{
+    static const char *const words[] = {"-1", "NA", "nan", "NaN"};
+    const size_t length = (size_t)(label.end - label.begin);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (length == strlen(words[i]) && memcmp(label.begin, words[i], length) == 0) return true;
+    return false;
+}
+
 /* ---- nodes ---------------------------------------------------------------------------------------------- */
 
 /* The node that mcl would give this id, or -1. */
@@ -131,9 +143,96 @@ static int64_t find_node(const labeller *l, field word)
     return io_find_node(l->graph, &l->nodes, word.begin, word.end);
 }
 
+/* ---- headings ------------------------------------------------------------------------------------------- */
+
+static bool is_number(field word)
+{
+    double number;
+    return io_parse_decimal(word.begin, word.end, &number) == word.end;
+}
+
+/* Whether the first line of a list is a word and all others are numbers. Sets l->line to its number. */
+static bool heads_list(labeller *l, field *heading)
+{
+    const char *at = l->bytes;
+    bool numbers = false;
+    field line;
+    l->line = 0;
+    if (!next_line(l, &at, heading) || is_number(*heading) || is_no_label(*heading)) return false;
+    const int64_t first = l->line;
+    while (next_line(l, &at, &line)) {
+        if (!is_number(line) && !is_no_label(line)) return false;
+        numbers = numbers || is_number(line);
+    }
+    l->line = first;
+    return numbers;
+}
+
+/* Whether the first line heads rows of nodes: its words are neither nodes nor numbers, the next line begins with a node,
+ * and that line has a number, or the first word is "node" or the like. Sets l->line to its number and `column` to its
+ * second word, which is empty where the rows have a field more. */
+static bool heads_rows(labeller *l, field *heading, field *column)
+{
+    const char *at = l->bytes, *in;
+    field row, word;
+    int64_t words = 0, fields = 0;
+    bool numbers = false, named = false;
+    l->line = 0;
+    if (!next_line(l, &at, heading)) return false;
+    const int64_t first = l->line;
+    if (!next_line(l, &at, &row)) return false;
+    l->line = first;
+    *column = (field){heading->end, heading->end};
+    for (in = heading->begin; next_field(&in, heading->end, has_tab(*heading), &word); words++) {
+        if (is_number(word) || find_node(l, word) >= 0) return false;
+        if (words == 0) named = io_is_id_heading(word.begin, word.end);
+        if (words == 1) *column = word;
+    }
+    for (in = row.begin; next_field(&in, row.end, has_tab(row), &word); fields++) {
+        if (fields == 0 && find_node(l, word) < 0) return false;
+        numbers = numbers || is_number(word);
+    }
+    if (fields == words + 1) column->begin = column->end;
+    return (fields == words || fields == words + 1) && (numbers || named);
+}
+
+/* How to go on with a heading whose column of labels has the name `column`, empty if only the line can go. */
+static sp_status refuse_heading(const labeller *l, field heading, field column)
+{
+    char remedy[IO_MESSAGE], name[IO_MESSAGE];
+    const long long next = (long long)l->line + 1;
+    io_show_token(column.begin, column.end, name, sizeof name);
+    const bool whole = (size_t)(column.end - column.begin) == strlen(name); /* nothing is escaped or cut */
+    const char *quote = strchr(name, ' ') ? "\"" : "";
+    if (column.begin < column.end)
+        snprintf(remedy, sizeof remedy, "give --label-column %s%.40s%s, or leave the line out, as tail -n +%lld does", quote,
+                 whole ? name : "NAME", quote, next);
+    else snprintf(remedy, sizeof remedy, "leave the line out, as tail -n +%lld does", next);
+    return fail(l, "this line looks like a heading", heading, remedy);
+}
+
+/* What is wrong with a list of too many labels; SP_OK if that is not its heading. */
+static sp_status check_list_heading(const labeller *l)
+{
+    labeller scan = *l;
+    field heading;
+    if (!l->bytes || !heads_list(&scan, &heading)) return SP_OK;
+    return refuse_heading(&scan, heading, (field){heading.end, heading.end});
+}
+
+static sp_status check_row_heading(const labeller *l)
+{
+    labeller scan = *l;
+    field heading, column;
+    if (!heads_rows(&scan, &heading, &column) || scan.line != l->line) return SP_OK;
+    return refuse_heading(&scan, heading, column);
+}
+
 static sp_status alien(const labeller *l, field word)
 {
     if (l->options->skip_unknown) return SP_OK;
+    const sp_status status = check_row_heading(l);
+    if (status != SP_OK) return status;
     return fail(l, l->graph->nodes == 0 ? "the graph has no nodes" : "this is not a node of the graph", word,
                 io_node_remedy(l->graph, word.begin, word.end));
 }
@@ -158,16 +257,6 @@ sp_status io_take_number(labeller *l, int64_t number, const char *label, const c
     *group = (int32_t)(number - l->base);
     if (*group >= l->group_count) l->group_count = (int64_t)*group + 1;
     return SP_OK;
-}
-
-/* Whether the field says that a node has no label: clustering programs write -1, tables of data the others. */
-static bool is_no_label(field label)
-{
-    static const char *const words[] = {"-1", "NA", "nan", "NaN"};
-    const size_t length = (size_t)(label.end - label.begin);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (length == strlen(words[i]) && memcmp(label.begin, words[i], length) == 0) return true;
-    return false;
 }
 
 sp_status io_find_group(labeller *l, const char *begin, const char *end, int32_t *group)
@@ -291,6 +380,7 @@ static sp_status find_first(labeller *l, int64_t *first, int64_t *last)
     if (low < *first)
         return sp_fail(l->context, SP_ERROR_ARGUMENT, "%s:%lld: the graph has a node 0; give --node-base 0", l->name,
                        (long long)line);
+    if (*last - *first != l->list_lines - 1 && (status = check_list_heading(l)) != SP_OK) return status;
     if (*last - *first >= l->list_lines)
         return sp_fail(l->context, SP_ERROR_ARGUMENT,
                        "%s:%lld: %lld labels for nodes that are named by numbers up to %lld; write one for each number "
@@ -340,7 +430,10 @@ static sp_status read_list(labeller *l)
         const bool plain = l->decided && !l->named && next_number(l, &at, &number);
         if (plain) line.end = at - 1;
         else if (!next_line(l, &at, &line)) break;
-        if (found == lines) return fail(l, "a label more than the graph has nodes", line, "write one a line");
+        if (found == lines) {
+            TRY(check_list_heading(l));
+            return fail(l, "a label more than the graph has nodes", line, "write one a line");
+        }
         const int64_t node = l->node_of_line ? l->node_of_line[found] : found;
         found++;
         TRY(plain ? io_take_number(l, number, line.begin, line.end, &group)

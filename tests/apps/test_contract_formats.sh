@@ -262,6 +262,16 @@ ok 'numbers are labels as in lists' makes '0 0 2|0 7 10|7 7 8|' g.abc <(printf '
     --label-column k --loops keep --compact
 ok 'a table without the name of a column' fails 1 'who.csv:2: commas between the fields.*give --label-column NAME' g.abc \
     who.csv -o X --to abc
+heading() { # heading FILE MESSAGE: the message, and both of the ways that it names
+    fails 1 "$1:1: this line looks like a heading .*$2" g.mtx "$1" -o X --to abc &&
+        tail -n +2 "$1" >bare && makes "$numbers" g.mtx bare --to abc
+}
+printf 'node label\n1 1\n2 2\n3 2\n4 1\n' >headed
+printf 'label\n1\n2\n2\n1\n' >headed1
+numbers='1 1 16|1 2 5|2 2 4|'
+ok 'the heading of pairs is named' heading headed 'give --label-column label, or leave the line out, as tail -n [+]2 does$'
+ok 'and of a list' heading headed1 '.got "label".; leave the line out, as tail -n [+]2 does$'
+ok 'as its remedy says' makes "$numbers" g.mtx headed --label-column label --to abc
 printf 'source,target,km,cost\na,b,5,1\nb,c,5,2\nc,d,5,4\nd,a,5,8\n' >costs.csv
 ok 'a column of weights' makes "$square" costs.csv pairs --to abc --edge-column cost
 ok 'that is not there' fails 1 'costs.csv: no column "weight"; there are: ' costs.csv pairs -o X --to abc --edge-column weight

@@ -212,6 +212,38 @@ TEST(bad_labels_are_refused_by_line)
                        from_one, "l: row 0 is not a node of the graph");
 }
 
+TEST(headings_are_named_with_the_remedy)
+{
+#define HEADING(line, got) "l:" line ": this line looks like a heading (got \"" got "\"); "
+#define WITHOUT(next) "leave the line out, as tail -n +" next " does"
+    static const char column[] = HEADING("1", "node label") "give --label-column label, or " WITHOUT("2"),
+                      blank[] = HEADING("1", "who\\tmy part") "give --label-column \"my part\", or " WITHOUT("2"),
+                      foreign[] = HEADING("1", "id k\\xc3\\xb6") "give --label-column NAME, or " WITHOUT("2"),
+                      behind[] = HEADING("3", "node label") "give --label-column label, or " WITHOUT("4"),
+                      alone[] = HEADING("1", "label") WITHOUT("2"), index[] = HEADING("1", "part") WITHOUT("2");
+    expect_label_error(four_numbers, "node label\n1 1\n2 1\n", from_one, column);
+    expect_label_error(four_numbers, "node label\n1 x\n2 1\n", from_one, column);
+    expect_label_error(four_numbers, "node label\n", from_one, "l:1: this is not a node of the graph (got \"node\")");
+    expect_label_error(four_names, "who\tmy part\na\t1\n", from_one, blank);
+    expect_label_error(four_names, "node label\na x\nb y\n", from_one, column);
+    expect_label_error(four_names, "id k\xc3\xb6\na x\n", from_one, foreign);
+    expect_label_error(four_names, "# c\n\nnode label\na 1\n", from_one, behind);
+    expect_label_error(four_names, "\tpart\na\t1\nb\t2\n", from_one, index);
+    expect_label_error(four_numbers, "label\n1\n-1\n2\n2\n", from_one, alone);
+    expect_label_error(four_numbers, "label\n1.0\nNaN\n2.0\n2.0\n", found, alone);
+    expect_label_error("1 2\n", "label\n1\n1\n", from_one, alone);
+    /* Not headings: rows of words, a node or a number in the line, a list that is long enough with its first line. */
+    expect_label_error(four_names, "e x\na y\n", from_one, "l:1: this is not a node of the graph (got \"e\")");
+    expect_label_error(four_names, "e 1\na 1\n", from_one, "l:1: this is not a node of the graph (got \"e\")");
+    expect_label_error(four_names, "e a b\nc 1 d\n", from_one, "l:1: this is not a node of the graph (got \"e\")");
+    expect_label_error(four_names, "a 1\nnode label\n", from_one, "l:2: this is not a node of the graph");
+    expect_label_error(four_numbers, "x\n1\n1\n1\ny\n", from_one, "l:5: a label more than the graph has nodes");
+    expect_labels(four_numbers, "x\n1\n1\n2\n", from_one, "0 1 1 2|x|1|2");
+    expect_labels(four_names, "node label\na 1\nb 2\n", loose, "0 1 - -");
+#undef HEADING
+#undef WITHOUT
+}
+
 TEST(labels_begin_at_zero_if_one_is_zero)
 {
     static const struct {
@@ -277,5 +309,6 @@ const test_entry labels_tests[] = {
     ONCE(labels_begin_at_zero_if_one_is_zero),
     ONCE(nodes_are_numbered_from_where_the_caller_says),
     ONCE(bad_labels_are_refused_by_line),
+    ONCE(headings_are_named_with_the_remedy),
     {0},
 };
