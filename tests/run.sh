@@ -40,7 +40,7 @@ export -f counts run
 
 paths=()
 if [ "${1-}" != --suites ]; then # the longest first
-    for script in mcl/live_mcl apps/test_bench mcl/golden python/test_python contraction/scipy_contraction \
+    for script in mcl/live_mcl apps/test_bench mcl/golden python/test_python contraction/scipy_contraction contraction/quotient_peers \
         repository/check_layers repository/check_sizes repository/test_install apps/test_cli apps/test_report \
         apps/test_mcl_runs apps/test_contract apps/test_contract_formats apps/test_coarsen apps/test_judge contraction/refine \
         contraction/through apps/test_contract_attributes apps/test_contract_devices apps/test_devices apps/test_gnn apps/test_gnn_data \

@@ -4,6 +4,8 @@
 cd "$(dirname "$0")/../.." || exit 1
 tool=$(realpath "${CONTRACT:-${BUILD:-build}/bin/contract}") || exit 1
 in=$PWD/tests/golden/in
+build=$(realpath "${BUILD:-build}")
+. tests/support/scipy.sh
 . tests/support/cli.sh
 
 awk 'BEGIN { n = 1001; print n, n - 1; for (i = 2; i <= n; i++) printf "%d ", i; print ""; for (i = 2; i <= n; i++) print 1 }' |
@@ -83,8 +85,7 @@ own_map() { ln -f grid.graph o.abc.total.map && wrong 'is an input' grid.graph -
 ok 'the total map is no input' own_map
 ok 'no temporary files are left' no_leftovers
 
-python=${PYTHON:-python3}
-if "$python" -c 'import pymetis' 2>/dev/null; then
+if find_pymetis >venv.out; then
     table() {
         CONTRACT=$tool "$python" -B "$OLDPWD/bench/partition.py" --seeds 2 --parts 2 grid.graph >table.out &&
             grep -q '^geometric mean; matching' table.out
@@ -99,7 +100,7 @@ if "$python" -c 'import pymetis' 2>/dev/null; then
             grep -Eq '^cliques +2 .* 1\.10$' rounded.out
     }
     ok 'bench/partition.py: the bound of parts is rounded up' rounded
-else skip 'bench/partition.py (no pymetis)'; fi
+else skip "bench/partition.py: no pymetis, and none from PyPI ($(tail -n 1 venv.out))"; fi
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]

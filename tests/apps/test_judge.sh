@@ -4,6 +4,8 @@
 cd "$(dirname "$0")/../.." || exit 1
 tool=$(realpath "${CONTRACT:-${BUILD:-build}/bin/contract}") || exit 1
 tests=$PWD/tests/apps
+build=$(realpath "${BUILD:-build}")
+. tests/support/scipy.sh
 . tests/support/cli.sh
 
 printf 'a b 1\nb c 2\nc d 4\nd a 8\n' >g.abc
@@ -63,9 +65,10 @@ ok 'weights below 0' refused 1 'neg: an edge has a weight below 0' neg ones --ju
 ok 'no output' refused 2 'no output: give -o FILE, or --judge' g.abc pairs
 ok 'another form' refused 2 '--judge is one of line, tsv, json' g.abc pairs --judge xml
 
-if command -v python3 >/dev/null; then
+if command -v "${PYTHON:-python3}" >/dev/null; then
+    find_graph_programs >venv.out || python=${PYTHON:-python3} # which may have some of them
     model() {
-        python3 -B "$tests/judge_model.py" "$tool" "${JUDGE_CASES:-60}" >model.out || { cat model.out; return 1; }
+        "$python" -B "$tests/judge_model.py" "$tool" "${JUDGE_CASES:-60}" >model.out || { cat model.out; return 1; }
     }
     ok 'definitions, networkx, igraph, networkit' model
     while IFS= read -r line; do skip "${line#skipped: }"; done < <(grep '^skipped: ' model.out)
