@@ -16,6 +16,8 @@ usage: bench/bench_contract.sh [options]      writes bench/results/contract-NAME
   --graphs "..."      presets or KIND:ARGS [rmat20 uniform20 rmat22, communities; on the CPU rmat:18,16]
   --files DIR         also the graphs in DIR (.mtx, .txt; .gz); partitions and coarsen: METIS graphs (.graph; .gz)
   --parts "..."       of speed aia scipy text partitions coarsen [speed aia; on the CPU speed]
+  --how "..."         ways of --repeat for partitions [matching two-hop hec lp]
+  --seeds N           of METIS for partitions, whose mean cut is compared [3]
   --repeat N          samples, of which the median counts [10]
   --limit SECONDS     for each candidate and case; then fewer samples do [2; on the CPU 20]
   --threads N         [all cores]
@@ -27,7 +29,8 @@ END_OF_USAGE
 
 build=${BUILD:-build} python=${PYTHON:-python3}
 device='' graphs='' files='' parts='' repeat=10 limit='' threads='' name='' small=''
-options="device graphs files parts repeat limit threads name"
+how='matching two-hop hec lp' seeds=3
+options="device graphs files parts how seeds repeat limit threads name"
 . bench/options.sh
 twins="wind-tunnel road web-Google amazon economics protein" # of the matrices of Figure 7
 if [ "$device" = cpu ]; then
@@ -127,7 +130,9 @@ for part in $parts; do
         beside_scipy "$graphs"
         ;;
     text) text_to_text ;;
-    partitions) on_metis_graphs partition --how 'matching two-hop' --kahip eco --json "bench/results/partitions-$name.json" ;;
+    partitions)
+        on_metis_graphs partition --how "$how" --seeds "$seeds" --kahip eco --json "bench/results/partitions-$name.json"
+        ;;
     coarsen) on_metis_graphs peers/coarsen --json "bench/results/coarsen-$name.json" ;;
     *) usage >&2 && exit 2 ;;
     esac
