@@ -197,7 +197,7 @@ static const option_row coarsen_rows[] = {
 static const option_row gnn_rows[] = {
     {"gnn", .kind = OPTION_HEADING},
     {"--model", "LIST", "gcn, sage, sage-max, gin, gat, none [gcn,sage]", OPTION_WORDS, GNN(models), .words = models},
-    {"--hidden", "N,...", "columns between the two layers [16,256]", OPTION_COUNTS, GNN(widths),
+    {"--hidden", "N,...", "columns between the two layers, of all 8 heads of gat [16,256]", OPTION_COUNTS, GNN(widths),
      OPTION_RANGE(1, 1 << 20), .most = MAX_WIDTHS},
     {"--maxk", "K,...", "also with the K largest of each row in place of ReLU", OPTION_COUNTS, GNN(maxk),
      OPTION_RANGE(1, 65536), .most = MAX_MAXK},
@@ -328,6 +328,10 @@ static bool check_gnn(gnn_options *o)
 {
     o->models &= (1u << (GNN_GAT + 1)) - 1; /* without "none" */
     if (o->common.type == SP_F64) return mistake("gnn is measured in fp32 alone");
+    for (int w = 0; w < o->widths.count && o->models >> GNN_GAT & 1; w++)
+        if (o->widths.number[w] % GNN_BENCH_HEADS != 0)
+            return mistake("--hidden %lld: with gat give a multiple of its %d heads, which share the columns",
+                           (long long)o->widths.number[w], GNN_BENCH_HEADS);
     return !o->aggregate || o->maxk.count > 0 || mistake("--aggregate needs --maxk");
 }
 

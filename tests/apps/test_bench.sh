@@ -262,18 +262,19 @@ ok "bad orders" fails 2 '--order takes' gnn --order random $tiny
 ok "training" networks '[(t["model"], t["maxk"], t["kept"]) for t in m["training"]] == [("gcn", 3, False),
     ("sage", 3, False), ("gcn", 0, False), ("gcn", 0, True), ("sage", 0, False), ("sage", 0, True)] and
     m["nodes"] == 128 and m["features"] == 9 and m["classes"] == 3' $tiny --keep --maxk 3
-ok "every model trains" networks '[t["model"] for t in m["training"]] == "gcn sage sage-max gin gat".split()' $tiny \
+ok "every model trains" networks '[t["model"] for t in m["training"]] == "gcn sage sage-max gin gat".split() and
+    [t["heads"] for t in m["training"]] == [1, 1, 1, 1, 8]' $tiny \
     --model gcn,sage,sage-max,gin,gat
 ok "aggregation agrees with the dense product" networks 'len(m["aggregation"]) == 2 and all(r[k]["error"] < 1e-5
     for a in m["aggregation"] for r in a["rows"] for k in ("forward", "backward") if "failed" not in r[k])' $tiny \
     --model gcn --maxk 1,3 --aggregate
 ok "sampling" networks '[s["fanout"] for s in m["sampling"]] == [[25, 10], [15, 10, 5]] and
     all(s["edges"] > 0 and s["edges_a_second"] > 0 for s in m["sampling"])' $tiny --model gcn --sample
-ok "training by minibatches" networks '[(b["model"], b["hidden"], b["fanout"]) for b in m["minibatches"]] ==
-    [("sage", 4, [25, 10]), ("sage", 8, [25, 10])] and all(b["edges"] > 0 and b["epoch"]["median_seconds"] > 0 and
+ok "training by minibatches" networks '[(b["model"], b["hidden"], b["half"], b["fanout"]) for b in m["minibatches"]] ==
+    [("sage", width, half, [25, 10]) for width in (4, 8) for half in (False, True)] and all(b["edges"] > 0 and b["epoch"]["median_seconds"] > 0 and
     sorted(b["phases"]) == ["gather", "sampling", "step"] and min(b["phases"].values()) > 0
     for b in m["minibatches"])' \
-    --generate rmat:7,6 --features 9 --classes 3 --hidden 4,8 --model none --minibatches
+    --generate rmat:7,6 --features 9 --classes 3 --hidden 4,8 --model none --minibatches --half
 exported() { # exported: every array that --export writes has as many numbers as its parameters say
     status 0 gnn $quick $tiny --model gcn,gat --export passes && python3 -c 'import ast, json
 for model in "gcn-f32", "gcn-f64", "gat-f32", "gat-f64":
@@ -282,11 +283,14 @@ for model in "gcn-f32", "gcn-f64", "gat-f32", "gat-f64":
         bytes = open(f"passes/{model}-{name}.npy", "rb").read()
         header = ast.literal_eval(bytes[10:10 + int.from_bytes(bytes[8:10], "little")].decode())
         assert header["shape"] == (last["offset"] + last["rows"] * last["cols"],), header
-        assert any(bytes[128:])'
+        assert any(bytes[128:])
+heads = json.load(open("passes/gat-f32.json"))["parameters"][1]
+assert (heads["rows"], heads["cols"]) == (8, 1), heads'
 }
 ok "passes are exported" exported
 ok "bad models" fails 2 '--model takes' gnn --generate small --model gcn,rnn
 ok "bad widths between layers" fails 2 '--hidden takes' gnn --generate small --hidden 0
+ok "columns that heads cannot share" fails 2 'multiple of its 8 heads' gnn --generate small --model gat --hidden 12
 ok "aggregation of nothing in particular" fails 2 'needs --maxk' gnn --generate small --aggregate
 ok "a folder that is not there" fails 1 'nowhere' gnn $quick nowhere
 

@@ -43,9 +43,10 @@ static sp_status prepare(export_run *run)
     gnn_case *c = run->c;
     const sp_dense *x = &c->data->features.dense;
     const sp_space space = sp_context_is_cuda(c->context) ? SP_DEVICE : SP_HOST;
+    const int heads = gnn_bench_heads(run->layer);
     const gnn_model_options options = {.layer = run->layer, .layers = LAYERS, .inputs = c->result->features,
-                                       .outputs = c->result->classes, .hidden = c->options->widths.number[0],
-                                       .type = run->type};
+                                       .outputs = c->result->classes, .hidden = c->options->widths.number[0] / heads,
+                                       .heads = heads, .type = run->type};
     sp_dense typed = {0};
     sp_status status;
     if (!x->values || !c->data->labels)

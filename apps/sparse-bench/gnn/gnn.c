@@ -37,9 +37,11 @@ enum { LAYERS = 2, EPOCHS_BEFORE = 4 };
 
 static gnn_model_options model_of(const gnn_case *c, const gnn_training *t)
 {
+    const int heads = gnn_bench_heads(t->layer);
     return (gnn_model_options){.layer = t->layer, .layers = LAYERS, .inputs = c->result->features,
-                               .outputs = c->result->classes, .hidden = t->hidden, .dropout = 0.5, .maxk = t->maxk,
-                               .type = SP_DENSE_F32, .keep_aggregated = t->keep, .half = t->half};
+                               .outputs = c->result->classes, .hidden = t->hidden / heads, .heads = heads,
+                               .dropout = 0.5, .maxk = t->maxk, .type = SP_DENSE_F32, .keep_aggregated = t->keep,
+                               .half = t->half};
 }
 
 static sp_status epoch_step(void *user)
@@ -92,7 +94,7 @@ static sp_status prepare_forward(gnn_case *c, const gnn_training *t, const sp_cs
     if (x->dense.values) TRY(sp_dense_copy(c->context, &x->dense, space, &run->x.dense));
     else TRY(sp_csr_copy(c->context, &x->sparse, space, &run->x.sparse));
     TRY(gnn_model_create(c->engine, &options, &run->model));
-    TRY(gnn_block_create(c->engine, matrix, t->layer, c->result->symmetric, t->hidden, &block));
+    TRY(gnn_block_create(c->engine, matrix, t->layer, c->result->symmetric, options.hidden, &block));
     if (t->maxk == 0) TRY(gnn_block_split(block));
 done:
     for (int l = 0; l < LAYERS; l++) run->block[l] = block;
@@ -193,7 +195,8 @@ static sp_status measure_case(gnn_case *c)
             if (o->maxk.number[m] < o->widths.number[w]) TRY(gnn_aggregate(c, o->widths.number[w], o->maxk.number[m]));
     for (size_t f = 0; f < sizeof fanouts / sizeof *fanouts && o->sample; f++)
         TRY(gnn_sample(c, fanouts[f].fanout, fanouts[f].layers));
-    for (int w = 0; w < o->widths.count && o->minibatches; w++) TRY(gnn_train_minibatches(c, o->widths.number[w]));
+    for (int w = 0; w < o->widths.count && o->minibatches; w++)
+        for (int half = 0; half <= o->half; half++) TRY(gnn_train_minibatches(c, o->widths.number[w], half));
     TRY(measure_renumbered(c));
     if (*c->interrupt) status = sp_fail(c->host, SP_ERROR_INTERRUPTED, "interrupted");
 done:

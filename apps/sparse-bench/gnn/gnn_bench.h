@@ -9,7 +9,8 @@
 #include "gnn.h"
 #include "sparse-bench/spmm/spmm_bench.h"
 
-enum { MAX_MAXK = 8 };
+/* GNN_BENCH_HEADS: of GAT's first layer, which share the columns. */
+enum { MAX_MAXK = 8, GNN_BENCH_HEADS = 8 };
 
 typedef struct gnn_options {
     bench_options common;
@@ -63,6 +64,7 @@ typedef struct gnn_sampling {
 /* Training of GraphSAGE by minibatches: an epoch, and seconds of its phases in an epoch that waits between them. */
 typedef struct gnn_minibatches {
     int64_t hidden, edges;
+    bool half; /* numbers between operations are bf16 */
     double phase[GNN_PHASES];
     candidate epoch;
 } gnn_minibatches;
@@ -77,7 +79,7 @@ typedef struct gnn_result {
     gnn_training *trainings; /* as many as there are models, widths, orders and so on */
     gnn_aggregation *aggregations;
     gnn_sampling samplings[MAX_FANOUTS];
-    gnn_minibatches minibatches[MAX_WIDTHS]; /* with GNN_BATCH and the fan-outs of gnn_minibatch_fanout */
+    gnn_minibatches minibatches[2 * MAX_WIDTHS]; /* with GNN_BATCH and the fan-outs of gnn_minibatch_fanout */
     int training_count, aggregation_count, sampling_count, minibatch_count;
 } gnn_result;
 
@@ -101,7 +103,7 @@ sp_status gnn_aggregate(gnn_case *c, int64_t width, int64_t k);
 sp_status gnn_sample(gnn_case *c, const int64_t *fanout, int layers);
 enum { GNN_BATCH = 1024, GNN_MINIBATCH_LAYERS = 2 };
 extern const int64_t gnn_minibatch_fanout[GNN_MINIBATCH_LAYERS];
-sp_status gnn_train_minibatches(gnn_case *c, int64_t hidden);
+sp_status gnn_train_minibatches(gnn_case *c, int64_t hidden, bool half);
 
 /* Writes a pass of every model to the folder that the options name (export.c). */
 sp_status gnn_export(gnn_case *c);
@@ -109,6 +111,7 @@ sp_status gnn_export(gnn_case *c);
 /* ---- report -------------------------------------------------------------------------------------------- */
 
 const char *layer_name(gnn_layer layer);
+static inline int gnn_bench_heads(gnn_layer layer) { return layer == GNN_GAT ? GNN_BENCH_HEADS : 1; }
 void gnn_report_result(const gnn_result *r);
 sp_status gnn_report_json(sp_context *context, const machine *m, const gnn_options *options,
                           const gnn_result *results, int count);

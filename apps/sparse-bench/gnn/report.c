@@ -74,7 +74,7 @@ static const char *const phase_names[GNN_PHASES] = {"sampling", "gather", "step"
 static void print_minibatches(const gnn_minibatches *m)
 {
     candidate epoch = m->epoch;
-    snprintf(epoch.name, sizeof epoch.name, "sage %lld, minibatches", (long long)m->hidden);
+    snprintf(epoch.name, sizeof epoch.name, "sage %lld, minibatches%s", (long long)m->hidden, m->half ? ", in bf16" : "");
     print_candidate(&epoch, 0, "an epoch; waiting between them, sampling %.4f, gather %.4f, step %.4f ms",
                     1e3 * m->phase[GNN_PHASE_SAMPLE], 1e3 * m->phase[GNN_PHASE_GATHER], 1e3 * m->phase[GNN_PHASE_STEP]);
 }
@@ -118,6 +118,7 @@ static void put_training(json *j, const gnn_training *t)
     json_begin(j, NULL, '{');
     json_text(j, "model", layer_name(t->layer));
     json_count(j, "hidden", t->hidden);
+    json_count(j, "heads", gnn_bench_heads(t->layer));
     json_count(j, "maxk", t->maxk);
     json_text(j, "order", order_name(t));
     json_flag(j, "kept", t->keep);
@@ -164,6 +165,7 @@ static void put_minibatches(json *j, const gnn_minibatches *m)
     json_begin(j, NULL, '{');
     json_text(j, "model", layer_name(GNN_SAGE));
     json_count(j, "hidden", m->hidden);
+    json_flag(j, "half", m->half);
     json_counts(j, "fanout", gnn_minibatch_fanout, GNN_MINIBATCH_LAYERS);
     json_count(j, "batch", GNN_BATCH);
     json_count(j, "edges", m->edges);

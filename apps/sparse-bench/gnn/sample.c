@@ -80,9 +80,10 @@ static sp_status epoch_step(void *user)
     return gnn_trainer_epoch(run->trainer, &run->last, &done);
 }
 
-static sp_status open_run(gnn_case *c, int64_t hidden, bool phases, minibatch_run *run)
+static sp_status open_run(gnn_case *c, const gnn_minibatches *made, bool phases, minibatch_run *run)
 {
-    gnn_trainer_options options = {.model = {.layer = GNN_SAGE, .layers = GNN_MINIBATCH_LAYERS, .hidden = hidden},
+    gnn_trainer_options options = {.model = {.layer = GNN_SAGE, .layers = GNN_MINIBATCH_LAYERS,
+                                             .hidden = made->hidden, .half = made->half},
                                    .optimizer = {.rate = 0.01},
                                    .sampled = true,
                                    .sampler = {.layers = GNN_MINIBATCH_LAYERS, .batch = GNN_BATCH},
@@ -104,18 +105,18 @@ static double sum_of(const double phase[GNN_PHASES])
     return sum;
 }
 
-sp_status gnn_train_minibatches(gnn_case *c, int64_t hidden)
+sp_status gnn_train_minibatches(gnn_case *c, int64_t hidden, bool half)
 {
     gnn_minibatches *made = &c->result->minibatches[c->result->minibatch_count++];
     minibatch_run run = {0};
     sp_status status;
-    *made = (gnn_minibatches){.hidden = hidden, .epoch = {.error = -1}};
-    TRY(open_run(c, hidden, false, &run));
+    *made = (gnn_minibatches){.hidden = hidden, .half = half, .epoch = {.error = -1}};
+    TRY(open_run(c, made, false, &run));
     TRY(time_steps(&c->options->common, epoch_step, NULL, &run, &made->epoch.time));
     made->edges = run.last.edges;
     gnn_trainer_free(run.trainer);
     run.trainer = NULL;
-    TRY(open_run(c, hidden, true, &run));
+    TRY(open_run(c, made, true, &run));
     for (int i = 0; i < PHASED_EPOCHS; i++) {
         TRY(epoch_step(&run));
         if (i > 0 && sum_of(run.last.phase) > sum_of(made->phase)) continue;
