@@ -12,10 +12,12 @@ usage: bench/bench_gnn.sh [options]        writes bench/results/gnn-NAME*.json a
   --graphs "..."      flickr, reddit, or specifications of gnn convert [flickr reddit; on the CPU flickr]
   --parts "..."       of train aggregate sample minibatches torch torch-sample torch-minibatches check accuracy
                       maxk-accuracy [all but accuracies]
-  --model LIST        [gcn,sage]
-  --hidden LIST       [16,256]
+  --model LIST        of gcn sage sage-max gin gat [gcn,sage]
+  --hidden LIST       [16,256]; of gat 8 heads share them
   --maxk LIST         [16,32,64], "": train without MaxK; maxk-accuracy: beside ReLU with the widest of --hidden
   --precision LIST    of PyTorch: fp32, tf32, bf16 (AMP) [fp32,tf32,bf16; on the CPU fp32,bf16]
+  --compile SECONDS   of PyTorch, for each torch.compile of a model; 0: none [60]
+  --compile-edges N   PyG's messages are compiled up to this number of edges [20000000]
   --order LIST        of the nodes in training: auto, keep, community [auto]
   --repeat N          samples, of which the median counts [10]
   --limit SECONDS     for each candidate; then fewer samples do [20]
@@ -33,9 +35,10 @@ END_OF_USAGE
 build=${BUILD:-build} python=${PYTHON:-python3}
 device='' graphs='' model=gcn,sage hidden=16,256
 maxk=16,32,64 order=auto repeat=10 limit=20 threads='' folder='' data=data/cora seeds=10 split=20,30 jobs=1
-name='' small='' precision=''
+name='' small='' precision='' compile=60 compile_edges=20000000
 parts='train aggregate sample minibatches torch torch-sample torch-minibatches check'
-options="device precision graphs parts model hidden maxk order repeat limit threads folder data seeds split jobs name"
+options="device precision compile compile-edges graphs parts model hidden maxk order repeat limit threads folder data"
+options+=" seeds split jobs name"
 . bench/options.sh
 if [ "$device" = cpu ]; then
     graphs=${graphs:-flickr} precision=${precision:-fp32,bf16}
@@ -138,10 +141,13 @@ for part in $parts; do
     train) ours train --model "$model" --hidden "$hidden" ${maxk:+--maxk "$maxk"} --order "$order" --keep --half ;;
     aggregate) ours aggregate --model none --hidden "${hidden##*,}" --maxk "$maxk" --aggregate ;;
     sample) ours sample --model none --sample ;;
-    minibatches) ours minibatches --model none --hidden "$hidden" --minibatches ;;
-    torch) theirs torch speed "${folders[@]}" --model "$model" --hidden "$hidden" --keep --compile --precision "$precision" ;;
+    minibatches) ours minibatches --model none --hidden "$hidden" --minibatches --half ;;
+    torch) theirs torch speed "${folders[@]}" --model "$model" --hidden "$hidden" --keep --precision "$precision" \
+        --compile "$compile" --compile-edges "$compile_edges" ;;
     torch-sample) theirs torch-sample sample "${folders[@]}" ;;
-    torch-minibatches) theirs torch-minibatches minibatches "${folders[@]}" --hidden "$hidden" ;;
+    torch-minibatches)
+        theirs torch-minibatches minibatches "${folders[@]}" --hidden "$hidden" --precision "$precision"
+        ;;
     accuracy)
         accuracy train_models
         written+=("bench/results/gnn-$name"-{accuracy,torch-accuracy-*}.json)
@@ -152,7 +158,7 @@ for part in $parts; do
         ;;
     check)
         "$build/bin/gnn" convert generate:rmat:8,6 --features 20 --classes 5 "$folder/check" &&
-            "$build/bin/sparse-bench" gnn "${common[@]}" "$folder/check" --model gcn,sage,gin,gat --hidden 12 \
+            "$build/bin/sparse-bench" gnn "${common[@]}" "$folder/check" --model gcn,sage,gin,gat --hidden 16 \
                 --export "$folder/exported" || status=1
         theirs torch-check check "$folder/check" "$folder/exported"
         ;;

@@ -3,10 +3,11 @@
 compared with. fp32, without TF32, unless said (--precision).
 
   gnn_torch.py speed FOLDER...     forward and epoch of two layers on the whole graph: with PyG's scatter, with
-                                   torch.sparse CSR (cuSPARSE) inside PyG, and with CSR by hand, where the transpose
-                                   is given and A·(X·W) is taken in the cheaper order; each also as a CUDA graph,
-                                   scatter with --compile also compiled. --precision has a case for each of fp32,
-                                   tf32, and bf16: AMP, with features and the matrix in bf16 from the start
+                                   torch.sparse CSR (cuSPARSE) inside PyG, and with CSR by hand (GCN, SAGE, GIN), where
+                                   the transpose is given and A·(X·W) is taken in the cheaper order; each also as a
+                                   CUDA graph, and with --compile compiled. GAT's 8 heads share the columns of --hidden.
+                                   --precision has a case for each of fp32, tf32, and bf16: AMP, with features and the
+                                   matrix in bf16 from the start
   gnn_torch.py sample FOLDER...    neighbour sampling on the GPU by vectorised PyTorch, and NeighborLoader where
                                    pyg-lib or torch-sparse is there
   gnn_torch.py accuracy REPORT...  test accuracy at the lowest validation loss with the data, splits, seeds and
@@ -22,10 +23,12 @@ import argparse
 import contextlib
 import datetime
 import glob
+import importlib
 import itertools
 import json
 import math
 import os
+import signal
 import statistics
 import sys
 import time
@@ -37,21 +40,23 @@ import torch.nn.functional as F
 
 from tables.common import processor
 from torch_models import (
-    Data, HandModel, PygModel, TEST, TRAIN, VALIDATION, csr_tensor, draw_links, draw_split, edge_index)
+    Data, HEADS, HandModel, MODELS, PygModel, TEST, TRAIN, VALIDATION, csr_tensor, draw_links, draw_split, edge_index,
+    gather_by)
 
 # ---- times
 
 
 def machine():
     cuda = torch.cuda.is_available()
-    try:
-        import torch_geometric
-        geometric = torch_geometric.__version__
-    except ImportError:
-        geometric = None
+
+    def version(name):
+        try:
+            return importlib.import_module(name).__version__
+        except Exception:  # compiled for another PyTorch, it may fail in any way
+            return None
     return {"cpu": processor(), "cores": os.cpu_count(), "gpu": torch.cuda.get_device_name() if cuda else None,
             "driver": os.environ.get("BENCH_DRIVER"), "cuda": torch.version.cuda, "torch": torch.__version__,
-            "torch_geometric": geometric}
+            **{name: version(name) for name in ("torch_geometric", "pyg_lib", "torch_sparse")}}
 
 
 def run_time(step, repeat, limit, device, least=3):
@@ -95,9 +100,26 @@ def as_graph(step):
     return graph.replay
 
 
+@contextlib.contextmanager
+def at_most(seconds):
+    """TimeoutError where the body takes longer; a call of the device ends first."""
+    def late(*_):
+        raise TimeoutError(f"not done after {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def failure(error):
-    memory = isinstance(error, torch.cuda.OutOfMemoryError) or "out of memory" in str(error)
-    return {"failed": "memory" if memory else "failed", "why": str(error).strip().split("\n")[0][:200]}
+    said = str(error).strip()
+    memory = isinstance(error, torch.cuda.OutOfMemoryError) or "out of memory" in said
+    word = "memory" if memory else "time" if "not done after" in said else "failed"
+    return {"failed": word, "why": (said or type(error).__name__).split("\n")[0][:200]}
 
 
 def attempt(action):
@@ -140,17 +162,32 @@ def steps_of(model, x, graph, train_nodes, train_labels, capturable, compiled, p
     return forward, epoch
 
 
-def measure_variant(make, graphed, compiled, options, device):
-    """Times of forward and epoch of the model that make(capturable, compiled) gives."""
-    def one(which):
-        step = make(graphed, compiled)[which]
-        if graphed:
-            step = as_graph(step)
-        return run_time(step, options.repeat, options.limit, device)
-    return {"forward": attempt(lambda: one(0)), "epoch": attempt(lambda: one(1))}
+def measure_way(make, compiled, options, device):
+    """Times of forward and epoch of the model that make(capturable, compiled) gives: plain, and on CUDA as a CUDA
+    graph. A compiled step is compiled once for both."""
+    cuda = device.type == "cuda"
+    times = [{} for _ in range(1 + cuda)]
+
+    def compile_step(which):
+        step = make(cuda, True)[which]
+        with at_most(options.compile):
+            step()
+            if cuda:
+                torch.cuda.synchronize()
+        return step
+
+    def measure(step, graphed):
+        return run_time(as_graph(step) if graphed else step, options.repeat, options.limit, device)
+
+    for which, key in enumerate(("forward", "epoch")):
+        ready = attempt(lambda: compile_step(which)) if compiled else None
+        for graphed in range(1 + cuda):
+            times[graphed][key] = ready if isinstance(ready, dict) else \
+                attempt(lambda: measure(ready or make(bool(graphed), False)[which], graphed))
+    return times
 
 
-def variants_of(data, kind, hidden, kept, precision, device, cache):
+def ways_of(data, kind, hidden, kept, precision, device, cache):
     """(name, by hand, make) for each way to run a model."""
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
 
@@ -162,32 +199,32 @@ def variants_of(data, kind, hidden, kept, precision, device, cache):
     x = once("x", lambda: torch.as_tensor(data.features).to(device, dtype))
     chosen = np.flatnonzero(data.split == TRAIN)
     nodes, labels = torch.as_tensor(chosen).to(device), torch.as_tensor(data.labels[chosen]).to(device)
-    inputs, classes, sage = x.shape[1], data.classes, kind == "sage"
-    matrix = once(kind, data.mean if sage else data.normalised)
+    inputs, classes, gat = x.shape[1], data.classes, kind == "gat"
+    width = hidden // HEADS if gat else hidden
 
     def hand(capturable, compiled):
+        matrix = once(kind, {"gcn": data.normalised, "sage": data.mean, "gin": data.pattern}[kind])
         a = once(kind + " csr", lambda: csr_tensor(matrix, device, dtype))
-        transpose = once(kind + " transpose", lambda: csr_tensor(matrix.T.tocsr(), device, dtype)) if sage else a
-        aggregated = once(kind + " kept", lambda: a @ x) if kept else None
-        model = HandModel(inputs, hidden, classes, sage, kept).to(device)
-        return steps_of(model, x, (a, transpose, aggregated), nodes, labels, capturable, compiled, precision)
+        transpose = a if kind == "gcn" else \
+            once(kind + " transpose", lambda: csr_tensor(matrix.T.tocsr(), device, dtype))
+        aggregated = once(kind + " kept", lambda: a @ x + x if kind == "gin" else a @ x) if kept else None
+        model = HandModel(kind, inputs, hidden, classes, kept).to(device)
+        graph = gather_by(a, transpose, compiled), aggregated
+        return steps_of(model, x, graph, nodes, labels, capturable, compiled, precision)
 
     def pyg_csr(capturable, compiled):
-        plain = matrix
-        if sage:
-            plain = scipy.sparse.csr_matrix((np.ones_like(matrix.data), matrix.indices, matrix.indptr), matrix.shape)
-        a = once(kind + " pyg", lambda: csr_tensor(plain, device, dtype, wide="wide" in cache))
-        model = PygModel(kind, inputs, hidden, classes, normalize=False).to(device)
+        a = once(kind + " pyg", lambda: csr_tensor(data.normalised() if kind == "gcn" else data.pattern(loops=gat),
+                                                   device, dtype, wide=kind + " wide" in cache))
+        model = PygModel(kind, inputs, width, classes, normalize=False, loops=False).to(device)
         return steps_of(model, x, a, nodes, labels, capturable, compiled, precision)
 
     def pyg_scatter(capturable, compiled):
-        edges = once("edges", lambda: edge_index(data.without_loops(), device))
-        model = PygModel(kind, inputs, hidden, classes, cached=kind == "gcn").to(device)
+        edges = once("loops" if gat else "edges", lambda: edge_index(data.pattern(loops=gat), device))
+        model = PygModel(kind, inputs, width, classes, cached=kind == "gcn", loops=False).to(device)
         return steps_of(model, x, edges, nodes, labels, capturable, compiled, precision)
 
-    if kept:
-        return [("CSR by hand", True, hand)]
-    return [("PyG CSR", False, pyg_csr), ("CSR by hand", True, hand), ("PyG scatter", False, pyg_scatter)]
+    by_hand = [("CSR by hand", True, hand)] if kind in ("gcn", "sage", "gin") else []
+    return by_hand if kept else [("PyG CSR", False, pyg_csr), *by_hand, ("PyG scatter", False, pyg_scatter)]
 
 
 def best_of(variants, key, by_hand):
@@ -198,29 +235,41 @@ def best_of(variants, key, by_hand):
     return {"name": best["name"], "median_seconds": best[key]["median_seconds"]}
 
 
+def may_compile(name, kind, data, options):
+    """None, or why not. PyG forms a message for each edge in scatter, and in CSR for attention and maxima."""
+    messages = name == "PyG scatter" or (name == "PyG CSR" and kind in ("gat", "sage-max"))
+    if not messages or data.graph.nnz <= options.compile_edges:
+        return None
+    return {"failed": "left out", "why": f"compiled up to {options.compile_edges} edges only (--compile-edges)"}
+
+
+def say(title, times):
+    said = [f"{1e3 * times[k]['median_seconds']:.3f}" if "median_seconds" in times[k] else times[k]["failed"]
+            for k in ("forward", "epoch")]
+    print(f"  {title}: forward {said[0]}, epoch {said[1]} ms", flush=True)
+
+
 def speed_case(data, kind, hidden, kept, precision, options, device, cache):
     variants = []
     torch.backends.cuda.matmul.allow_tf32 = precision != "fp32"
-    for name, by_hand, make in variants_of(data, kind, hidden, kept, precision, device, cache):
-        graphs = (False, True) if device.type == "cuda" else (False,)
-        compilers = (False, True) if options.compile and name == "PyG scatter" else (False,)
-        for compiled, graphed in itertools.product(compilers, graphs):
-            times = measure_variant(make, graphed, compiled, options, device)
-            if name == "PyG CSR" and times["epoch"].get("failed") == "failed" and "wide" not in cache:
-                cache["wide"] = True  # autograd may want 64-bit indices
-                for key in [key for key in cache if key[0] == kind + " pyg"]:
-                    del cache[key]
-                times = measure_variant(make, graphed, compiled, options, device)
+    ways = ways_of(data, kind, hidden, kept, precision, device, cache)
+    for (name, by_hand, make), compiled in itertools.product(ways, (False, True) if options.compile else (False,)):
+        word = may_compile(name, kind, data, options) if compiled else None
+        found = [{"forward": word, "epoch": word}] if word else measure_way(make, compiled, options, device)
+        if name == "PyG CSR" and found[0]["epoch"].get("failed") == "failed" and kind + " wide" not in cache:
+            cache[kind + " wide"] = True  # autograd may want 64-bit indices
+            for key in [key for key in cache if key[0] == kind + " pyg"]:
+                del cache[key]
+            found = measure_way(make, compiled, options, device)
+        for graphed, times in enumerate(found):
             title = name + (", compiled" if compiled else "") + (", CUDA graph" if graphed else "")
             variants.append({"name": title, "by_hand": by_hand, **times})
-            said = [f"{1e3 * times[k]['median_seconds']:.3f}" if "median_seconds" in times[k] else times[k]["failed"]
-                    for k in ("forward", "epoch")]
-            print(f"  {kind} {hidden}{' kept' if kept else ''} {precision}  {title}: forward {said[0]}, epoch {said[1]} ms",
-                  flush=True)
-            if device.type == "cuda":
-                torch.cuda.empty_cache()
+            say(f"{kind} {hidden}{' kept' if kept else ''} {precision}  {title}", times)
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
     torch.backends.cuda.matmul.allow_tf32 = False
-    return {"model": kind, "hidden": hidden, "maxk": 0, "kept": kept, "precision": precision,
+    return {"model": kind, "hidden": hidden, "heads": HEADS if kind == "gat" else 1, "maxk": 0, "kept": kept,
+            "precision": precision,
             "forward": best_of(variants, "forward", True), "epoch": best_of(variants, "epoch", True),
             "forward_pyg": best_of(variants, "forward", False), "epoch_pyg": best_of(variants, "epoch", False),
             "variants": variants}
@@ -231,7 +280,8 @@ def speed(options, device, keep):
         data, cache, training = Data(folder), {}, []
         print(f"{data.name}: {data.nodes} nodes, {data.graph.nnz} edges", flush=True)
         for kind, hidden in itertools.product(options.model, options.hidden):
-            for kept, precision in itertools.product((False, True) if options.keep else (False,), options.precision):
+            keeps = (False, True) if options.keep and kind not in ("gat", "sage-max") else (False,)
+            for kept, precision in itertools.product(keeps, options.precision):
                 training.append(speed_case(data, kind, hidden, kept, precision, options, device, cache))
                 keep({**describe(data), "training": training})
 
@@ -553,31 +603,49 @@ def numbers(text):
     return [int(word) for word in text.split(",")]
 
 
-def words(text):
-    return text.split(",")
+def words_of(*known):
+    def words(text):
+        found = text.split(",")
+        for word in found:
+            if word not in known:
+                raise argparse.ArgumentTypeError(f"{word} is none of {', '.join(known)}")
+        return found
+    return words
 
 
-def add_arguments(parser, inputs):
+def add_arguments(parser, inputs, models=("gcn", "sage")):
     """What all benchmarks of training take."""
     parser.add_argument("inputs", nargs="+", metavar=inputs)
     parser.add_argument("--json")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--threads", type=int)
-    parser.add_argument("--model", type=words, default=["gcn", "sage"])
+    parser.add_argument("--model", type=words_of(*models), default=[m for m in models if m in ("gcn", "sage")],
+                        help="of " + ", ".join(models))
     parser.add_argument("--hidden", type=numbers, default=[16, 256])
     parser.add_argument("--repeat", type=int, default=10)
     parser.add_argument("--limit", type=float, default=20, help="seconds for each candidate")
 
 
+def add_precision(parser):
+    parser.add_argument("--precision", type=words_of("fp32", "tf32", "bf16"), default=["fp32"],
+                        help="of fp32, tf32, bf16 (AMP)")
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["speed", "sample", "accuracy", "links", "check"])
-    add_arguments(parser, "FOLDER|REPORT")
+    add_arguments(parser, "FOLDER|REPORT", MODELS)
+    add_precision(parser)
     parser.add_argument("--keep", action="store_true", help="also with A·X of the first layer computed once")
-    parser.add_argument("--compile", action="store_true", help="also PyG's scatter compiled")
-    parser.add_argument("--precision", type=words, default=["fp32"], help="of fp32, tf32, bf16 (AMP)")
+    parser.add_argument("--compile", type=float, default=0, metavar="SECONDS",
+                        help="also by torch.compile, where forward or epoch have run once within this time [0: not]")
+    parser.add_argument("--compile-edges", type=int, default=20_000_000, metavar="N",
+                        help="messages of edges are compiled up to this number of them [20,000,000]")
     parser.add_argument("--batch", type=int, default=1024)
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.command == "speed" and "gat" in options.model and any(width % HEADS for width in options.hidden):
+        parser.error(f"--hidden for gat: multiples of its {HEADS} heads")
+    return options
 
 
 class Results:

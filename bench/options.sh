@@ -7,7 +7,8 @@ while [ $# -gt 0 ]; do
     --*)
         case " $options " in *" ${1#--} "*) ;; *) usage >&2 && exit 2 ;; esac
         [ $# -gt 1 ] || { usage >&2 && exit 2; }
-        declare "${1#--}=$2"
+        option=${1#--}
+        declare "${option//-/_}=$2"
         shift
         ;;
     *) usage >&2 && exit 2 ;;

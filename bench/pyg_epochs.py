@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 
 from gnn_torch import Results, add_arguments, as_graph, attempt, describe, run_time
-from torch_models import TRAIN, Data, HandModel, PygModel, csr_tensor, edge_index
+from torch_models import TRAIN, Data, HandModel, PygModel, csr_tensor, edge_index, gather_by
 
 import spgraph
 import spgraph.torch as st
@@ -66,7 +66,7 @@ class Setting:
         def make():
             matrix = self.data.normalised() if kind == "gcn" else self.data.mean()
             a = csr_tensor(matrix, self.device)
-            return a, a if kind == "gcn" else csr_tensor(matrix.T.tocsr(), self.device), None
+            return gather_by(a, a if kind == "gcn" else csr_tensor(matrix.T.tocsr(), self.device), False), None
         return self.once("hand " + kind, make)
 
 
@@ -85,7 +85,7 @@ def programs(setting, kind, hidden, compiled):
         return torch.compile(listed())
 
     def by_hand():
-        return HandModel(inputs, hidden, classes, kind == "sage", False).to(device)
+        return HandModel(kind, inputs, hidden, classes, False).to(device)
 
     found = [("edge_index", False, False, listed, setting.edges),
              ("edge_index", True, False, listed, setting.edges),

@@ -44,6 +44,14 @@ class Data:
         offsets = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=self.nodes))])
         return scipy.sparse.csr_matrix((self.graph.data[kept], self.graph.indices[kept], offsets), self.graph.shape)
 
+    def pattern(self, loops=False):
+        """A without values, with its diagonal or without."""
+        graph = self.without_loops()
+        if loops:
+            graph = (graph + scipy.sparse.identity(self.nodes, format="csr")).tocsr()
+            graph.sort_indices()
+        return scipy.sparse.csr_matrix((np.ones(graph.nnz, np.float32), graph.indices, graph.indptr), graph.shape)
+
     def mean(self):
         """D^-1·A of the pattern without loops."""
         graph = self.without_loops()
@@ -147,6 +155,9 @@ def edge_index(matrix, device):
 
 # ---- models
 
+MODELS = ("gcn", "sage", "sage-max", "gin", "gat")
+HEADS = 8  # of GAT's first layer; the last has one
+
 
 class Gather(torch.autograd.Function):
     """A·X with the transpose given: autograd's own transposes A in every backward pass."""
@@ -161,64 +172,108 @@ class Gather(torch.autograd.Function):
         return None, None, context.transpose @ gradient
 
 
-class HandLayer(torch.nn.Module):
-    """GCN: A·X·W + b. SAGE: X·W_self + A·X·W + b. Aggregates the narrower of X and X·W."""
+PAIRS = []  # (A, its transpose), by the numbers that product() takes: torch.compile takes no sparse tensors
 
-    def __init__(self, inputs, outputs, sage, kept):
+
+def add_product():
+    """product(x, number, transposed): the same as an operation that torch.compile leaves as it is."""
+    @torch.library.custom_op("bench::product", mutates_args=())
+    def product(x: torch.Tensor, number: int, transposed: bool) -> torch.Tensor:
+        return PAIRS[number][transposed] @ x
+
+    @product.register_fake
+    def _(x, number, transposed):
+        return x.new_empty(PAIRS[number][transposed].shape[0], x.shape[1])
+
+    def keep(ctx, inputs, output):
+        ctx.number, ctx.transposed = inputs[1:]
+
+    def backward(ctx, gradient):
+        return product(gradient.contiguous(), ctx.number, not ctx.transposed), None, None
+
+    product.register_autograd(backward, setup_context=keep)
+    return product
+
+
+def gather_by(a, transpose, compiled):
+    """x -> A·x."""
+    if not compiled:
+        return lambda x: Gather.apply(a, transpose, x)
+    product, number, dtype = add_product() if not PAIRS else torch.ops.bench.product, len(PAIRS), a.dtype
+    PAIRS.append((a, transpose))
+    return lambda x: product(x.to(dtype), number, False)
+
+
+class HandLayer(torch.nn.Module):
+    """GCN: A·X·W + b. SAGE: X·W_self + A·X·W + b. GIN: relu((A·X + X)·W + b)·W_2 + b_2. Aggregates the narrower of X
+    and X·W. `kept`: A·X, of GIN A·X + X, is given."""
+
+    def __init__(self, kind, inputs, hidden, outputs, kept):
         super().__init__()
-        self.weight = torch.nn.Parameter(torch.empty(inputs, outputs))
-        self.own = torch.nn.Parameter(torch.empty(inputs, outputs)) if sage else None
-        self.bias = torch.nn.Parameter(torch.zeros(outputs))
+        gin = kind == "gin"
+        width = hidden if gin else outputs
+        self.weight = torch.nn.Parameter(torch.empty(inputs, width))
+        self.own = torch.nn.Parameter(torch.empty(inputs, outputs)) if kind == "sage" else None
+        self.bias = torch.nn.Parameter(torch.zeros(width))
+        self.second = torch.nn.Linear(hidden, outputs) if gin else None
         self.kept = kept
         torch.nn.init.xavier_uniform_(self.weight)
-        if sage:
+        if self.own is not None:
             torch.nn.init.xavier_uniform_(self.own)
 
-    def forward(self, x, a, transpose, aggregated):
+    def forward(self, x, gather, aggregated):
+        narrow = self.weight.shape[1] <= self.weight.shape[0]
         if self.kept:
             y = aggregated @ self.weight
-        elif self.weight.shape[1] <= self.weight.shape[0]:
-            y = Gather.apply(a, transpose, x @ self.weight)
         else:
-            y = Gather.apply(a, transpose, x) @ self.weight
+            p = x @ self.weight if narrow else x
+            y = gather(p) if self.second is None else gather(p) + p
+            y = y if narrow else y @ self.weight
+        if self.second is not None:
+            return self.second(F.relu(y + self.bias))
         return y + self.bias if self.own is None else y + torch.addmm(self.bias, x, self.own)
 
 
 class HandModel(torch.nn.Module):
-    def __init__(self, inputs, hidden, classes, sage, kept):
+    def __init__(self, kind, inputs, hidden, classes, kept):
         super().__init__()
-        self.first = HandLayer(inputs, hidden, sage, kept)
-        self.second = HandLayer(hidden, classes, sage, False)
+        self.first = HandLayer(kind, inputs, hidden, hidden, kept)
+        self.second = HandLayer(kind, hidden, hidden, classes, False)
 
     def forward(self, x, graph):
-        a, transpose, aggregated = graph
-        h = F.dropout(F.relu(self.first(x, a, transpose, aggregated)), 0.5, self.training)
-        return self.second(h, a, transpose, None)
+        gather, aggregated = graph
+        h = F.dropout(F.relu(self.first(x, gather, aggregated)), 0.5, self.training)
+        return self.second(h, gather, None)
 
 
 class PygModel(torch.nn.Module):
-    """Two layers of PyG with dropout before each of them as asked for."""
+    """Two layers of PyG with dropout before each of them as asked for. `hidden` columns a head of GAT; `loops`: it adds
+    them itself."""
 
-    def __init__(self, kind, inputs, hidden, classes, heads=8, dropout=0.5, input_dropout=0.0, cached=False,
-                 normalize=True, attention=0.0):
+    def __init__(self, kind, inputs, hidden, classes, heads=HEADS, dropout=0.5, input_dropout=0.0, cached=False,
+                 normalize=True, attention=0.0, loops=True):
         super().__init__()
         from torch_geometric import nn
         self.kind, self.dropout, self.input_dropout = kind, dropout, input_dropout
         if kind == "gcn":
             self.first = nn.GCNConv(inputs, hidden, cached=cached, normalize=normalize)
             self.second = nn.GCNConv(hidden, classes, cached=cached, normalize=normalize)
-        elif kind == "sage":
-            self.first = nn.SAGEConv(inputs, hidden, aggr="mean")
-            self.second = nn.SAGEConv(hidden, classes, aggr="mean")
+        elif kind in ("sage", "sage-max"):
+            aggregation = "mean" if kind == "sage" else "max"
+            self.first = nn.SAGEConv(inputs, hidden, aggr=aggregation)
+            self.second = nn.SAGEConv(hidden, classes, aggr=aggregation)
         elif kind == "gin":
             def inner(before, after):
                 return torch.nn.Sequential(torch.nn.Linear(before, hidden), torch.nn.ReLU(),
                                            torch.nn.Linear(hidden, after))
             self.first = nn.GINConv(inner(inputs, hidden))
             self.second = nn.GINConv(inner(hidden, classes))
+        elif kind == "gat":
+            self.first = nn.GATConv(inputs, hidden, heads=heads, dropout=attention, add_self_loops=loops)
+            self.second = nn.GATConv(hidden * heads, classes, heads=1, concat=False, dropout=attention,
+                                     add_self_loops=loops)
         else:
-            self.first = nn.GATConv(inputs, hidden, heads=heads, dropout=attention)
-            self.second = nn.GATConv(hidden * heads, classes, heads=1, concat=False, dropout=attention)
+            raise ValueError(f"no model {kind}")
 
     def forward(self, x, graph):
         activation = F.elu if self.kind == "gat" else F.relu

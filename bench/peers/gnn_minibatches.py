@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Epochs of GraphSAGE by sampled minibatches in PyTorch, on folders that `gnn convert` writes: what `sparse-bench gnn
---minibatches` is compared with. Two layers, Adam, fp32 without TF32, no dropout; minibatches of 1,024 training nodes,
-25 neighbours a node of the last layer and 10 of the first, without replacement.
+--minibatches` is compared with. Two layers, Adam, no dropout; minibatches of 1,024 training nodes, 25 neighbours a node
+of the last layer and 10 of the first, without replacement. --precision has a case for each of fp32, tf32, and bf16:
+AMP, with features in bf16 from the start.
 
   bulk             as Tripathy et al. (2024) draw, in torch operations on the device: several minibatches together.
                    Columns are drawn by Floyd's algorithm for all rows at once, into arrays of a fixed width, so nothing
@@ -17,6 +18,7 @@ epochs counts. --host keeps features in pinned host memory. Results are written 
 gnn_torch.py's, anew after each case.
 """
 import argparse
+import itertools
 import math
 import os
 import sys
@@ -27,7 +29,7 @@ import torch
 import torch.nn.functional as F
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from gnn_torch import Results, add_arguments, attempt, describe, run_time  # noqa: E402
+from gnn_torch import Results, add_arguments, add_precision, attempt, autocast, describe, run_time  # noqa: E402
 from torch_models import TRAIN, Data, edge_index  # noqa: E402
 
 FANOUT = (25, 10)
@@ -63,8 +65,16 @@ class Setting:
         self.columns = torch.as_tensor(self.graph.indices.astype(np.int64)).to(device)
         self.train = torch.as_tensor(np.flatnonzero(self.data.split == TRAIN))
         self.labels = torch.as_tensor(self.data.labels.astype(np.int64)).to(device)
-        x = torch.as_tensor(self.data.features)
-        self.x = x.pin_memory() if on_host and device.type == "cuda" else x if on_host else x.to(device)
+        self.on_host = on_host
+        self.take("fp32")
+
+    def take(self, precision):
+        """Features for it."""
+        self.precision, self.x = precision, None
+        x = torch.as_tensor(self.data.features).to(torch.bfloat16 if precision == "bf16" else torch.float32)
+        on_host = self.on_host
+        self.x = x.pin_memory() if on_host and self.device.type == "cuda" else x if on_host else x.to(self.device)
+        torch.backends.cuda.matmul.allow_tf32 = precision != "fp32"
 
     def rows(self, nodes):
         if self.x.device == nodes.device:
@@ -205,7 +215,9 @@ def epoch_of(setting, model, minibatches):
             x = setting.rows(nodes)
             clock.end("gather")
             optimizer.zero_grad(set_to_none=True)
-            loss = F.cross_entropy(model(x, hops)[:len(batch)], setting.labels[batch])
+            with autocast(setting.precision, setting.device):
+                logits = model(x, hops)
+            loss = F.cross_entropy(logits[:len(batch)].float(), setting.labels[batch])
             loss.backward()
             optimizer.step()
             losses.append(loss.detach())
@@ -248,28 +260,29 @@ def ways(setting, hidden, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_arguments(parser, "FOLDER")
+    add_arguments(parser, "FOLDER", ("sage",))
+    add_precision(parser)
     parser.add_argument("--bulk", type=int, default=64, help="minibatches drawn together [64]")
     parser.add_argument("--host", action="store_true", help="features stay in host memory")
     options = parser.parse_args()
     options.command = "minibatches"
-    torch.backends.cuda.matmul.allow_tf32 = False
     if options.threads:
         torch.set_num_threads(options.threads)
     results = Results(options)
     for folder in options.inputs:
         setting, cases = Setting(folder, torch.device(options.device), options.host), []
-        for hidden in options.hidden:
+        for hidden, precision in itertools.product(options.hidden, options.precision):
             torch.manual_seed(1)
-            case = {"model": "sage", "hidden": hidden, "fanout": list(FANOUT), "batch": BATCH, "host": options.host,
-                    "minibatches": math.ceil(len(setting.train) / BATCH), "variants": []}
+            setting.take(precision)
+            case = {"model": "sage", "hidden": hidden, "precision": precision, "fanout": list(FANOUT), "batch": BATCH,
+                    "host": options.host, "minibatches": math.ceil(len(setting.train) / BATCH), "variants": []}
             cases.append(case)
             for name, way in ways(setting, hidden, options):
                 made = {"name": name, **attempt(way)}
                 case["variants"].append(made)
                 said = made["why"] if "failed" in made else f"{1e3 * made['median_seconds']:.3f} ms an epoch; " + \
                     ", ".join(f"{phase} {1e3 * made['phases'][phase]:.3f}" for phase in PHASES)
-                print(f"  {setting.data.name} sage {hidden} {name}: {said}", flush=True)
+                print(f"  {setting.data.name} sage {hidden} {precision} {name}: {said}", flush=True)
                 results.keep({**describe(setting.data), "minibatches": cases})
     return 0
 
