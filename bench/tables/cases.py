@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from .common import geometric_mean, place_of, threads_of, works
-from .gnn import TORCH_WAYS, cases as gnn_cases, fastest
+from .gnn import TORCH_WAYS, cases as gnn_cases, fastest, precision_of, variants_beside
 from .spgemm import full_peers
 
 
@@ -106,31 +106,36 @@ def contract_cases(results):
                              lambda m: [p for p in ordered(m) if not p["name"].startswith("CUB")], named)
 
 
+def way_times(variants):
+    """{way: seconds an epoch} of PyTorch, each way at its fastest, with or without torch.compile and a CUDA graph."""
+    ways = {way: fastest(variants, "epoch", (way,)) for way in TORCH_WAYS}
+    return {way: epoch["median_seconds"] for way, epoch in ways.items() if works(epoch)}
+
+
 def training_cases(runs):
-    """ReLU, in f32 with A·X of the first layer formed in each epoch or kept, beside PyTorch's fastest with fp32 and TF32;
-    and in bf16 beside its fastest, AMP included. Each way of PyTorch counts at its fastest, with or without
-    torch.compile and a CUDA graph."""
+    """ReLU, in f32 with A·X of the first layer formed in each epoch or kept, beside PyTorch's fastest with fp32 and
+    TF32; where it ran with both, also beside TF32 alone; and in bf16 beside its fastest, AMP included. Models other than GCN
+    and GraphSAGE are groups of their own."""
     for run in runs.values():
         theirs = gnn_cases(run, "torch", "training")
         for graph, trainings in gnn_cases(run, "train", "training").items():
+            beside = theirs.get(graph, ())
+            precisions = {precision_of(o) for o in beside}
             for t in trainings:
-                half = bool(t.get("half"))
-                same = [v for o in theirs.get(graph, ()) for v in o["variants"]
-                        if all(o[k] == t[k] for k in ("model", "hidden", "kept")) and
-                        (half or o.get("precision") != "bf16")]
-                ways = {way: fastest(same, "epoch", (way,)) for way in TORCH_WAYS}
-                peers = {way: epoch["median_seconds"] for way, epoch in ways.items() if works(epoch)}
-                if not peers or not works(t["epoch"]) or t["maxk"]:
-                    continue
-                if half and not any(o.get("precision") == "bf16" for o in theirs.get(graph, ())):
+                half, peers = bool(t.get("half")), way_times(variants_beside(beside, t))
+                if not peers or not works(t["epoch"]) or t["maxk"] or (half and "bf16" not in precisions):
                     continue
                 place, name = place_of(run["train"]), f"{graph}, {t['model']}, {t['hidden']} columns"
                 ours = t["epoch"]["median_seconds"]
+                other = "" if t["model"] in ("gcn", "sage") else "; GIN, GAT, maxima"
                 kind = "epoch in bf16, beside AMP" if half else "epoch, A·X kept" if t["kept"] else "epoch"
-                yield Case(kind, place, name, ours, peers)
+                yield Case(kind + other, place, name, ours, peers)
+                tf32 = way_times(variants_beside(beside, t, ("tf32",)))
+                if tf32 and "fp32" in precisions and not half and not t["kept"]:
+                    yield Case("epoch, beside TF32" + other, place, name, ours, tf32)
                 layers = {way: time for way, time in peers.items() if way.startswith("PyG")}
-                if layers and not half:
-                    yield Case("epoch, PyG's layers only", place, name, ours, layers)
+                if layers and not half and not (other and layers == peers):
+                    yield Case("epoch, PyG's layers only" + other, place, name, ours, layers)
 
 
 def sampling_cases(runs):

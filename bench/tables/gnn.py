@@ -39,6 +39,8 @@ def gnn_heading(result):
     parts = [machine["gpu"] or "", machine["cpu"], f"{result['options']['threads'] or machine['cores']} threads"]
     parts += [f"PyTorch {machine['torch']}" if "torch" in machine else "",
               f"PyTorch Geometric {machine['torch_geometric']}" if machine.get("torch_geometric") else "",
+              f"pyg-lib {machine['pyg_lib']}" if machine.get("pyg_lib") else "",
+              f"torch-sparse {machine['torch_sparse']}" if machine.get("torch_sparse") else "",
               "fp32", result["date"], commits_of(result)]
     return ", ".join(part for part in parts if part)
 
@@ -68,26 +70,41 @@ def relu_beside(trainings, t):
     return min(same, key=lambda o: o["epoch"]["median_seconds"]) if same and t["maxk"] else None
 
 
+def precision_of(case):
+    """Results without the field are of fp32."""
+    return case.get("precision", "fp32")
+
+
+def variants_beside(theirs, t, precisions=None):
+    """What PyTorch ran of the same case as ours, t. Without `precisions` all that ours is compared with: fp32 and TF32
+    beside f32; beside bf16 also AMP, the fastest of all."""
+    wanted = precisions or (("fp32", "tf32", "bf16") if t.get("half") else ("fp32", "tf32"))
+    return [v for o in theirs if all(o[k] == t[k] for k in ("model", "hidden", "kept")) and precision_of(o) in wanted
+            for v in o["variants"]]
+
+
 def gnn_train_rows(run):
-    """Forward and epoch, ours beside each way of PyTorch, each at its fastest, also with TF32, and beside ours in bf16
-    with AMP; MaxK beside ReLU."""
+    """Forward and epoch, ours beside each way of PyTorch, each at its fastest: fp32 or TF32 beside f32, also AMP beside
+    bf16. Then its epochs with TF32 and with AMP alone."""
     titles = ["graph", "model", "hidden", "A·X", "MaxK"] + [way + ", ms" for way in TORCH_WAYS] + \
-        ["ours, ms", "epoch faster than PyG's best by", "than the best by", "than our ReLU by"]
+        ["best epoch with TF32, ms", "with AMP, ms", "ours, ms", "epoch faster than PyG's best by", "than the best by",
+         "than AMP by", "than our ReLU by"]
     lines, theirs = [], cases(run, "torch", "training")
     for graph, trainings in cases(run, "train", "training").items():
         for t in trainings:
-            same = [o for o in theirs.get(graph, ()) if all(o[k] == t[k] for k in ("model", "hidden", "kept")) and
-                    (t.get("half") or o.get("precision") != "bf16")]
-            variants = [v for o in same for v in o["variants"]]
+            variants = variants_beside(theirs.get(graph, ()), t)
+            tf32, amp = (fastest(variants_beside(theirs.get(graph, ()), t, (p,)), "epoch", TORCH_WAYS)
+                         for p in ("tf32", "bf16"))
             relu = relu_beside(trainings, t)
             cells = [graph + (", renumbered" if t.get("order") == "community" else ""), t["model"], str(t["hidden"]),
                      "kept" if t["kept"] else "in bf16" if t.get("half") else "each time",
                      str(t["maxk"] or "")]
             cells += [both_times([fastest(variants, k, (way,)) for k in ("forward", "epoch")]) if variants else ""
                       for way in TORCH_WAYS]
-            cells += ["**" + both_times([t["forward"], t["epoch"]]) + "**",
+            cells += [both_times([tf32]), both_times([amp]), "**" + both_times([t["forward"], t["epoch"]]) + "**",
                       ratio_of(fastest(variants, "epoch", TORCH_WAYS[:2]), t["epoch"]),
                       ratio_of(fastest(variants, "epoch", TORCH_WAYS), t["epoch"]),
+                      ratio_of(amp, t["epoch"]) if t.get("half") else "",
                       ratio_of(relu["epoch"], t["epoch"]) if relu else ""]
             lines.append("| " + " | ".join(cells) + " |")
     return lines and ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)] + lines
@@ -101,10 +118,7 @@ def gnn_total_rows(run):
     lines, theirs = [], cases(run, "torch", "training")
     for matrix in run.get("train", {"matrices": []})["matrices"]:
         for t in matrix.get("training", ()):
-            same = [v for o in theirs.get(matrix["matrix"], ()) for v in o["variants"]
-                    if all(o[k] == t[k] for k in ("model", "hidden", "kept")) and
-                    (t.get("half") or o.get("precision") != "bf16")]
-            peer = fastest(same, "epoch", TORCH_WAYS)
+            peer = fastest(variants_beside(theirs.get(matrix["matrix"], ()), t), "epoch", TORCH_WAYS)
             if "once_seconds" not in t or t["kept"] or t["maxk"] or not works(t["epoch"]) or not works(peer):
                 continue
             once = t["once_seconds"] + (matrix["order_seconds"] if t.get("order") == "community" else 0)
@@ -157,20 +171,28 @@ def gnn_sample_rows(run):
     return lines and ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)] + lines
 
 
+NAMED = {"fp32": "", "tf32": ", TF32", "bf16": ", AMP"}
+
+
 def gnn_minibatch_rows(run):
-    """Epochs by sampled minibatches and their phases, ours and each way of PyTorch."""
+    """Epochs by sampled minibatches and their phases: ours in f32 above each way of PyTorch with fp32 and TF32, ours in
+    bf16 above those with AMP, or with all if we have none."""
     titles = ["graph", "hidden", "implementation", "an epoch, ms", "sampling, ms", "gather, ms", "step, ms",
               "ours faster by"]
     lines, theirs = [], cases(run, "torch-minibatches", "minibatches")
     for graph, found in cases(run, "minibatches", "minibatches").items():
+        halves = {m["hidden"] for m in found if m.get("half")}
         for m in found:
-            rows = [("ours", m["phases"], m["epoch"])]
-            rows += [(v["name"], v.get("phases"), v) for o in theirs.get(graph, ()) if o["hidden"] == m["hidden"]
+            rows = [("ours, bf16" if m.get("half") else "ours", m["phases"], m["epoch"])]
+            rows += [(v["name"] + NAMED[precision_of(o)], v.get("phases"), v) for o in theirs.get(graph, ())
+                     if o["hidden"] == m["hidden"] and
+                     bool(m.get("half")) == (precision_of(o) == "bf16" and m["hidden"] in halves)
                      for v in o["variants"]]
             for name, phases, epoch in rows:
                 cells = [graph, str(m["hidden"]), name, both_times([epoch])]
                 cells += [milliseconds(phases[p]) if works(epoch) else "" for p in ("sampling", "gather", "step")]
-                lines.append("| " + " | ".join(cells + [ratio_of(epoch, m["epoch"]) if name != "ours" else ""]) + " |")
+                cells.append("" if name.startswith("ours") else ratio_of(epoch, m["epoch"]))
+                lines.append("| " + " | ".join(cells) + " |")
     return lines and ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)] + lines
 
 
