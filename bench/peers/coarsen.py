@@ -9,7 +9,7 @@ usage: bench/peers/coarsen.py [options] [GRAPH...]      METIS graphs; .gz
   --json FILE       figures
 CONTRACT is the tool [build/bin/contract]. Ours is the time that its report has for the level, which the file's reading and
 writing are no part of. Needs numpy and networkit (PyPI); without them nothing is measured and the status is 0."""
-import argparse, datetime, json, os, platform, statistics, subprocess, sys, tempfile, time
+import argparse, datetime, gzip, json, os, platform, shutil, statistics, subprocess, sys, tempfile, time
 
 try:
     import networkit as nk
@@ -44,6 +44,16 @@ def write_metis(path, n, ends):
     with open(path, "w") as out:
         out.write(f"{n} {ends.shape[1]}\n")
         out.writelines(" ".join(map(str, row)) + "\n" for row in rows)
+
+
+def plain(path, folder):
+    """The file, decompressed: networkit reads no .gz."""
+    if not path.endswith(".gz"):
+        return path
+    copy = os.path.join(folder, os.path.basename(path)[:-3])
+    with gzip.open(path) as packed, open(copy, "wb") as out:
+        shutil.copyfileobj(packed, out)
+    return copy
 
 
 def ours(path, threads, folder):
@@ -122,7 +132,7 @@ def main():
     rows = []
     print(f"{'graph':<18}{'nodes':>9}{'edges':>10}{'t':>3}{'ours':>13}{'networkit':>13}{'ratio':>7}")
     with tempfile.TemporaryDirectory() as folder:
-        files = [(os.path.basename(path).split(".")[0], path) for path in o.graphs]
+        files = [(os.path.basename(path).split(".")[0], plain(path, folder)) for path in o.graphs]
         for spec in o.generate.split():
             files.append((spec, os.path.join(folder, f"{len(files)}.graph")))
             write_metis(files[-1][1], *edges_of(spec))
