@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../support/files.h"
+#include "../../support/files.h"
 #include "mcl-gpu/job.h"
 
 /* A start matrix of `nodes` with loops, whose node 0 is joined to the next `neighbours`. */
