@@ -282,7 +282,7 @@ stopped() { # SIGTERM for one process
     mpirun --oversubscribe -n 3 "$tool" large.abc large.tsv -o out.mtx --memory 1M </dev/null 2>run.err &
     launcher=$!
     until [ "$(pgrep -P $launcher contract | wc -l)" -eq 3 ] || [ $((tries++)) -gt 600 ]; do sleep 0.02; done
-    sleep 1
+    sleep 0.3
     kill -TERM "$(pgrep -P $launcher contract | tail -n 1)"
     wait $launcher
     got=$?
