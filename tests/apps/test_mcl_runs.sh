@@ -137,16 +137,22 @@ ok 'an empty folder' refused 1 'pairs: this folder has no files' pairs --abc -o 
 network=$in/p2000.abc
 "$tool" "$network" --abc --device cpu -o whole.cls --write-limit --report whole.json -q x
 interrupted() { # interrupted SIGNAL ITERATION: ends a run after that iteration
-    rm -f c.ckpt cut.cls pipe.err
-    mkfifo pipe.err
-    env --default-signal=INT "$tool" "$network" --abc --device cpu -o cut.cls --checkpoint c.ckpt --checkpoint-every "${3-600}" 2>pipe.err &
-    local process=$! line
-    while IFS= read -r line; do
-        echo "$line"
-        case $line in " "*"$2 "*" "*) [ "$(echo "$line" | awk '{print $1}')" = "$2" ] && kill "-$1" "$process" ;; esac
-    done <pipe.err >run.err
-    wait "$process"
-    [ $? -eq 75 ] && [ ! -e cut.cls ] && [ -s c.ckpt ] || { cat run.err; return 1; }
+    local ended=0 try process line
+    # On a busy machine a run may end before the signal comes: then it is run again.
+    for ((try = 0; try < 5 && ended == 0; try++)); do
+        rm -f c.ckpt cut.cls pipe.err
+        mkfifo pipe.err
+        env --default-signal=INT "$tool" "$network" --abc --device cpu -o cut.cls --checkpoint c.ckpt \
+            --checkpoint-every "${3-600}" 2>pipe.err &
+        process=$!
+        while IFS= read -r line; do
+            echo "$line"
+            case $line in " "*"$2 "*" "*) [ "$(echo "$line" | awk '{print $1}')" = "$2" ] && kill "-$1" "$process" ;; esac
+        done <pipe.err >run.err
+        wait "$process"
+        ended=$?
+    done
+    [ $ended -eq 75 ] && [ ! -e cut.cls ] && [ -s c.ckpt ] || { cat run.err; return 1; }
 }
 resumed() { # the files of a run that was not interrupted
     status 0 "$network" --abc --device cpu --resume c.ckpt -o again.cls --write-limit --report again.json "$@" &&
