@@ -57,13 +57,13 @@ void gnn_matrix_free(gnn_engine *engine, gnn_matrix *matrix)
 
 /* ---- products with the input -------------------------------------------------------------------------- */
 
-sp_status gnn_input_multiply(gnn_engine *engine, const gnn_input *x, const sp_dense *w, sp_dense *c)
+sp_status gnn_layer_multiply(gnn_engine *engine, const gnn_layer_input *x, const sp_dense *w, sp_dense *c)
 {
     const gnn_product_with product = {w, c};
     return x->plan ? sp_spmm_execute(x->plan, 1, w, 0, c) : engine->backend->multiply_features(engine, false, &x->dense, 1, &product);
 }
 
-sp_status gnn_input_gradient(gnn_engine *engine, const gnn_input *x, const sp_dense *g, sp_dense *w_gradient)
+sp_status gnn_layer_gradient(gnn_engine *engine, const gnn_layer_input *x, const sp_dense *g, sp_dense *w_gradient)
 {
     const gnn_product_with product = {g, w_gradient};
     return x->plan ? sp_spmm_execute(x->transposed, 1, g, 0, w_gradient)
@@ -77,13 +77,13 @@ sp_status gnn_finish(gnn_engine *engine, const gnn_pointwise *how, const gnn_wei
 }
 
 /* Z = X·W_self for the first rows of X. A plan of sparse features forms the products of all rows. */
-static sp_status own_forward(gnn_layer_state *layer, const gnn_input *x, sp_dense *z)
+static sp_status own_forward(gnn_layer_state *layer, const gnn_layer_input *x, sp_dense *z)
 {
     gnn_engine *engine = layer->engine;
     sp_status status;
-    if (!x->plan || x->dense.rows == z->rows) return gnn_input_multiply(engine, x, &layer->own.used, z);
+    if (!x->plan || x->dense.rows == z->rows) return gnn_layer_multiply(engine, x, &layer->own.used, z);
     TRY(gnn_matrix_shape_rows(engine, x->dense.rows, z->cols, z->type, &layer->padded));
-    TRY(gnn_input_multiply(engine, x, &layer->own.used, &layer->padded.now));
+    TRY(gnn_layer_multiply(engine, x, &layer->own.used, &layer->padded.now));
     const sp_dense first = gnn_first_rows(&layer->padded.now, z->rows);
     TRY(engine->backend->copy(engine, &first, z));
 done:
@@ -91,7 +91,7 @@ done:
 }
 
 /* dW_self = Xᵀ·G. */
-static sp_status own_gradient(gnn_layer_state *layer, const gnn_input *x, const sp_dense *g)
+static sp_status own_gradient(gnn_layer_state *layer, const gnn_layer_input *x, const sp_dense *g)
 {
     gnn_engine *engine = layer->engine;
     sp_status status;
@@ -102,7 +102,7 @@ static sp_status own_gradient(gnn_layer_state *layer, const gnn_input *x, const 
         TRY(engine->backend->copy(engine, g, &first));
         g = &layer->padded.now;
     }
-    TRY(gnn_input_gradient(engine, x, g, &layer->own.gradient));
+    TRY(gnn_layer_gradient(engine, x, g, &layer->own.gradient));
 done:
     return status;
 }
@@ -250,7 +250,7 @@ done:
 }
 
 /* layer->aggregated = A·X, unless it was kept. */
-static sp_status aggregate_input(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep)
+static sp_status aggregate_input(gnn_layer_state *layer, gnn_block *block, const gnn_layer_input *x, bool keep)
 {
     sp_status status;
     if (keep && layer->kept_block == block->number && layer->kept_features == x->dense.values) return SP_OK;
@@ -270,7 +270,7 @@ static const gnn_pointwise inner_relu = {.activation = GNN_RELU}, nothing = {.ac
 
 /* Z = forward((A·X)·W + own + b); Z is layer->output, or layer->inner before GIN's second product. In bf16 the output
  * stays open, so that the next layer's pass over it does the rest. */
-static sp_status forward_aggregated(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep,
+static sp_status forward_aggregated(gnn_layer_state *layer, gnn_block *block, const gnn_layer_input *x, bool keep,
                                     const gnn_pointwise *how, sp_dense *z)
 {
     const bool own = layer->own.value.values != NULL;
@@ -286,19 +286,19 @@ static sp_status forward_aggregated(gnn_layer_state *layer, gnn_block *block, co
 }
 
 /* P = X·W, with MaxK X·W + b. */
-static sp_status input_product(gnn_layer_state *layer, const gnn_input *x, sp_dense *p)
+static sp_status input_product(gnn_layer_state *layer, const gnn_layer_input *x, sp_dense *p)
 {
     gnn_engine *engine = layer->engine;
     const gnn_product product = {&x->dense, &layer->weight.used};
     if (layer->maxk > 0 && !x->plan)
         return engine->backend->dense(engine, 1, &product, &nothing, layer->bias.value.values, p);
-    sp_status status = gnn_input_multiply(engine, x, &layer->weight.used, p);
+    sp_status status = gnn_layer_multiply(engine, x, &layer->weight.used, p);
     if (status == SP_OK && layer->maxk > 0) status = gnn_finish(engine, &nothing, &layer->bias, p);
     return status;
 }
 
 /* P, and Z = X·W_self in layers with W_self. */
-static sp_status input_products(gnn_layer_state *layer, const gnn_input *x, sp_dense *p, sp_dense *z)
+static sp_status input_products(gnn_layer_state *layer, const gnn_layer_input *x, sp_dense *p, sp_dense *z)
 {
     const bool own = layer->own.value.values != NULL;
     const gnn_product_with product[] = {{&layer->weight.used, p}, {&layer->own.used, z}};
@@ -325,7 +325,7 @@ done:
     return status;
 }
 
-sp_status gnn_convolution_products(gnn_layer_state *layer, const gnn_input *x, int64_t own)
+sp_status gnn_convolution_products(gnn_layer_state *layer, const gnn_layer_input *x, int64_t own)
 {
     const int64_t width = layer->weight.value.cols;
     sp_status status;
@@ -336,7 +336,7 @@ done:
     return status;
 }
 
-sp_status gnn_convolution_gather(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep)
+sp_status gnn_convolution_gather(gnn_layer_state *layer, gnn_block *block, const gnn_layer_input *x, bool keep)
 {
     gnn_engine *engine = layer->engine;
     const bool gin = layer->kind == GNN_GIN;
@@ -358,7 +358,7 @@ done:
     return status;
 }
 
-sp_status gnn_convolution_forward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep)
+sp_status gnn_convolution_forward(gnn_layer_state *layer, gnn_block *block, const gnn_layer_input *x, bool keep)
 {
     sp_status status = SP_OK;
     layer->aggregate_first = gnn_layer_aggregates_first(layer, &block->a, x->plan != NULL, keep);
@@ -380,8 +380,8 @@ static sp_status second_backward(gnn_layer_state *layer, const sp_dense *g)
                                                   inner_gradient, relu ? layer->bias.gradient.values : NULL);
 }
 
-static sp_status backward_aggregated(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, const sp_dense *g,
-                                     sp_dense *x_gradient)
+static sp_status backward_aggregated(gnn_layer_state *layer, gnn_block *block, const gnn_layer_input *x,
+                                     const sp_dense *g, sp_dense *x_gradient)
 {
     gnn_engine *engine = layer->engine;
     const gnn_backend *backend = engine->backend;
@@ -403,7 +403,7 @@ done:
     return status;
 }
 
-static sp_status backward_product(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, const sp_dense *g,
+static sp_status backward_product(gnn_layer_state *layer, gnn_block *block, const gnn_layer_input *x, const sp_dense *g,
                                   sp_dense *x_gradient)
 {
     gnn_engine *engine = layer->engine;
@@ -421,13 +421,13 @@ static sp_status backward_product(gnn_layer_state *layer, gnn_block *block, cons
     }
     const gnn_product_with product[] = {{&between->now, &layer->weight.gradient}, {g, &layer->own.gradient}};
     if (own && !x->plan) return engine->backend->multiply_features(engine, true, &x->dense, 2, product);
-    TRY(gnn_input_gradient(engine, x, &between->now, &layer->weight.gradient));
+    TRY(gnn_layer_gradient(engine, x, &between->now, &layer->weight.gradient));
     if (own) TRY(own_gradient(layer, x, g));
 done:
     return status;
 }
 
-sp_status gnn_convolution_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x,
+sp_status gnn_convolution_backward(gnn_layer_state *layer, gnn_block *block, const gnn_layer_input *x,
                                    const sp_dense *gradient, sp_dense *x_gradient)
 {
     const sp_dense *g = gradient;

@@ -18,13 +18,13 @@ typedef struct gnn_weight {
 } gnn_weight;
 
 /* The input of a layer: numbers, or for the first layer plans for products with sparse features. */
-typedef struct gnn_input {
+typedef struct gnn_layer_input {
     sp_dense dense;                  /* of sparse features the shape alone */
     sp_spmm_plan *plan, *transposed; /* X· and Xᵀ·; NULL: dense */
     const gnn_pointwise *how;        /* activation and dropout of the layer before; NULL for the first layer */
     void *sums;                      /* NULL, or where the column sums of the gradient go: the gradient of a bias */
     const gnn_weight *open;          /* NULL, or a bias that the numbers still lack, and `how` after it */
-} gnn_input;
+} gnn_layer_input;
 
 /* Operations on a layer's output beside bias, activation and dropout (between.c). */
 typedef struct gnn_between {
@@ -96,8 +96,8 @@ sp_status gnn_matrix_shape_rows(gnn_engine *engine, int64_t rows, int64_t cols, 
 void gnn_matrix_free(gnn_engine *engine, gnn_matrix *matrix);
 
 /* C = X·W, and dW = Xᵀ·G. A dense X may have more rows than C or G: the first ones count. */
-sp_status gnn_input_multiply(gnn_engine *engine, const gnn_input *x, const sp_dense *w, sp_dense *c);
-sp_status gnn_input_gradient(gnn_engine *engine, const gnn_input *x, const sp_dense *g, sp_dense *w_gradient);
+sp_status gnn_layer_multiply(gnn_engine *engine, const gnn_layer_input *x, const sp_dense *w, sp_dense *c);
+sp_status gnn_layer_gradient(gnn_engine *engine, const gnn_layer_input *x, const sp_dense *g, sp_dense *w_gradient);
 /* Bias (or NULL), activation and dropout, in place. */
 sp_status gnn_finish(gnn_engine *engine, const gnn_pointwise *how, const gnn_weight *bias, sp_dense *y);
 
@@ -106,19 +106,19 @@ sp_status gnn_finish(gnn_engine *engine, const gnn_pointwise *how, const gnn_wei
  * `gradient` is that of the output before layer->after; its column sums, the gradient of the bias that is added last,
  * were formed with it. x_gradient is that before input->how, and its sums are formed. Convolutions are GCN, SAGE and
  * GIN, attention is GAT. */
-sp_status gnn_convolution_forward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep);
-sp_status gnn_convolution_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x,
+sp_status gnn_convolution_forward(gnn_layer_state *layer, gnn_block *block, const gnn_layer_input *x, bool keep);
+sp_status gnn_convolution_backward(gnn_layer_state *layer, gnn_block *block, const gnn_layer_input *x,
                                    const sp_dense *gradient, sp_dense *x_gradient);
-sp_status gnn_attention_forward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x);
-sp_status gnn_attention_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x,
+sp_status gnn_attention_forward(gnn_layer_state *layer, gnn_block *block, const gnn_layer_input *x);
+sp_status gnn_attention_backward(gnn_layer_state *layer, gnn_block *block, const gnn_layer_input *x,
                                  const sp_dense *gradient, sp_dense *x_gradient);
 
 /* The two steps of a forward pass, for passes in blocks of rows. Products: layer->product = X·W for all rows of X, and
  * for the first `own` of them layer->output = X·W_self, if the layer has W_self. Gather: the rest, from the product of
  * all columns of the block; convolutions with layer->aggregate_first have this step alone; others do not read `x`. */
-sp_status gnn_convolution_products(gnn_layer_state *layer, const gnn_input *x, int64_t own);
-sp_status gnn_convolution_gather(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep);
-sp_status gnn_attention_products(gnn_layer_state *layer, const gnn_input *x);
+sp_status gnn_convolution_products(gnn_layer_state *layer, const gnn_layer_input *x, int64_t own);
+sp_status gnn_convolution_gather(gnn_layer_state *layer, gnn_block *block, const gnn_layer_input *x, bool keep);
+sp_status gnn_attention_products(gnn_layer_state *layer, const gnn_layer_input *x);
 sp_status gnn_attention_gather(gnn_layer_state *layer, gnn_block *block);
 
 /* Makes F and H of the layer's output; `before` is H of the layer before, for a residual. */

@@ -29,11 +29,11 @@ static gnn_attention attention_of(gnn_layer_state *layer, const gnn_block *block
                            .y = &layer->aggregated.now, .logs = &layer->logs.now, .slopes = &layer->slopes.now};
 }
 
-sp_status gnn_attention_products(gnn_layer_state *layer, const gnn_input *x)
+sp_status gnn_attention_products(gnn_layer_state *layer, const gnn_layer_input *x)
 {
     const sp_status status = gnn_matrix_shape_rows(layer->engine, x->dense.rows, layer->weight.value.cols,
                                                    layer->numbers, &layer->product);
-    return status == SP_OK ? gnn_input_multiply(layer->engine, x, &layer->weight.used, &layer->product.now) : status;
+    return status == SP_OK ? gnn_layer_multiply(layer->engine, x, &layer->weight.used, &layer->product.now) : status;
 }
 
 sp_status gnn_attention_gather(gnn_layer_state *layer, gnn_block *block)
@@ -54,7 +54,7 @@ done:
     return status;
 }
 
-sp_status gnn_attention_forward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x)
+sp_status gnn_attention_forward(gnn_layer_state *layer, gnn_block *block, const gnn_layer_input *x)
 {
     const sp_status status = gnn_attention_products(layer, x);
     return status == SP_OK ? gnn_attention_gather(layer, block) : status;
@@ -73,7 +73,7 @@ done:
     return status;
 }
 
-sp_status gnn_attention_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x,
+sp_status gnn_attention_backward(gnn_layer_state *layer, gnn_block *block, const gnn_layer_input *x,
                                  const sp_dense *gradient, sp_dense *x_gradient)
 {
     gnn_engine *engine = layer->engine;
@@ -94,7 +94,7 @@ sp_status gnn_attention_backward(gnn_layer_state *layer, gnn_block *block, const
                                       layer->left.gradient.values));
     TRY(backend->head_scores_backward(engine, &layer->product.now, layer->heads, &layer->right_gradient.now,
                                       layer->right.gradient.values));
-    if (!x_gradient) return gnn_input_gradient(engine, x, h_gradient, &layer->weight.gradient);
+    if (!x_gradient) return gnn_layer_gradient(engine, x, h_gradient, &layer->weight.gradient);
     const gnn_product_gradient product = {h_gradient, &layer->weight.used, &layer->weight.gradient};
     TRY(backend->dense_backward(engine, 1, &product, x->how, &x->dense, x_gradient, x->sums));
 done:

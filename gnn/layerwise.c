@@ -124,7 +124,7 @@ static sp_status slice(sp_context *context, const sp_csr *a, int64_t first, int6
     return SP_OK;
 }
 
-static sp_status form_products(gnn_layer_state *layer, const gnn_input *x)
+static sp_status form_products(gnn_layer_state *layer, const gnn_layer_input *x)
 {
     const bool own = layer->own.value.values != NULL;
     if (layer->kind == GNN_GAT) return gnn_attention_products(layer, x);
@@ -136,7 +136,7 @@ static sp_status multiply_sparse(walk *w, int64_t first, int64_t count)
     sp_context *context = w->engine->context;
     const sp_spmm_options how = {.deterministic = true};
     const sp_csr *features = w->of->sparse;
-    gnn_input x = {.dense = {.rows = count, .cols = features->cols}};
+    gnn_layer_input x = {.dense = {.rows = count, .cols = features->cols}};
     sp_csr rows = {0}, there = {0};
     sp_status status;
     TRY(slice(context, features, first, count, &rows));
@@ -152,7 +152,7 @@ done:
 
 static sp_status multiply_dense(walk *w, int64_t first, int64_t count)
 {
-    gnn_input x = {0};
+    gnn_layer_input x = {0};
     sp_status status;
     TRY(take(w, &w->input, first, count, &w->taken));
     x.dense = w->taken.now;
@@ -268,7 +268,7 @@ done:
 static sp_status compute(walk *w, int64_t first, const cut *c, gnn_block *block)
 {
     gnn_layer_state *layer = w->layer;
-    gnn_input x = {0};
+    gnn_layer_input x = {0};
     sp_status status;
     if (w->sent.here.values) {
         TRY(gather(w, &w->sent, c, &layer->product));

@@ -20,7 +20,7 @@ struct gnn_model {
     gnn_readout jump;
     bool forwarded; /* a forward pass was made, which the backward pass needs */
 
-    gnn_input input;
+    gnn_layer_input input;
     gnn_matrix dropped, ones;  /* features, or the values of their entries, after dropout; values of a pattern */
     gnn_matrix logits_gradient; /* in bf16 */
     gnn_matrix rounded;        /* dense features in bf16, rounded from */
@@ -301,7 +301,7 @@ static void forget_plans(gnn_model *model)
 {
     sp_spmm_plan_free(model->input.plan);
     sp_spmm_plan_free(model->input.transposed);
-    model->input = (gnn_input){0};
+    model->input = (gnn_layer_input){0};
 }
 
 static sp_status plan_features(gnn_model *model, const sp_csr *x, bool transposed, sp_spmm_plan **plan)
@@ -395,10 +395,10 @@ static void *sums_of(const gnn_layer_state *l)
 }
 
 /* The output of a layer as the input of the next one. */
-static gnn_input output_of(const gnn_layer_state *l)
+static gnn_layer_input output_of(const gnn_layer_state *l)
 {
-    if (l->between.present) return (gnn_input){.dense = *gnn_between_output(l), .how = &l->after};
-    return (gnn_input){.dense = l->output.now, .how = &l->after, .sums = sums_of(l),
+    if (l->between.present) return (gnn_layer_input){.dense = *gnn_between_output(l), .how = &l->after};
+    return (gnn_layer_input){.dense = l->output.now, .how = &l->after, .sums = sums_of(l),
                        .open = l->open ? &l->bias : NULL};
 }
 
@@ -471,7 +471,7 @@ sp_status gnn_model_forward_open(gnn_model *model, gnn_block *const *block, cons
     TRY(use_weights(model));
     for (int i = 0; i < o->layers; i++) {
         gnn_layer_state *l = &model->layer[i], *previous = &model->layer[i > 0 ? i - 1 : 0];
-        const gnn_input before = output_of(previous), *input = i > 0 ? &before : &model->input;
+        const gnn_layer_input before = output_of(previous), *input = i > 0 ? &before : &model->input;
         if (o->layer == GNN_GAT) TRY(gnn_attention_forward(l, block[i], input));
         else TRY(gnn_convolution_forward(l, block[i], input, o->keep_aggregated && i == 0));
         if (l->between.present) TRY(gnn_between_forward(l, i > 0 ? gnn_between_output(previous) : NULL));
@@ -556,7 +556,7 @@ static sp_status go_back(gnn_model *model, gnn_block *const *block, const gnn_fe
     }
     for (int i = layers - 1; i >= 0; i--) {
         gnn_layer_state *l = &model->layer[i], *previous = &model->layer[i > 0 ? i - 1 : 0];
-        const gnn_input before = output_of(previous), *input = i > 0 ? &before : &model->input;
+        const gnn_layer_input before = output_of(previous), *input = i > 0 ? &before : &model->input;
         const bool logits_here = i + 1 == layers && !l->between.present;
         const sp_dense *gradient = logits_here ? logits_gradient : &l->gradient.now;
         sp_dense *input_gradient = NULL;

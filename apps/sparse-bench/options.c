@@ -105,7 +105,7 @@ static bool read_grouping(const char *item, int length, grouping *g)
 
 static bool use_groups(void *into, const char *value)
 {
-    contract_options *o = into;
+    contract_bench_options *o = into;
     o->grouping_count = 0;
     for (const char *rest = value; rest;) {
         const int length = (int)strcspn(rest, ",");
@@ -122,7 +122,7 @@ static bool use_groups(void *into, const char *value)
 #define AT(place) .field = offsetof(bench_options, place)
 #define SPGEMM(place) .field = offsetof(spgemm_options, place)
 #define SPMM(place) .field = offsetof(spmm_options, place)
-#define CONTRACT(place) .field = offsetof(contract_options, place)
+#define CONTRACT(place) .field = offsetof(contract_bench_options, place)
 #define COARSEN(place) .field = offsetof(coarsen_options, place)
 #define GNN(place) .field = offsetof(gnn_options, place)
 

@@ -11,7 +11,7 @@ union any_options {
     bench_options common; /* the first member of the others */
     spgemm_options spgemm;
     spmm_options spmm;
-    contract_options contract;
+    contract_bench_options contract;
     coarsen_options coarsen;
     gnn_options gnn;
 };

@@ -10,7 +10,10 @@
  * candidates. */
 static const int64_t MOST_ENTRIES = 1 << 24;
 
-double contract_tolerance(const contract_options *options) { return options->common.type == SP_F64 ? 1e-12 : 1e-5; }
+double contract_tolerance(const contract_bench_options *options)
+{
+    return options->common.type == SP_F64 ? 1e-12 : 1e-5;
+}
 
 /* A row of C: sums and sums of sizes by column, and which columns there are. */
 typedef struct accumulator {

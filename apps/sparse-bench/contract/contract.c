@@ -32,7 +32,7 @@ static int64_t groups_of(const sp_csr *g, grouping asked)
 }
 
 /* Sizes by a power law: the first of 100 groups has a tenth of the nodes. */
-static int64_t label_of(const contract_options *o, unsigned kind, int64_t node, int64_t nodes, int64_t groups)
+static int64_t label_of(const contract_bench_options *o, unsigned kind, int64_t node, int64_t nodes, int64_t groups)
 {
     const uint64_t drawn = mix64((uint64_t)o->common.seeds.number[0] ^ mix64((uint64_t)node));
     if (kind == LABELS_BLOCKS) return node * groups / nodes;
@@ -43,7 +43,7 @@ static int64_t label_of(const contract_options *o, unsigned kind, int64_t node, 
 /* Sᵀ and S of a labelling, with ones of G's type. */
 static sp_status make_labels(contract_case *c, unsigned kind, int64_t groups)
 {
-    const contract_options *o = c->options;
+    const contract_bench_options *o = c->options;
     const int64_t nodes = c->g.rows;
     sp_csr *t = &c->s_transposed;
     sp_status status = sp_csr_create(c->host, nodes, groups, nodes, o->common.type, SP_HOST, t);
@@ -132,7 +132,7 @@ static sp_status measure_aia(contract_case *c, own_run *run)
 
 static sp_status measure_ours(contract_case *c)
 {
-    const contract_options *o = c->options;
+    const contract_bench_options *o = c->options;
     const sp_context_options options = compute_options(&o->common, c->interrupt);
     own_run run = {.products = {.engine = CONTRACTION_PRODUCT}};
     candidate *fused = &c->result->own[CONTRACT_FUSED], *products = &c->result->own[CONTRACT_PRODUCTS];
@@ -231,7 +231,7 @@ static sp_status measure_peer(contract_case *c, const struct opened_peer *opened
 
 /* ---- the cases ----------------------------------------------------------------------------------------- */
 
-static int64_t entry_bytes(const contract_options *o, const sp_csr *g)
+static int64_t entry_bytes(const contract_bench_options *o, const sp_csr *g)
 {
     return 4 + (!g->values ? 0 : o->common.type == SP_F32 ? 4 : 8);
 }
@@ -256,7 +256,7 @@ done:
     return status;
 }
 
-static bool good(const contract_options *o, const contract_result *r)
+static bool good(const contract_bench_options *o, const contract_result *r)
 {
     for (int i = 0; i < CONTRACT_OWN; i++)
         if (*r->own[i].word || r->own[i].unsorted ||
@@ -268,7 +268,7 @@ static bool good(const contract_options *o, const contract_result *r)
 }
 
 /* The machine and the peers, once the first graph is loaded. */
-static sp_status look_around(sp_context *host, const contract_options *o, machine *m, peer_set *peers)
+static sp_status look_around(sp_context *host, const contract_bench_options *o, machine *m, peer_set *peers)
 {
     bool cuda;
     const sp_status status = machine_look_around(host, &o->common, m, &cuda);
@@ -289,7 +289,7 @@ static sp_status load_graph(contract_case *c, const source *from)
     return status;
 }
 
-sp_status contract_run(sp_context *host, const contract_options *o, const volatile int *interrupt, int *code)
+sp_status contract_run(sp_context *host, const contract_bench_options *o, const volatile int *interrupt, int *code)
 {
     contract_case c = {.options = o, .interrupt = interrupt, .host = host};
     contract_result *results = NULL;

@@ -17,13 +17,13 @@ typedef struct grouping {
 /* Who is in which group: drawn at random, runs of nodes, or drawn so that sizes follow a power law. */
 enum { LABELS_RANDOM = 1, LABELS_BLOCKS = 2, LABELS_POWER = 4, LABEL_KINDS = 3 };
 
-typedef struct contract_options {
+typedef struct contract_bench_options {
     bench_options common;
     grouping groupings[MAX_GROUPINGS];
     int grouping_count;
     unsigned labels;
     bool aia;
-} contract_options;
+} contract_bench_options;
 const char *label_kind_name(unsigned kind); /* of one bit */
 
 enum { CONTRACT_FUSED, CONTRACT_PRODUCTS, CONTRACT_OWN };
@@ -42,22 +42,23 @@ typedef struct contract_result {
 } contract_result;
 
 typedef struct contract_case {
-    const contract_options *options;
+    const contract_bench_options *options;
     const volatile int *interrupt;
     sp_context *host;
     sp_csr g, s, s_transposed; /* on the host; the columns of Sᵀ, an entry a row, are the labels */
     contract_result *result;
 } contract_case;
 
-sp_status contract_run(sp_context *host, const contract_options *options, const volatile int *interrupt, int *code);
+sp_status contract_run(sp_context *host, const contract_bench_options *options, const volatile int *interrupt,
+                       int *code);
 
 /* Compares a C of any memory with sums in f64: fills in `unsorted` and `error`. */
 sp_status contract_compare(const contract_case *c, const raw_matrix *made, candidate *figures);
 /* The error above which sums are wrong. */
-double contract_tolerance(const contract_options *options);
+double contract_tolerance(const contract_bench_options *options);
 
-void contract_report_result(const machine *m, const contract_options *options, const contract_result *r);
-sp_status contract_report_json(sp_context *context, const machine *m, const contract_options *options,
+void contract_report_result(const machine *m, const contract_bench_options *options, const contract_result *r);
+sp_status contract_report_json(sp_context *context, const machine *m, const contract_bench_options *options,
                                const contract_result *results, int count);
 
 #endif

@@ -11,7 +11,7 @@ static double largest_error(const contract_result *r)
     return fmax(r->own[CONTRACT_FUSED].error, r->own[CONTRACT_PRODUCTS].error);
 }
 
-static bool is_correct(const contract_options *o, const contract_result *r)
+static bool is_correct(const contract_bench_options *o, const contract_result *r)
 {
     bool correct = true;
     for (int i = 0; i < CONTRACT_OWN; i++)
@@ -19,7 +19,7 @@ static bool is_correct(const contract_options *o, const contract_result *r)
     return correct;
 }
 
-void contract_report_result(const machine *m, const contract_options *o, const contract_result *r)
+void contract_report_result(const machine *m, const contract_bench_options *o, const contract_result *r)
 {
     const candidate *fused = &r->own[CONTRACT_FUSED];
     const double ours = *fused->word ? 0 : fused->time.median;
@@ -57,7 +57,7 @@ static void put_candidate(json *j, const char *key, const candidate *c, const ti
     json_end(j, '}');
 }
 
-static void put_checked(json *j, const contract_options *o, const contract_result *r)
+static void put_checked(json *j, const contract_bench_options *o, const contract_result *r)
 {
     if (o->common.no_check) {
         json_null(j, "checked");
@@ -70,7 +70,7 @@ static void put_checked(json *j, const contract_options *o, const contract_resul
     json_end(j, '}');
 }
 
-static void put_result(json *j, const machine *m, const contract_options *o, const contract_result *r)
+static void put_result(json *j, const machine *m, const contract_bench_options *o, const contract_result *r)
 {
     static const char *const keys[CONTRACT_OWN] = {"fused", "products"};
     static const char *const modes[AIA_MODES] = {"stage_off_uncached", "stage_off", "stage_on"};
@@ -94,7 +94,7 @@ static void put_result(json *j, const machine *m, const contract_options *o, con
     json_end(j, '}');
 }
 
-sp_status contract_report_json(sp_context *context, const machine *m, const contract_options *o,
+sp_status contract_report_json(sp_context *context, const machine *m, const contract_bench_options *o,
                                const contract_result *results, int count)
 {
     json file, *j = &file;

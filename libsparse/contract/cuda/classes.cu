@@ -15,7 +15,7 @@ enum { LEAST_SORTED = 64 }; /* entries of the longest rows of class TO_64 */
 
 /* Where a wide row is listed: the longest first, since a block each sums them, so before all others. */
 template <typename V>
-static __device__ __forceinline__ void list_wide(const contract_job<V> &job, int32_t p, int64_t entries)
+static __device__ __forceinline__ void list_wide(const contract_args<V> &job, int32_t p, int64_t entries)
 {
     contract_totals *totals = job.totals;
     const int to = entries > 2 * PART ? -1 - (int)atomicAdd(&totals->wide_long, 1u)
@@ -44,7 +44,7 @@ static __device__ __forceinline__ int class_of(const class_limits &limits, int64
 
 /* Notes what of all comes before a group, and what it has; returns where its entries begin in the stage. */
 template <typename V>
-static __device__ __forceinline__ int64_t place_group(const contract_job<V> &job, int64_t p, unsigned long long to,
+static __device__ __forceinline__ int64_t place_group(const contract_args<V> &job, int64_t p, unsigned long long to,
                                                       unsigned long long own, unsigned long long *places,
                                                       int32_t *sizes)
 {
@@ -59,8 +59,8 @@ static __device__ __forceinline__ int64_t place_group(const contract_job<V> &job
  * have), unless labels ascend. */
 template <typename V>
 static __global__ void __launch_bounds__(CLASSED)
-    classify_rows(contract_job<V> job, class_limits limits, unsigned long long *places, int32_t *sizes,
-                  count_letter *letter)
+    classify_rows(contract_args<V> job, class_limits limits, unsigned long long *places, int32_t *sizes,
+                  posted_counts *posted)
 {
     __shared__ unsigned members[ROW_CLASSES], place[ROW_CLASSES], most_nodes, last;
     __shared__ unsigned long long before[CLASSED / 32];
@@ -111,7 +111,7 @@ static __global__ void __launch_bounds__(CLASSED)
     __syncthreads();
     if (!last) return;
     __threadfence();
-    send_totals(job.totals, letter, &letter->counted);
+    send_totals(job.totals, posted, &posted->counted);
 }
 
 /* Where the entries of nodes begin in the stage and in G, 32 bits each, by group and in any order within it, PLACED a
@@ -119,7 +119,7 @@ static __global__ void __launch_bounds__(CLASSED)
  * nodes 20 µs, so that 16 in two arrays would take 50. Launched before the host knows whether nodes are in order. */
 template <typename V>
 static __global__ void __launch_bounds__(256)
-    place_nodes(contract_job<V> job, const unsigned long long *preceding, const unsigned long long *places,
+    place_nodes(contract_args<V> job, const unsigned long long *preceding, const unsigned long long *places,
                 uint2 *placed)
 {
     wait_ahead();
@@ -152,16 +152,16 @@ static __global__ void __launch_bounds__(256)
 
 template <typename V> sp_status list_classes(contract_run<V> *run)
 {
-    const contract_job<V> &job = run->job;
+    const contract_args<V> &job = run->job;
     CHECK(launch_early(run, classify_rows<V>, CLASSED, max((int64_t)blocks_of(job.groups, CLASSED), (int64_t)1), job,
-                       run->limits, run->places, run->sizes, run->letter));
+                       run->limits, run->places, run->sizes, run->posted));
     if (!job.count_shift) return SP_OK;
     return launch_early(run, place_nodes<V>, 256, blocks_of(job.nodes + 1, PLACED), job, run->preceding, run->places,
                         run->placed);
 }
 
 /* Waits until what the device writes to the host's memory has arrived: some 5 µs less than for the stream. */
-sp_status await_letter(sp_context *context, const unsigned *arrived)
+sp_status await_posted(sp_context *context, const unsigned *arrived)
 {
     enum { SPINS = 10000 }; /* between looks at the stream, whose work may have failed */
     for (int spins = 0; !__atomic_load_n(arrived, __ATOMIC_ACQUIRE); spins = (spins + 1) % SPINS) {
@@ -179,9 +179,9 @@ sp_status await_letter(sp_context *context, const unsigned *arrived)
 template <typename V> sp_status read_totals(contract_run<V> *run, contract_totals *totals)
 {
     sp_context *context = run->context;
-    contract_job<V> &job = run->job;
-    CHECK(await_letter(context, &run->letter->counted));
-    *totals = run->letter->totals;
+    contract_args<V> &job = run->job;
+    CHECK(await_posted(context, &run->posted->counted));
+    *totals = run->posted->totals;
     job.cells_of -= totals->wide_long;
     run->grouped = wall_seconds();
     if (totals->bad_node == 0) return SP_OK;

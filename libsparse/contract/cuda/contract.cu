@@ -46,7 +46,7 @@ template <typename V> static sp_status take_counts(contract_run<V> *run, int64_t
 {
     sp_context *context = run->context;
     cuda_state *state = cuda_state_of(context);
-    contract_job<V> *job = &run->job;
+    contract_args<V> *job = &run->job;
     const size_t totals = (sizeof(contract_totals) + array_block::ALIGNMENT - 1) / array_block::ALIGNMENT *
                           array_block::ALIGNMENT;
     const size_t bytes = 2 * totals + (size_t)groups * sizeof *job->tallies;
@@ -106,7 +106,7 @@ sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, 
                    int64_t groups, int64_t columns, bool shortens, const sp_contract_options *options,
                    contract_run<V> *run)
 {
-    contract_job<V> *job = &run->job;
+    contract_args<V> *job = &run->job;
     run->context = context;
     run->entries = entries;
     job->g = view_of<V>(g);
@@ -132,8 +132,8 @@ sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, 
             return sp_fail(context, SP_ERROR_OVERFLOW, "%lld entries of %lld nodes are more than can be counted",
                            (long long)entries, (long long)nodes);
     }
-    run->letter = (count_letter *)cuda_state_of(context)->mailbox;
-    run->letter->counted = run->letter->combined = 0;
+    run->posted = (posted_counts *)cuda_state_of(context)->mailbox;
+    run->posted->counted = run->posted->combined = 0;
     CHECK(take_counts(run, shortens ? groups : 0));
     array_block *arrays = &run->arrays;
     CHECK(arrays->add(context, groups + 1, &job->ranges));
@@ -174,7 +174,7 @@ static sp_status contract_graph(sp_context *context, const sp_csr *g, const int3
 {
     const double start = wall_seconds();
     contract_run<V> run = {};
-    contract_job<V> &job = run.job;
+    contract_args<V> &job = run.job;
     contract_totals totals;
     size_t before;
     CHECK(cuda_watch_peak(context, &before));

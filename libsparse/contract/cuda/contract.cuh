@@ -50,7 +50,7 @@ enum : uint64_t { KEEP_USUAL = 0x1000000000000000, KEEP_LEAST = 0x12f00000000000
  * 5 % less time for R-MAT 22 (16 MB), 2 to 5 more where 4 MB stay there by themselves. */
 enum { MANY_LABELS = 8 << 20 };
 
-template <typename V> struct contract_job {
+template <typename V> struct contract_args {
     matrix_view<V> g; /* values NULL: ones, or not wanted */
     const int32_t *labels; /* of G's columns, NULL: their numbers; those of its rows are in the keys */
     uint16_t *short_labels; /* the same where 16 bits do, UINT16_MAX for none: half the cache; else NULL */
@@ -88,7 +88,7 @@ template <typename V> struct contract_job {
 static const unsigned long long UNLISTED = UINT64_MAX;
 
 /* The bits of a group's count that are entries; those above count its nodes. */
-template <typename V> static __device__ __forceinline__ unsigned long long counted_entries(const contract_job<V> &job)
+template <typename V> static __device__ __forceinline__ unsigned long long counted_entries(const contract_args<V> &job)
 {
     return ((unsigned long long)1 << job.count_shift) - 1;
 }
@@ -114,12 +114,12 @@ template <typename T> static __device__ __forceinline__ T read_kept(const T *fro
     return __ldg(from);
 }
 template <typename V, typename T>
-static __device__ __forceinline__ T read_entry(const contract_job<V> &job, const T *from)
+static __device__ __forceinline__ T read_entry(const contract_args<V> &job, const T *from)
 {
     return read_kept(from, job.keep_entries);
 }
 template <typename V, typename T>
-static __device__ __forceinline__ T read_label(const contract_job<V> &job, const T *from)
+static __device__ __forceinline__ T read_label(const contract_args<V> &job, const T *from)
 {
     return read_kept(from, job.keep_labels);
 }
@@ -129,17 +129,17 @@ struct class_rows {
     const int32_t *rows;
     unsigned count;
 };
-template <typename V> static __device__ __forceinline__ int64_t first_of_class(const contract_job<V> &job, int c)
+template <typename V> static __device__ __forceinline__ int64_t first_of_class(const contract_args<V> &job, int c)
 {
     return job.lists[c] - (c == WIDE_ROWS ? job.totals->wide_long : 0);
 }
-template <typename V> static __device__ __forceinline__ class_rows rows_of(const contract_job<V> &job, int c)
+template <typename V> static __device__ __forceinline__ class_rows rows_of(const contract_args<V> &job, int c)
 {
     return {job.listed + first_of_class(job, c), job.counted[c]};
 }
 
 /* Leaves a row of class c, of wide ones its place in the list, to be summed again in order. */
-template <typename V> static __device__ __forceinline__ void leave_row(const contract_job<V> &job, int c, int32_t p)
+template <typename V> static __device__ __forceinline__ void leave_row(const contract_args<V> &job, int c, int32_t p)
 {
     job.inexact[first_of_class(job, c) + atomicAdd(job.totals->inexact + c, 1u)] = p;
 }
@@ -166,12 +166,12 @@ static __device__ __forceinline__ int64_t last_start(const int64_t *starts, int6
 
 /* Where the entries of the k-th node begin: in its row of C, from the row's `begin` on, and in G less that. */
 template <typename V>
-static __device__ __forceinline__ int64_t node_start(const contract_job<V> &job, int64_t k, int64_t begin)
+static __device__ __forceinline__ int64_t node_start(const contract_args<V> &job, int64_t k, int64_t begin)
 {
     return (job.placed ? (int64_t)__ldg(job.placed + k).x : __ldg(job.starts + k)) - begin;
 }
 template <typename V>
-static __device__ __forceinline__ int64_t node_source(const contract_job<V> &job, int64_t k, int64_t from)
+static __device__ __forceinline__ int64_t node_source(const contract_args<V> &job, int64_t k, int64_t from)
 {
     return __ldg(job.sources + k) - from;
 }
@@ -188,20 +188,20 @@ template <> struct node_places<true> {
 
 /* 0 without such a node. */
 template <bool PLACED, typename V>
-static __device__ __forceinline__ typename node_places<PLACED>::type node_at(const contract_job<V> &job, int64_t k)
+static __device__ __forceinline__ typename node_places<PLACED>::type node_at(const contract_args<V> &job, int64_t k)
 {
     if constexpr (PLACED) return k < job.nodes ? __ldg(job.placed + k) : make_uint2(0, 0);
     else return k < job.nodes ? make_longlong2(__ldg(job.starts + k), __ldg(job.sources + k)) : make_longlong2(0, 0);
 }
 
 /* The parts of a wide row. */
-template <typename V> static __device__ __forceinline__ unsigned parts_of(const contract_job<V> &job, int64_t entries)
+template <typename V> static __device__ __forceinline__ unsigned parts_of(const contract_args<V> &job, int64_t entries)
 {
     return entries <= job.near ? 0 : (unsigned)((entries + PART - 1) / PART);
 }
 
 /* Where the cells of a wide row lie, there is room for this many; or for its entries. */
-template <typename V> static __device__ __forceinline__ int64_t cells_in(const contract_job<V> &job, int64_t entries)
+template <typename V> static __device__ __forceinline__ int64_t cells_in(const contract_args<V> &job, int64_t entries)
 {
     return entries <= job.near ? entries : min(entries, job.columns);
 }
@@ -216,13 +216,13 @@ template <bool PLACED, typename V> struct next_row {
     {
         p = i < own.count ? __ldg(own.rows + i) : -1;
     }
-    __device__ __forceinline__ void read_range(const contract_job<V> &job)
+    __device__ __forceinline__ void read_range(const contract_args<V> &job)
     {
         if (p < 0) return;
         range = job.ranges[p];
         first = __ldg(job.firsts + p);
     }
-    __device__ __forceinline__ void read_node(const contract_job<V> &job, int thread)
+    __device__ __forceinline__ void read_node(const contract_args<V> &job, int thread)
     {
         if ((PLACED || !job.whole) && p >= 0) node = node_at<PLACED>(job, first + (int64_t)thread);
     }
@@ -236,7 +236,7 @@ static __device__ __forceinline__ int32_t label_in(uint2 run, int32_t node)
 
 /* The column in C's row p of an entry of G in column `node`; EMPTY if it is left out. */
 template <typename V>
-static __device__ __forceinline__ int32_t column_of(const contract_job<V> &job, int32_t p, int32_t node)
+static __device__ __forceinline__ int32_t column_of(const contract_args<V> &job, int32_t p, int32_t node)
 {
     const int32_t col = job.runs     ? label_in(__ldg(job.runs + node / 32), node)
                         : job.labels ? read_label(job, job.labels + node)
@@ -248,7 +248,7 @@ static __device__ __forceinline__ int32_t column_of(const contract_job<V> &job, 
 
 /* The same for several entries, EMPTY those that there are not: what all have in common is asked once. */
 template <int N, typename V>
-static __device__ __forceinline__ void label_columns(const contract_job<V> &job, int32_t p, int32_t (&col)[N])
+static __device__ __forceinline__ void label_columns(const contract_args<V> &job, int32_t p, int32_t (&col)[N])
 {
     const uint32_t columns = (uint32_t)job.columns;
     if (job.runs) {

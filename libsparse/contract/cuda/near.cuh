@@ -49,7 +49,7 @@ struct node_list {
 };
 
 struct near_row {
-    const contract_job<float> &job;
+    const contract_args<float> &job;
     part_row &part;
     near_table table;
     int32_t p;
@@ -225,7 +225,7 @@ struct near_row {
 };
 
 /* Sums rows of up to job.near entries. */
-static __global__ void __launch_bounds__(PART_THREADS, 1) near_rows(contract_job<float> job, near_table table)
+static __global__ void __launch_bounds__(PART_THREADS, 1) near_rows(contract_args<float> job, near_table table)
 {
     extern __shared__ __align__(16) unsigned char row_memory[];
     __shared__ part_row::memory memory;

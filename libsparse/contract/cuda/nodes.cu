@@ -23,7 +23,7 @@ enum { MOST_ORDERED = 256, MOST_LARGE = 2048, MOST_LARGEST = 16384 };
  * node i, in any order, or UNLISTED where it has no entries; nodes of a label that follow each other are counted at
  * once. Finds whether labels ascend: then groups are consecutive rows of G, and the first node of each says which. */
 template <typename V>
-static __global__ void __launch_bounds__(256) size_groups(contract_job<V> job, unsigned long long *preceding)
+static __global__ void __launch_bounds__(256) size_groups(contract_args<V> job, unsigned long long *preceding)
 {
     wait_ahead();
     const int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x;
@@ -65,7 +65,7 @@ static __global__ void __launch_bounds__(256) size_groups(contract_job<V> job, u
 /* Orders up to LANES·K nodes of group p, beginning with `first`, by where their entries begin in G, in this many
  * lanes. Their places below 256 stand behind that in the keys. */
 template <int LANES, int K, typename V>
-static __device__ __forceinline__ void order_nodes(const contract_job<V> &job, const uint2 *placed, uint32_t p,
+static __device__ __forceinline__ void order_nodes(const contract_args<V> &job, const uint2 *placed, uint32_t p,
                                                    int64_t first, int count, stage_range range)
 {
     const int lane = threadIdx.x & (LANES - 1);
@@ -104,7 +104,7 @@ static __device__ __forceinline__ void order_nodes(const contract_job<V> &job, c
     }
 }
 template <typename V>
-static __device__ __forceinline__ void order_group(const contract_job<V> &job, const uint2 *placed, uint32_t p,
+static __device__ __forceinline__ void order_group(const contract_args<V> &job, const uint2 *placed, uint32_t p,
                                                    int64_t first, int count, stage_range range)
 {
     if (count <= 32) order_nodes<32, 1>(job, placed, p, first, count, range);
@@ -116,7 +116,7 @@ static __device__ __forceinline__ void order_group(const contract_job<V> &job, c
 /* The nodes of each group in order; this many lanes a group, the warp for one of more nodes than they hold. */
 template <typename V>
 static __global__ void __launch_bounds__(NODE_THREADS, 8)
-    order_groups(contract_job<V> job, int lanes, const int32_t *sizes, const uint2 *placed)
+    order_groups(contract_args<V> job, int lanes, const int32_t *sizes, const uint2 *placed)
 {
     wait_ahead();
     const int lane = threadIdx.x & 31, each = 32 / lanes;
@@ -156,7 +156,7 @@ static __global__ void __launch_bounds__(NODE_THREADS, 8)
 
 /* The nodes of group p, by a block: as order_nodes. */
 template <int THREADS, int ITEMS, typename V>
-static __device__ void order_large(const contract_job<V> &job, const uint2 *placed, uint32_t p, int64_t first,
+static __device__ void order_large(const contract_args<V> &job, const uint2 *placed, uint32_t p, int64_t first,
                                    int count, stage_range range, int bits, char *scratch)
 {
     using sort = cub::BlockRadixSort<uint32_t, THREADS, ITEMS, uint32_t>;
@@ -195,7 +195,7 @@ static __device__ void order_large(const contract_job<V> &job, const uint2 *plac
  * ones often do. */
 template <int THREADS, int ITEMS, typename V>
 static __global__ void __launch_bounds__(THREADS)
-    order_large_groups(contract_job<V> job, int least, int bits, const int32_t *sizes, const uint2 *placed)
+    order_large_groups(contract_args<V> job, int least, int bits, const int32_t *sizes, const uint2 *placed)
 {
     extern __shared__ char scratch[];
     __shared__ int32_t large[THREADS];
@@ -218,7 +218,7 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* Nodes by where those of their group begin: the groups' order in the stage. */
 template <typename V>
-static __global__ void key_nodes(contract_job<V> job, const unsigned long long *preceding, uint32_t *keys,
+static __global__ void key_nodes(contract_args<V> job, const unsigned long long *preceding, uint32_t *keys,
                                  int32_t *nodes)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -228,7 +228,7 @@ static __global__ void key_nodes(contract_job<V> job, const unsigned long long *
 }
 
 template <typename V>
-static __global__ void measure_nodes(contract_job<V> job, const uint32_t *keys, const int32_t *order,
+static __global__ void measure_nodes(contract_args<V> job, const uint32_t *keys, const int32_t *order,
                                      int32_t *lengths)
 {
     const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -263,7 +263,7 @@ struct node_order {
 template <typename V> static sp_status sort_nodes(contract_run<V> *run)
 {
     sp_context *context = run->context;
-    contract_job<V> &job = run->job;
+    contract_args<V> &job = run->job;
     cudaStream_t stream = stream_of(context);
     const unsigned blocks = blocks_of(job.nodes, 256);
     const int bits = 64 - job.count_shift;

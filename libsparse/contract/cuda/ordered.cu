@@ -26,7 +26,7 @@ enum { PLACE_THREADS = 1024, KEY_THREADS = 256 };
 /* The entries before each wide row, and in `lengths` its place in the list until it has its cells. Inexact rows are
  * listed by their places among all (`again`), from here on by their numbers. One block. */
 template <typename V>
-static __global__ void __launch_bounds__(PLACE_THREADS) place_wide(contract_job<V> job, int64_t *before, bool again)
+static __global__ void __launch_bounds__(PLACE_THREADS) place_wide(contract_args<V> job, int64_t *before, bool again)
 {
     const int64_t listed = first_of_class(job, WIDE_ROWS);
     __shared__ uint64_t scratch[PLACE_THREADS / 32];
@@ -57,13 +57,13 @@ template <typename Key, typename V> struct key_sink {
     Key row;
     int64_t shift;
 
-    __device__ __forceinline__ void begin_row(const contract_job<V> &job, int32_t p)
+    __device__ __forceinline__ void begin_row(const contract_args<V> &job, int32_t p)
     {
         const int32_t i = job.lengths[p];
         row = (Key)i << bits;
         shift = before[i] - job.ranges[p].begin;
     }
-    __device__ __forceinline__ void put(const contract_job<V> &job, int64_t at, int32_t column, V value) const
+    __device__ __forceinline__ void put(const contract_args<V> &job, int64_t at, int32_t column, V value) const
     {
         keys[at + shift] = row | (Key)(column == EMPTY ? (int32_t)job.columns : column);
         values[at + shift] = value;
@@ -95,7 +95,7 @@ template <typename Key, typename V> struct sorted_entries {
 
 /* Where cells begin, and how many each row has. */
 template <typename Key, typename V>
-static __global__ void __launch_bounds__(KEY_THREADS) list_cells(contract_job<V> job, sorted_entries<Key, V> sorted)
+static __global__ void __launch_bounds__(KEY_THREADS) list_cells(contract_args<V> job, sorted_entries<Key, V> sorted)
 {
     const int64_t j = (int64_t)blockIdx.x * KEY_THREADS + threadIdx.x;
     if (j >= sorted.entries) return;
@@ -112,7 +112,7 @@ static __global__ void __launch_bounds__(KEY_THREADS) list_cells(contract_job<V>
 
 /* Cell c, combined of `count` entries, to its row in the stage. */
 template <typename Key, typename V>
-static __device__ __forceinline__ void write_cell(const contract_job<V> &job, const sorted_entries<Key, V> &sorted,
+static __device__ __forceinline__ void write_cell(const contract_args<V> &job, const sorted_entries<Key, V> &sorted,
                                                   int64_t c, double kept, int64_t count)
 {
     const Key key = sorted.keys[sorted.first[c]];
@@ -166,7 +166,7 @@ template <typename V> static __device__ double combine_run(sp_combine operation,
 
 /* The sum of a cell that was listed to be summed by all warps. */
 template <typename Key, typename V> struct write_long_cell {
-    contract_job<V> job;
+    contract_args<V> job;
     sorted_entries<Key, V> sorted;
     __device__ __forceinline__ void operator()(const long_run &run, double sum) const
     {
@@ -179,7 +179,7 @@ template <typename Key, typename V> struct write_long_cell {
  * cells than lanes. */
 template <typename Key, typename V>
 static __global__ void __launch_bounds__(KEY_THREADS)
-    combine_cells(contract_job<V> job, sorted_entries<Key, V> sorted, int64_t alone, long_runs *longest)
+    combine_cells(contract_args<V> job, sorted_entries<Key, V> sorted, int64_t alone, long_runs *longest)
 {
     __shared__ double tiles[KEY_THREADS / 32][SUM_PLACES];
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
@@ -282,7 +282,7 @@ template <typename Key, typename V> static sp_status combine_ordered(contract_ru
 {
     sp_context *context = run->context;
     ordered_rows<V> *rows = &run->ordered;
-    const contract_job<V> &job = run->job;
+    const contract_args<V> &job = run->job;
     const unsigned blocks = blocks_of(rows->entries, KEY_THREADS);
     cub::DoubleBuffer<Key> keys((Key *)rows->keys[0], (Key *)rows->keys[1]);
     cub::DoubleBuffer<V> values(rows->values[0], rows->values[1]);

@@ -52,7 +52,7 @@ static __device__ __forceinline__ bool are_counted(const sum_units &units, int c
 static __device__ __forceinline__ unsigned open_part(part_row &row, unsigned i)
 {
     __shared__ int32_t found;
-    const contract_job<float> &job = row.job;
+    const contract_args<float> &job = row.job;
     const uint2 part = job.parts[i];
     const unsigned at = part.x + job.totals->wide_long;
     row.p = rows_of(job, WIDE_ROWS).rows[at];
@@ -100,7 +100,7 @@ static __device__ __forceinline__ void mark_columns(const part_row &row, uint32_
 
 /* Entries to the stage, bits, spans. */
 static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS)
-    mark_parts(contract_job<float> job, parted_rows rows)
+    mark_parts(contract_args<float> job, parted_rows rows)
 {
     extern __shared__ __align__(16) unsigned char row_memory[];
     __shared__ part_row::memory memory;
@@ -134,7 +134,7 @@ static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS)
 }
 
 /* Leaves a row to be summed again, for a thread; not while blocks with barriers look at its class. */
-static __device__ __forceinline__ void leave_row(const contract_job<float> &job, unsigned at)
+static __device__ __forceinline__ void leave_row(const contract_args<float> &job, unsigned at)
 {
     const int32_t p = rows_of(job, WIDE_ROWS).rows[at];
     job.classes[p] = WIDE_ROWS;
@@ -148,7 +148,7 @@ static __device__ __forceinline__ int bits_of(uint4 words)
 }
 
 /* Counts bits, a block a row. Rows that are to be summed lose their class. */
-static __global__ void __launch_bounds__(RANK_THREADS) rank_parts(contract_job<float> job, parted_rows rows)
+static __global__ void __launch_bounds__(RANK_THREADS) rank_parts(contract_args<float> job, parted_rows rows)
 {
     __shared__ uint64_t scratch[RANK_THREADS / 32];
     const class_rows own = rows_of(job, WIDE_ROWS);
@@ -190,7 +190,7 @@ static __device__ __forceinline__ uint32_t part_cell(const uint32_t *bits, const
 
 /* Adds the parts' entries to the cells of their columns. */
 static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS)
-    sum_parts(contract_job<float> job, parted_rows rows)
+    sum_parts(contract_args<float> job, parted_rows rows)
 {
     extern __shared__ __align__(16) unsigned char row_memory[];
     unsigned long long *near = (unsigned long long *)row_memory;
@@ -299,7 +299,7 @@ static __device__ __forceinline__ void each_cell(uint32_t word, uint32_t before,
 }
 
 /* Cells of the other rows to the stage, a warp some slices of 32 words. */
-static __global__ void __launch_bounds__(WRITE_THREADS) write_parts(contract_job<float> job, parted_rows rows)
+static __global__ void __launch_bounds__(WRITE_THREADS) write_parts(contract_args<float> job, parted_rows rows)
 {
     const class_rows own = rows_of(job, WIDE_ROWS);
     const int lane = threadIdx.x & 31, each = 32 * (rows.words >= 32 * MANY_SLICES ? SLICES : 1);

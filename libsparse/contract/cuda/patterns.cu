@@ -8,7 +8,7 @@
 #include "contract/cuda/run.cuh"
 
 /* Every row of G is a row of C. */
-template <typename V> static __global__ void take_rows(contract_job<V> job)
+template <typename V> static __global__ void take_rows(contract_args<V> job)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i > job.nodes) return;
@@ -104,7 +104,7 @@ static __global__ void __launch_bounds__(256)
 /* The rows of B in the order of A's entries, those without entries left out: places[k] of them come before entry k.
  * `kept`: how many entries each has. */
 template <typename V>
-static __global__ void list_entries(contract_job<V> job, const int32_t *a_cols, const int64_t *places,
+static __global__ void list_entries(contract_args<V> job, const int32_t *a_cols, const int64_t *places,
                                     const int32_t *lengths, int32_t *kept)
 {
     const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -117,7 +117,7 @@ static __global__ void list_entries(contract_job<V> job, const int32_t *a_cols, 
 
 /* What each row of C is made of; of nothing where the stage was measured for names that there are not. */
 template <typename V>
-static __global__ void bound_sums(contract_job<V> job, const int64_t *a_offsets, const int64_t *places)
+static __global__ void bound_sums(contract_args<V> job, const int64_t *a_offsets, const int64_t *places)
 {
     const int64_t p = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (p >= job.groups) return;

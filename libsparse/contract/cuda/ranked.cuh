@@ -38,7 +38,7 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
         unsigned flags;
         uint64_t scratch[WARPS];
     };
-    const contract_job<V> &job;
+    const contract_args<V> &job;
     memory &shared;
     uint32_t *bits;
     uint16_t *before; /* cells before a word, of its warp's */
@@ -582,7 +582,7 @@ static __host__ __device__ constexpr size_t ranked_bytes(int words, int threads,
 /* The rows of class c, or `again` those that other kernels have left and counted. */
 template <int THREADS, int ITEMS, bool PLAIN, typename V>
 static __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
-    ranked_rows(contract_job<V> job, int c, int words, bool again)
+    ranked_rows(contract_args<V> job, int c, int words, bool again)
 {
     extern __shared__ __align__(16) unsigned char row_memory[];
     __shared__ typename ranked_row<THREADS, ITEMS, PLAIN, V>::memory memory;

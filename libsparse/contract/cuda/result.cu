@@ -100,15 +100,15 @@ static __global__ void __launch_bounds__(LENGTH_THREADS)
  * first. */
 template <typename V>
 static __global__ void __launch_bounds__(GATHER_THREADS, sizeof(V) == 4 ? 6 : 4)
-    move_rows(contract_job<V> job, const int64_t *offsets, const int32_t *rows_of_chunks, int32_t *cols, V *values,
-              int64_t least, bool only_exact, count_letter *letter)
+    move_rows(contract_args<V> job, const int64_t *offsets, const int32_t *rows_of_chunks, int32_t *cols, V *values,
+              int64_t least, bool only_exact, posted_counts *posted)
 {
     unsigned inexact = 0;
     wait_ahead();
     for (int c = TO_64; c < ROW_CLASSES && only_exact; c++) inexact |= job.totals->inexact[c]; /* all at once */
     if (blockIdx.x == 0) {
-        if (threadIdx.x == 0) letter->nnz = offsets[job.groups];
-        send_totals(job.totals, letter, &letter->combined);
+        if (threadIdx.x == 0) posted->nnz = offsets[job.groups];
+        send_totals(job.totals, posted, &posted->combined);
     }
     const int64_t cells = offsets[job.groups];
     if (inexact || cells < least) return;
@@ -183,7 +183,7 @@ static sp_status move_result(contract_run<V> *run, sp_csr *c, int64_t least, boo
 {
     const int64_t blocks = blocks_of(run->entries, GATHER_THREADS / 32 * CHUNK) + (int64_t)1;
     return launch_early(run, move_rows<V>, GATHER_THREADS, blocks, run->job, c->row_offsets, run->rows_of_chunks,
-                        c->col_indices, (V *)c->values, least, only_exact, run->letter);
+                        c->col_indices, (V *)c->values, least, only_exact, run->posted);
 }
 
 /* C's offsets. */
@@ -205,12 +205,12 @@ static sp_status finish_rows(contract_run<V> *run, sp_csr *c, contract_totals *t
 {
     sp_context *context = run->context;
     const int64_t least = c->col_indices ? run->entries / 4 * 3 : INT64_MAX;
-    run->letter->combined = 0;
+    run->posted->combined = 0;
     CHECK(add_lengths(run, c->row_offsets));
     CHECK(move_result(run, c, least, only_exact));
-    CHECK(await_letter(context, &run->letter->combined));
-    c->nnz = run->letter->nnz;
-    *totals = run->letter->totals;
+    CHECK(await_posted(context, &run->posted->combined));
+    c->nnz = run->posted->nnz;
+    *totals = run->posted->totals;
     if ((only_exact && are_inexact(totals)) || c->nnz >= least) return SP_OK;
     cuda_release(context, c->col_indices);
     cuda_release(context, c->values);

@@ -19,7 +19,7 @@ enum { CLASS_STREAMS = 2, WIDE_ROW_STREAM = SIDE_STREAMS - 1 };
 /* ---- device -------------------------------------------------------------------------------------------- */
 
 /* The row of C of each node, where only their first nodes are known: the last that begins with it or before it. */
-template <typename V> static __global__ void key_sources(contract_job<V> job)
+template <typename V> static __global__ void key_sources(contract_args<V> job)
 {
     const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (k < job.nodes) job.keys[k] = (uint32_t)(upper_bound_i32(job.firsts, 0, job.groups, (int32_t)k) - 1);
@@ -245,7 +245,7 @@ template <typename V> bool takes_any_order(const contract_run<V> *run, const con
 template <typename V> static sp_status open_wide(contract_run<V> *run, const contract_totals *totals)
 {
     sp_context *context = run->context;
-    contract_job<V> *job = &run->job;
+    contract_args<V> *job = &run->job;
     array_block *cells = &run->cells;
     const int64_t entries = (int64_t)totals->wide_entries;
     const unsigned rows = totals->members[WIDE_ROWS];

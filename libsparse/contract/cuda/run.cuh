@@ -20,19 +20,19 @@ struct class_limits {
 };
 
 /* What the host waits for, in its memory: counts once rows have classes, and once they are combined. */
-struct count_letter {
+struct posted_counts {
     contract_totals totals;
     int64_t nnz;
     unsigned counted, combined; /* not 0: it has come */
 };
-static_assert(sizeof(count_letter) <= MAILBOX, "it comes by the mailbox");
+static_assert(sizeof(posted_counts) <= MAILBOX, "they come by the mailbox");
 
 /* For a block, once all it tells has been written. */
-static __device__ __forceinline__ void send_totals(const contract_totals *totals, count_letter *letter,
+static __device__ __forceinline__ void send_totals(const contract_totals *totals, posted_counts *posted,
                                                    unsigned *arrived)
 {
     for (unsigned i = threadIdx.x; i < sizeof *totals / sizeof(unsigned); i += blockDim.x)
-        ((volatile unsigned *)&letter->totals)[i] = __ldcg((const unsigned *)totals + i);
+        ((volatile unsigned *)&posted->totals)[i] = __ldcg((const unsigned *)totals + i);
     __threadfence_system();
     __syncthreads();
     if (threadIdx.x == 0) *(volatile unsigned *)arrived = 1;
@@ -109,7 +109,7 @@ template <typename V> struct ordered_rows {
 template <typename V> struct contract_run {
     sp_context *context;
     int64_t entries; /* of the stage */
-    contract_job<V> job;
+    contract_args<V> job;
     class_limits limits;
     int ranked_words, longer_words;
     bool narrow;    /* 32 bits number the entries of G and of the stage */
@@ -126,7 +126,7 @@ template <typename V> struct contract_run {
     int32_t *sizes;                   /* nodes of a group */
     int64_t *sums_of_lengths;         /* of LENGTHS of C's rows each */
     int32_t *rows_of_chunks;          /* of CHUNK of C's cells each: where the first lies */
-    count_letter *letter;
+    posted_counts *posted;
     char *room;                /* C's values, which are written last, or NULL */
     size_t zeros;              /* bytes of cells that begin as such */
     bool early;                /* kernels may be launched early */
@@ -193,7 +193,8 @@ static sp_status launch_full(contract_run<V> *run, void (*kernel)(Parameters...)
     return launch_early(run, kernel, threads, work < blocks ? work : blocks, arguments...);
 }
 
-/* After a failure waits for all streams: memory is released in the order of the main one, and letters are read. */
+/* After a failure waits for all streams: memory is released in the order of the main one, and no kernel posts counts
+ * any more. */
 static inline sp_status settle(sp_status status)
 {
     if (status != SP_OK) cudaDeviceSynchronize();
@@ -223,7 +224,7 @@ template <typename V> sp_status order_nodes(contract_run<V> *run, const contract
  * within it; returns the report once it has come (classes.cu). */
 template <typename V> sp_status list_classes(contract_run<V> *run);
 template <typename V> sp_status read_totals(contract_run<V> *run, contract_totals *totals);
-sp_status await_letter(sp_context *context, const unsigned *arrived);
+sp_status await_posted(sp_context *context, const unsigned *arrived);
 /* Names the classes that have rows; returns their number. */
 int name_groups(const contract_totals *totals, sp_spgemm_group *group);
 

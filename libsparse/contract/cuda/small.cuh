@@ -93,7 +93,7 @@ template <typename V> struct small_entries {
 
 /* Reads the entries of row `next`, one a lane of G, and then on in the list. */
 template <int G, bool PLACED, typename V>
-static __device__ __forceinline__ small_entries<V> small_load(const contract_job<V> &job, const class_rows &rows,
+static __device__ __forceinline__ small_entries<V> small_load(const contract_args<V> &job, const class_rows &rows,
                                                               unsigned following, next_row<PLACED, V> &next)
 {
     const int lane = threadIdx.x & 31, own = lane & (G - 1);
@@ -119,7 +119,7 @@ static __device__ __forceinline__ small_entries<V> small_load(const contract_job
 
 /* Combines a row, a group of G lanes each. The group's first lane returns how many entries are not left out. */
 template <int G, typename Key, bool PLACED, typename V>
-static __device__ __forceinline__ int small_row(const contract_job<V> &job, const small_entries<V> &row, int c)
+static __device__ __forceinline__ int small_row(const contract_args<V> &job, const small_entries<V> &row, int c)
 {
     const int lane = threadIdx.x & 31, own = lane & (G - 1);
     const unsigned group = G == 32 ? FULL_WARP : ((1u << (G & 31)) - 1) << (lane & ~(G - 1));
@@ -164,7 +164,7 @@ static __device__ __forceinline__ int small_row(const contract_job<V> &job, cons
 /* While a row is combined, the entries of the next and the place of the one after it are on their way. Ten blocks a
  * multiprocessor, which 48 registers allow. */
 template <int G, typename Key, bool PLACED, typename V>
-static __global__ void __launch_bounds__(WARP_THREADS, 10) small_rows(contract_job<V> job, int c)
+static __global__ void __launch_bounds__(WARP_THREADS, 10) small_rows(contract_args<V> job, int c)
 {
     const class_rows own = rows_of(job, c);
     const unsigned warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;

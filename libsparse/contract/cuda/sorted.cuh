@@ -48,7 +48,7 @@ static __device__ __noinline__ bool doubts_sorted(const Key *sorted, int from, c
 /* A row's entries, sorted, in a warp's shared memory: keys are columns above places. */
 template <int K, typename Key, bool PLACED, typename V> struct sorted_row {
     static constexpr int BITS = log2_of(32 * K);
-    const contract_job<V> &job;
+    const contract_args<V> &job;
     const Key *sorted;
     const V *values; /* by place */
     int32_t p;
@@ -179,7 +179,7 @@ struct row_place {
 /* Reads the entries of row `next`, K a lane, by its nodes' sources and a bit where each begins, in shared memory; then
  * on in the list. */
 template <int K, bool PLACED, typename V>
-static __device__ __forceinline__ row_place sorted_load(const contract_job<V> &job, const class_rows &rows,
+static __device__ __forceinline__ row_place sorted_load(const contract_args<V> &job, const class_rows &rows,
                                                         unsigned following, next_row<PLACED, V> &next,
                                                         typename node_places<PLACED>::place *sources,
                                                         uint32_t *begins, int32_t (&col)[K], V (&value)[K])
@@ -277,7 +277,8 @@ static __device__ __forceinline__ bool lay_sorted(const Key (&key)[K], int lengt
 /* A row of at most 32·K entries, a warp each. While it is sorted, the place of the next one is on its way, and of
  * short rows, which leave registers for them, the entries. */
 template <int K, typename Key, bool PLACED, typename V>
-static __global__ void __launch_bounds__(WARP_THREADS, sorted_blocks<Key, V>(K)) sorted_rows(contract_job<V> job, int c)
+static __global__ void __launch_bounds__(WARP_THREADS, sorted_blocks<Key, V>(K))
+    sorted_rows(contract_args<V> job, int c)
 {
     extern __shared__ __align__(16) unsigned char row_memory[];
     constexpr int bits = log2_of(32 * K);
@@ -364,7 +365,7 @@ template <int G, int K, typename Key, typename V> static __host__ __device__ con
 
 /* Reads the entries of row `next` as sorted_load does, K a lane of G. */
 template <int G, int K, bool PLACED, typename V>
-static __device__ __forceinline__ row_place packed_load(const contract_job<V> &job, const class_rows &rows,
+static __device__ __forceinline__ row_place packed_load(const contract_args<V> &job, const class_rows &rows,
                                                         unsigned following, next_row<PLACED, V> &next,
                                                         typename node_places<PLACED>::place *sources,
                                                         uint32_t *begins, int32_t (&col)[K], V (&value)[K])
@@ -424,7 +425,7 @@ static __device__ __forceinline__ row_place packed_load(const contract_job<V> &j
 
 /* Whether a lane, its row's first, must leave the row, which has cells of `many` entries, to be summed in order. */
 template <int G, int K, typename Key>
-static __device__ __forceinline__ bool are_in_doubt(const contract_job<float> &job, const row_place &row, bool many,
+static __device__ __forceinline__ bool are_in_doubt(const contract_args<float> &job, const row_place &row, bool many,
                                                     int entries, const Key *sorted, const float *value)
 {
     const int own = threadIdx.x & (G - 1), group = (threadIdx.x & 31) / G;
@@ -444,7 +445,7 @@ static __device__ __forceinline__ bool are_in_doubt(const contract_job<float> &j
 /* Cells of rows in which columns repeat; returns how many the lane's row has. The lane is the `own`th of group
  * `group` of G lanes, which are those of `mask`. */
 template <int G, int K, bool PLACED, typename Key, typename V>
-static __device__ __forceinline__ int write_packed(const contract_job<V> &job, const row_place &row, int c, int own,
+static __device__ __forceinline__ int write_packed(const contract_args<V> &job, const row_place &row, int c, int own,
                                                    int group, unsigned mask, int entries, const Key *sorted,
                                                    const V *value)
 {
@@ -483,7 +484,7 @@ static __device__ __forceinline__ int write_packed(const contract_job<V> &job, c
  * with 16 lanes and 4 keys each a row of 36 entries takes three quarters of the instructions that it takes a warp. While
  * rows are sorted the entries of the next are on their way. */
 template <int G, int K, typename Key, bool PLACED, typename V>
-static __global__ void __launch_bounds__(WARP_THREADS, 8) packed_rows(contract_job<V> job, int c)
+static __global__ void __launch_bounds__(WARP_THREADS, 8) packed_rows(contract_args<V> job, int c)
 {
     extern __shared__ __align__(16) unsigned char row_memory[];
     constexpr int BITS = log2_of(G * K), ROWS = 32 / G;

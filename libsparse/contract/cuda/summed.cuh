@@ -116,7 +116,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         int late;                                  /* the row is listed */
         unsigned drawn;                            /* the row after the next one */
     };
-    const contract_job<float> &job;
+    const contract_args<float> &job;
     memory &shared;
     uint32_t *bits, *coarse;
     uint16_t *before, *coarse_before; /* bits before a word, of its warp's */
@@ -156,7 +156,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         if (DEEP) clear(coarse, words.coarse);
     }
     /* Where node k begins in the stage, and in G: the last 32 bits, which tell all there are. */
-    static __device__ __forceinline__ uint2 node_of(const contract_job<float> &job, int64_t k)
+    static __device__ __forceinline__ uint2 node_of(const contract_args<float> &job, int64_t k)
     {
         if (job.whole || k >= job.nodes) return make_uint2(0, 0);
         if (job.placed) return __ldg(job.placed + k);
@@ -525,7 +525,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
  * labels on their way, rows take as long as ranked ones; those of 8,192 entries, 1,024 threads, half as long. */
 template <int THREADS, int ITEMS, bool DEEP>
 static __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
-    summed_rows(contract_job<float> job, int c, summed_words words)
+    summed_rows(contract_args<float> job, int c, summed_words words)
 {
     extern __shared__ __align__(16) unsigned char row_memory[];
     using row_type = summed_row<THREADS, ITEMS, DEEP>;

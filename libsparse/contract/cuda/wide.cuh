@@ -7,8 +7,8 @@
 
 /* To the stage. */
 template <typename V> struct stage_sink {
-    __device__ __forceinline__ void begin_row(const contract_job<V> &, int32_t) {}
-    __device__ __forceinline__ void put(const contract_job<V> &job, int64_t at, int32_t column, V value) const
+    __device__ __forceinline__ void begin_row(const contract_args<V> &, int32_t) {}
+    __device__ __forceinline__ void put(const contract_args<V> &job, int64_t at, int32_t column, V value) const
     {
         job.cols[at] = column;
         if (job.g.values) job.values[at] = value;
@@ -18,7 +18,7 @@ template <typename V> struct stage_sink {
 /* Calls sink.begin_row(job, row) and then sink.put(job, place in the stage, column or EMPTY, value) for its entries.
  * Wide rows are longer than what a warp takes: it begins or ends in one, if it sees any. */
 template <typename V, typename Sink>
-static __global__ void __launch_bounds__(GATHER_THREADS, 4) gather_wide(contract_job<V> job, Sink sink)
+static __global__ void __launch_bounds__(GATHER_THREADS, 4) gather_wide(contract_args<V> job, Sink sink)
 {
     __shared__ item_tile tiles[GATHER_THREADS / 32];
     item_tile &tile = tiles[threadIdx.x / 32];

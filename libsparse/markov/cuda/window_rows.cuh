@@ -113,12 +113,12 @@ __global__ void __launch_bounds__(32, WINDOW_WARPS) markov_window_rows(markov_jo
         if (makes) {
             const window_terms terms = {job.index, job.b_values, job.ranges.a_cols + first, job.a_values + first,
                                         (int)length};
-            const auto drain = [&](int32_t column) { into.take(column, (double2 *)windows.sums); };
+            const auto take_sums = [&](int32_t column) { into.take(column, (double2 *)windows.sums); };
             into.count = into.above = into.magnitude = 0;
             into.largest = 0;
             into.squares = 0;
-            if (job.in_f32(row)) sum_windows<true>(terms, windows, drain);
-            else sum_windows<false>(terms, windows, drain);
+            if (job.in_f32(row)) sum_windows<true>(terms, windows, take_sums);
+            else sum_windows<false>(terms, windows, take_sums);
         }
         const row_facts facts = into.gathered();
         const list_entries entries = {into.cols, into.values, min(facts.count, list_length)};

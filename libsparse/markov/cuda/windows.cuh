@@ -347,10 +347,10 @@ static __device__ __forceinline__ void add_list(const window_list &list, const w
     }
 }
 
-/* Sums all products of the terms, window by window, ascending; drain(first column) finds each touched window's sums
+/* Sums all products of the terms, window by window, ascending; take(first column) finds each touched window's sums
  * in memory.sums, and leaves them zero. For one warp. */
-template <bool IN_F32, typename Drain>
-__device__ void sum_windows(const window_terms &terms, window_memory &memory, Drain drain)
+template <bool IN_F32, typename Take>
+__device__ void sum_windows(const window_terms &terms, window_memory &memory, Take take)
 {
     window_merge merge(terms, memory);
     const shared_place sums = place_of(memory.sums);
@@ -361,7 +361,7 @@ __device__ void sum_windows(const window_terms &terms, window_memory &memory, Dr
         merge.move(round);
         round = merge.find();
         add_list<IN_F32>(list, terms, sums);
-        if (last) drain(first);
+        if (last) take(first);
     }
 }
 
