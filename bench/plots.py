@@ -19,6 +19,7 @@ from tables.cases import all_cases, grouped  # noqa: E402
 from tables.common import ROOT, load  # noqa: E402
 from tables.compact import place_in_short  # noqa: E402
 from tables.gnn import gnn_runs  # noqa: E402
+from tables.survey import all_rows, panel_of  # noqa: E402
 
 GREY = "#7a7a7a"  # text and axes, readable on white and on black
 COLORS = ("#3987d6", "#e07b2a", "#2fa05a", "#d24b5a", "#8f6bd0", "#a8862b", "#2ba3a3", "#c45aa5")
@@ -138,6 +139,51 @@ def draw_operation(plt, operation, cases, path):
     save(plt, figure, path, digest(cases))
 
 
+def survey_lines(results):
+    """{panel: [(label, whether beside all peers, sorted ratios)]} of the parts of a survey."""
+    panels = {}
+    for what, peers, ratios, result in all_rows(results):
+        panel, label = panel_of(what)
+        lines = panels.setdefault(panel, [])
+        every = any(other == label for other, _, _ in lines)
+        lines.append((label, every or "," not in peers and result["bench"] == "contract", sorted(r for r, _ in ratios)))
+    return panels
+
+
+def survey_digest(panels):
+    shown = {name: [[label, every, [f"{r:.4g}" for r in ratios]] for label, every, ratios in lines]
+             for name, lines in panels.items()}
+    return hashlib.sha256(json.dumps([1, shown]).encode()).hexdigest()[:16]
+
+
+def draw_survey(plt, panels, path):
+    """The share of the cases below each ratio: a line a part, solid beside the strongest of all peers of the run."""
+    figure, row = plt.subplots(1, len(panels), figsize=(9.2, 3), sharey=True, squeeze=False, layout="constrained")
+    for axes, (name, lines) in zip(row[0], panels.items()):
+        labels = list(dict.fromkeys(label for label, _, _ in lines))
+        for label, every, ratios in lines:
+            alone = sum(other == label for other, _, _ in lines) == 1
+            axes.step(ratios, [(i + 1) / len(ratios) for i in range(len(ratios))], where="post", linewidth=1.2,
+                      color=COLORS[labels.index(label) % len(COLORS)], linestyle="-" if every or alone else ":",
+                      label=label if every or alone else None)
+        axes.axvline(1, color=GREY, linewidth=0.8, linestyle="--")
+        axes.set_xscale("log")
+        axes.set_xticks([0.2, 0.5, 1, 2, 5, 10, 20], ["0.2", "0.5", "1×", "2", "5", "10", "20"])
+        axes.xaxis.set_minor_locator(plt.NullLocator())
+        axes.grid(color=GREY, alpha=0.25, linewidth=0.5)
+        axes.set_title(name, fontsize=8)
+        axes.legend(fontsize=7, loc="lower right", handlelength=1, borderpad=0, title="columns" if "dense" in name else None,
+                    title_fontsize=7)
+    row[0][0].set_ylabel("share of the cases")
+    figure.supxlabel("a peer's time over ours (solid: the fastest of all peers of the run; dotted: cuSPARSE alone)",
+                     fontsize=8)
+    save(plt, figure, path, survey_digest(panels))
+
+
+def stored_survey():
+    return survey_lines(load(sorted(glob.glob(os.path.join(ROOT, "bench", "results", "survey-h200-*.json")))))
+
+
 def stored_cases():
     folder = os.path.join(ROOT, "bench", "results")
 
@@ -148,16 +194,18 @@ def stored_cases():
     return {operation: [c for c in cases[operation] if not c.group.endswith("layers only")] for operation in TITLES}
 
 
-def stale(path, cases):
+def stale(path, mark):
     try:
         with open(path) as file:
-            return f"<!-- data {digest(cases)} -->" not in file.read()
+            return f"<!-- data {mark} -->" not in file.read()
     except OSError:
         return True
 
 
 def check(folder):
-    old = [name for name, cases in stored_cases().items() if stale(os.path.join(folder, name + ".svg"), cases)]
+    marks = {name: digest(cases) for name, cases in stored_cases().items()}
+    marks["survey"] = survey_digest(stored_survey())
+    old = [name for name, mark in marks.items() if stale(os.path.join(folder, name + ".svg"), mark)]
     for name in old:
         print(f"plots.py: docs/plots/{name}.svg is not up to date: run python3 -B bench/plots.py")
     return 1 if old else 0
@@ -182,6 +230,7 @@ def main():
         return draw_papers(plt, folder, load(arguments[1:]))
     for name, cases in stored_cases().items():
         draw_operation(plt, name, cases, os.path.join(folder, name + ".svg"))
+    draw_survey(plt, stored_survey(), os.path.join(folder, "survey.svg"))
     return 0
 
 

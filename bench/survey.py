@@ -60,7 +60,7 @@ def line(name, ratios, failed):
 
 
 def judge(path, result):
-    """Prints the table of one part; returns its ratios."""
+    """Prints the table of one part."""
     families, worst, failed = {}, [], {}
     for family, name, ours, peers in cases(result):
         ratios = families.setdefault(family, [])
@@ -84,7 +84,6 @@ def judge(path, result):
     print("  worst:")
     for ratio, name, ours, best in sorted(worst)[:10]:
         print(f"    {ratio:6.2f}  {name:44} {1e3 * ours:10.3f} ms, {best}")
-    return [w[0] for w in worst]
 
 
 def compare(before, after):
@@ -104,21 +103,13 @@ def compare(before, after):
         print(f"    {'all':24} {len(every):5} {mean(every):8.3f} {min(every):8.3f} {max(every):8.3f}")
 
 
-def draw(path, parts):
-    """The share of the cases below each ratio, a line a part."""
-    import matplotlib
-    matplotlib.use("svg")
-    import matplotlib.pyplot as plt
-    figure, axes = plt.subplots(figsize=(7, 4))
-    for name, ratios in parts.items():
-        ratios = sorted(ratios)
-        axes.step(ratios, [(i + 1) / len(ratios) for i in range(len(ratios))], where="post", label=name)
-    axes.axvline(1, color="0.5", linewidth=0.8)
-    axes.set_xscale("log")
-    axes.set_xlabel("time of the fastest peer : ours")
-    axes.set_ylabel("share of the cases")
-    axes.legend()
-    figure.savefig(path, metadata={"Date": None})
+def draw(path, results):
+    """The share of the cases below each ratio."""
+    import plots
+    plt = plots.pyplot()
+    if not plt:
+        sys.exit("survey.py: matplotlib is not installed: python3 -m pip install matplotlib")
+    plots.draw_survey(plt, plots.survey_lines(results), path)
 
 
 def main(arguments):
@@ -135,17 +126,18 @@ def main(arguments):
             paths.append(word)
     if not paths:
         sys.exit(__doc__)
-    parts = {}
+    results = []
     for path in paths:
         with open(path, encoding="utf-8") as file:
             result = json.load(file)
-        parts[os.path.basename(path)[:-5]] = judge(path, result)
+        results.append(result)
+        judge(path, result)
         earlier = options["--before"] and os.path.join(options["--before"], os.path.basename(path))
         if earlier and os.path.exists(earlier):
             with open(earlier, encoding="utf-8") as file:
                 compare(json.load(file), result)
     if options["--svg"]:
-        draw(options["--svg"], {name: ratios for name, ratios in parts.items() if ratios})
+        draw(options["--svg"], results)
 
 
 if __name__ == "__main__":

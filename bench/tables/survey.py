@@ -34,6 +34,16 @@ def part_rows(result, plans):
         before = ratios
 
 
+def panel_of(what):
+    """(panel, line) of a picture for what part_rows says: "sparse × dense, 11 widths, 32 to 1433, single precision"."""
+    operation, rest = what.split(", ", 1)
+    plan = "new values by a plan, "
+    if rest.startswith(plan):
+        operation, rest = operation + ", plans", rest.removeprefix(plan)
+    words = rest.removesuffix(" precision").split(", ")
+    return operation, words[1] if len(words) == 3 else words[0]  # the widths, else the precision
+
+
 def case_name(name, result):
     name = name.replace(" plan", "").replace(" x", ", ")
     return name + (" columns" if result["bench"] == "spmm" else "")
