@@ -38,12 +38,13 @@ static inline int64_t take_touched(uint64_t *bits, int64_t first, int64_t end, i
     return count;
 }
 
-/* The same for the columns below `cols`, using the summary. Words that are far apart have one bit nearly always: there
+/* The same for columns first to end - 1, using the summary. Words that are far apart have one bit nearly always: there
  * the branch is predicted, and one place at a time is faster. */
-static inline int64_t take_touched_words(uint64_t *bits, uint64_t *summary, int64_t cols, int32_t *columns)
+static inline int64_t take_touched_words(uint64_t *bits, uint64_t *summary, int64_t first, int64_t end,
+                                         int32_t *columns)
 {
     int64_t count = 0;
-    for (int64_t s = 0; s < (cols + 4095) / 4096; s++) {
+    for (int64_t s = first / 4096; s < (end + 4095) / 4096; s++) {
         if (!summary[s]) continue;
         for (uint64_t words = summary[s]; words; words &= words - 1) {
             const int64_t i = s * 64 + __builtin_ctzll(words);

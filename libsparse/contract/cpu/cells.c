@@ -240,7 +240,7 @@ static void row_dense(worker *w, int64_t row, int64_t entries, row_buffer *out)
         } else if (job->half) {                                                     \
             w->cells[row] *= 0.5; /* a sum; untouched, it stays -0 */               \
         }                                                                           \
-        count = sparse ? take_touched_words(w->bits, w->summary, job->groups, columns) \
+        count = sparse ? take_touched_words(w->bits, w->summary, 0, job->groups, columns) \
                        : take_touched(w->bits, 0, job->groups / 64 + 1, columns);      \
         take_cells(w, columns, count, op, out);                                     \
     } while (0)

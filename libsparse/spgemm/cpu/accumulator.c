@@ -28,8 +28,8 @@ static void clear_filter(accumulator *w, const int32_t *columns, int64_t count)
     for (int64_t i = 0; i < count; i++) w->filter[columns[i] >> 6] = 0;
 }
 
-/* `most`: entries that the row may come to have. */
-static int choose_method(const row_product *job, int64_t row, int64_t products, int64_t most)
+/* `most`: entries that the row may come to have; all of them lie in `columns`. */
+static int choose_method(const row_product *job, int64_t row, int64_t products, int64_t most, range columns)
 {
     const int64_t cols = job->b->cols;
     if (job->algorithm == SP_SPGEMM_HASH) return ROW_HASH;
@@ -38,11 +38,12 @@ static int choose_method(const row_product *job, int64_t row, int64_t products, 
     if (products <= SHORT_PRODUCTS) return ROW_SHORT;
     if (job->mask && !job->complement) return job->dense ? ROW_DENSE : ROW_HASH;
     if (most >= cols / DENSE_SHARE) return ROW_DENSE;
-    return job->dense && products >= cols / SCAN_COLUMNS ? ROW_DENSE : ROW_HASH;
+    return job->dense && products >= range_length(columns) / SCAN_COLUMNS ? ROW_DENSE : ROW_HASH;
 }
 
 /* Makes one row of at most `most` entries by the method; its filter is the mask's row. */
-static void make_row(accumulator *w, int method, int64_t row, int64_t products, int64_t most, row_buffer *out)
+static void make_row(accumulator *w, int method, int64_t row, int64_t products, int64_t most, range columns_of_row,
+                     row_buffer *out)
 {
     const row_product *job = w->job;
     const sp_csr *mask = job->mask;
@@ -51,7 +52,7 @@ static void make_row(accumulator *w, int method, int64_t row, int64_t products, 
     if (mask) mark_filter(w, columns, count);
     if (method == ROW_COPY) sp_row_copy(w, row, products, out);
     else if (method == ROW_SHORT) sp_row_short(w, row, columns, count, out);
-    else if (method == ROW_DENSE) sp_row_dense(w, row, products, columns, count, out);
+    else if (method == ROW_DENSE) sp_row_dense(w, row, products, columns_of_row, columns, count, out);
     else sp_row_hash(w, row, most, columns, count, out);
     if (mask) clear_filter(w, columns, count);
 }
@@ -104,13 +105,15 @@ sp_status sp_accumulate_rows(void *worker, int64_t first, int64_t end, int64_t *
             continue;
         }
         const int64_t most = most_entries(job, row, products);
-        const int method = choose_method(job, row, products, most);
+        const bool ranged = products > SHORT_PRODUCTS && (job->local || products >= cols / 64);
+        range columns = {0, (int32_t)(cols - 1)};
+        if (ranged) columns = row_range(job, row);
+        const int method = choose_method(job, row, products, most, columns);
         const bool block = job->blocks && (method == ROW_DENSE || method == ROW_HASH);
         const bool tries = block && !job->pattern && sp_worth_block(job, row, products, most);
         int rows = tries ? sp_block_rows(job, row, end) : 1;
-        range columns = {0, 0};
         if (rows > 1) {
-            columns = row_range(job, row);
+            if (!ranged) columns = row_range(job, row);
             if (!sp_fits_ring(job, columns, products)) rows = 1;
         }
         sp_status status = reserve(w, rows > 1 ? ROW_BLOCK : method, most);
@@ -129,7 +132,7 @@ sp_status sp_accumulate_rows(void *worker, int64_t first, int64_t end, int64_t *
         } else if (most > 0) {
             if (block && job->pattern && row > first && same_columns(job->a, row - 1, row))
                 repeat_row(counts[row - 1], out);
-            else make_row(w, method, row, products, most, out);
+            else make_row(w, method, row, products, most, columns, out);
             w->rows[method]++;
         }
         if (rows == 1) counts[row] = out->count - before;
@@ -175,6 +178,20 @@ static bool rows_repeat(const sp_csr *a)
     int64_t same = 0, seen = 0;
     for (int64_t row = 0; row + 1 < a->rows; row += step, seen++) same += same_columns(a, row, row + 1);
     return same * 2 > seen;
+}
+
+/* Whether more than half of a sample of C's rows span less than a 16th of its columns. */
+static bool rows_are_local(const row_product *job)
+{
+    const int64_t rows = job->a->rows, step = rows / 256 + 1;
+    int64_t local = 0, seen = 0;
+    if (job->b->cols < SCAN_COLUMNS) return false;
+    for (int64_t row = 0; row < rows; row += step) {
+        const int64_t length = range_length(row_range(job, row));
+        seen += length > 0;
+        local += length > 0 && length < job->b->cols / 16;
+    }
+    return local * 2 > seen;
 }
 
 /* Bytes of a dense accumulator with `sums` sums a column. */
@@ -229,6 +246,7 @@ void sp_row_product_begin(sp_context *context, const sp_csr *a, const sp_csr *b,
     const int64_t share = share_of_matrices(job, products, products_an_entry, 32);
     job->dense = dense_bytes(cols, 1) <= (wanted ? share : share_of_matrices(job, products, products_an_entry, 8)) ||
                  cols <= (wanted ? FREE_COLUMNS / 2 : FREE_COLUMNS);
+    job->local = rows_are_local(job);
     job->blocks = elements && !(options->mask && job->pattern) && options->semiring != SP_MIN_PLUS &&
                   options->semiring != SP_MAX_TIMES;
     job->ring = -1;

@@ -32,6 +32,7 @@ typedef struct row_product {
     bool complement;
     bool pattern;            /* C gets no values */
     bool dense, blocks;      /* where the choice is free: dense sums are worth their memory; rows come in blocks */
+    bool local;              /* the columns of most rows of C lie together: a row's range is worth knowing first */
     int64_t ring;            /* blocks: column j has the sums j & ring. 2^k - 1, or -1: each has its own */
     const void *a_values, *b_values;
     int64_t a_select, b_select; /* entry k has values[k & select]: -1, or 0 for a pattern, whose one value is 1 */

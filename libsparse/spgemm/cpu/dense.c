@@ -50,12 +50,12 @@ KERNEL void take_sums(accumulator *w, const int32_t *columns, int64_t count, int
     }
 }
 
-void sp_row_dense(accumulator *w, int64_t row, int64_t products, const int32_t *mask, int64_t mask_count,
-                  row_buffer *out)
+void sp_row_dense(accumulator *w, int64_t row, int64_t products, range columns_of_row, const int32_t *mask,
+                  int64_t mask_count, row_buffer *out)
 {
     const row_product *job = w->job;
     const bool excluded = job->complement, wanted = job->mask && !excluded;
-    const bool sparse = !wanted && products < job->b->cols / 64;
+    const bool sparse = !wanted && products < range_length(columns_of_row) / 64;
     int32_t *columns = out->columns + out->count;
 #define WALK(op, type, filtered)                                                                    \
     do {                                                                                            \
@@ -65,8 +65,9 @@ void sp_row_dense(accumulator *w, int64_t row, int64_t products, const int32_t *
     EACH_KIND(job->kind, WALK)
 #undef WALK
     const int64_t count = wanted ? take_wanted(w, mask, mask_count, columns)
-                        : sparse ? take_touched_words(w->bits, w->summary, job->b->cols, columns)
-                                 : sp_take_columns(w, row_range(job, row), columns);
+                        : sparse ? take_touched_words(w->bits, w->summary, columns_of_row.low,
+                                                      (int64_t)columns_of_row.high + 1, columns)
+                                 : sp_take_columns(w, columns_of_row, columns);
 #define TAKE(op, type, filtered) \
     if (type != NO_VALUES) take_sums(w, columns, count, op, type, out->values, out->count)
     EACH_KIND(job->kind, TAKE)

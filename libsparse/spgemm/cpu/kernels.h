@@ -11,8 +11,8 @@
 #include "core/touched.h"
 #include "spgemm/cpu/accumulator.h"
 
-/* Rows of fewer products than one per SCAN_COLUMNS columns are hashed: dense ones look through a word per 4,096
- * columns. */
+/* Rows of fewer products than one per SCAN_COLUMNS columns of their range are hashed: dense ones look through a word per
+ * 4,096 columns. */
 enum { SCAN_COLUMNS = 1 << 14 };
 /* The mask's columns are looked up in rows of B that are at least FOUND_SHARE times as long. */
 enum { FOUND_SHARE = 16 };
@@ -151,6 +151,11 @@ static inline range row_range(const row_product *job, int64_t row)
     return (range){low, high};
 }
 
+static inline int64_t range_length(range columns)
+{
+    return columns.low > columns.high ? 0 : (int64_t)columns.high - columns.low + 1;
+}
+
 static inline bool single_entry(const row_product *job, int64_t row)
 {
     return job->a->row_offsets[row + 1] - job->a->row_offsets[row] == 1;
@@ -177,8 +182,8 @@ void sp_values_copy(const row_product *job, int64_t k, void *values, int64_t to)
 void sp_row_short(accumulator *w, int64_t row, const int32_t *mask, int64_t mask_count, row_buffer *out);
 
 /* dense.c */
-void sp_row_dense(accumulator *w, int64_t row, int64_t products, const int32_t *mask, int64_t mask_count,
-                  row_buffer *out);
+void sp_row_dense(accumulator *w, int64_t row, int64_t products, range columns_of_row, const int32_t *mask,
+                  int64_t mask_count, row_buffer *out);
 void sp_values_dense(accumulator *w, int64_t row, int kind, const int32_t *columns, int64_t count, void *values,
                      int64_t to);
 /* Lists the columns that a row touched, by ascending number, and unmarks them. */
