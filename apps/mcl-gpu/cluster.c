@@ -522,6 +522,7 @@ static sp_status find_clusters(job *j, report_run *run, mcl_clustering *clusteri
     TRY(iterate(j, &options, run, &limit, &owner));
     j->iterate_seconds += wall_seconds() - began;
     j->iterate_waited += j->team.ranks ? j->team.mpi->waited - waited : 0;
+    TRY(ranks_account(j));
     if (j->team.follows) goto done;
     job_warn_vanished(j, &limit, empty);
     run->iterate_seconds = wall_seconds() - began;

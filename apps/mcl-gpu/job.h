@@ -42,6 +42,13 @@ typedef struct checkpoints {
     double written, seconds; /* when, and how long it took */
 } checkpoints;
 
+/* What one of several processes says of itself once the limit is found. */
+typedef struct process_account {
+    int64_t received, messages, peak; /* bytes and messages of other processes' columns; bytes of memory */
+    double read, worked, waited;      /* seconds: reading; in all iterations, computing and for other processes */
+    char host[64];
+} process_account;
+
 typedef struct job {
     const settings *settings;
     memory_budget budget;
@@ -65,6 +72,7 @@ typedef struct job {
     int64_t *given;        /* process r has rows given[r] to given[r + 1] - 1 of graph and start, whose other rows are
                               empty; NULL: each has them all */
     double iterate_seconds, iterate_waited; /* in all clusterings: of the process, and of these for other processes */
+    process_account *accounts; /* at process 0 of several; NULL: not yet */
     const volatile sig_atomic_t *finish; /* ends the process after the present iteration */
 } job;
 
@@ -150,8 +158,12 @@ bool ranks_allow(const job *j);
 sp_status ranks_compare_start(job *j);
 /* Where each process has some rows: process 0 gets from all an element of `size` bytes for each of theirs. */
 sp_status ranks_gather_rows(job *j, void *all, int64_t size);
-/* A line of the log about what the processes have exchanged. */
+/* Process 0 learns how long each process has worked, and what it has received. */
+sp_status ranks_account(job *j);
+/* On the log: what the processes have exchanged, and the slowest, the fastest and the mean of them. */
 void ranks_log(job *j);
+/* All of it for the report. */
+void ranks_put(job *j, json *file);
 
 /* ---- together.c: a part of the input for each process ------------------------------------------------ */
 

@@ -21,7 +21,8 @@ cp "$in/p2000.abc" .
 # A log without process ids, times and what processes say of each other.
 mask() {
     sed -E -e 's/pid [0-9]+/pid N/' -e 's/^( *[0-9]+  \.* *[0-9]+\.[0-9]+) +[0-9.]+ /\1 TIME /' \
-        -e '/^mcl-gpu: ([0-9]+ processes received|the slowest process,|each process reads) /d' "$1"
+        -e '/^mcl-gpu: ([0-9]+ processes received|the (slowest|fastest) process,|a process on average|each process reads) /d' \
+        "$1"
 }
 # same P ARGUMENTS...: what P processes write is what one writes
 same() {
