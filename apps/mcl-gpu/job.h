@@ -32,8 +32,9 @@ typedef struct start_from {
 /* A process that was saved. `state` points into it. */
 typedef struct saved_state {
     mcl_state state;
-    sp_csr iterand;
+    sp_csr iterand; /* of several processes: the rows of this one */
     int32_t *order;
+    int64_t *given;
 } saved_state;
 
 typedef struct checkpoints {
@@ -108,7 +109,8 @@ bool job_has_checkpoint(const job *j);
 /* Writes a checkpoint. Each of several processes has some rows of the iterand, and all call it. */
 sp_status job_checkpoint(job *j, sp_context *context, const report_run *run, const mcl_iteration *iteration,
                          const sp_csr *iterand);
-/* Reads the checkpoint, which must be of this input and these options; fills the run's iterations. */
+/* Reads the checkpoint, which must be of this input and these options; fills the run's iterations. Each of several
+ * processes reads its rows of the iterand, and all succeed or none. */
 sp_status job_resume(job *j, const mcl_options *options, report_run *run, bool cuda, saved_state *to);
 void job_free_saved(job *j, saved_state *s);
 

@@ -114,7 +114,44 @@ ok 'three processes write the iterand that one writes' same_iterand one.saved th
 ok 'three processes go on from a checkpoint of one' resumed 3 one.saved
 ok 'one process goes on from a checkpoint of three' resumed 1 three.saved
 ok 'two processes go on from a checkpoint of three' resumed 2 three.saved
+damaged_for() { # damaged_for P PLACE: one process of several says that a checkpoint is damaged
+    python3 - "$2" <<'END'
+import sys
+data = bytearray(open("three.saved", "rb").read())
+data[int(len(data) * float(sys.argv[1]))] ^= 1
+open("damaged.saved", "wb").write(data)
+END
+    fails "$1" 1 'damaged.saved: the checkpoint is damaged' protein.abc --abc -I 1.6 --device cpu --resume damaged.saved
+}
+for place in 0.05 0.3 0.5 0.9 0.99999; do ok "a checkpoint that is damaged at $place" damaged_for 3 $place; done
+head -c 100000 three.saved >short.saved
+ok 'a checkpoint that is cut off' fails 3 1 'short.saved: the checkpoint is cut off' protein.abc --abc -I 1.6 --device cpu \
+    --resume short.saved
 ok 'all outputs' same 2 ../p2000.abc --abc -o out --table table --graphml graph --quality -write-graph g -write-graphx x
+
+figures() { # of each process in the report, whose sums and extremes stand on the log
+    together -n 3 "$tool" p2000.abc --abc -I 1.4 -o out --device cpu --report several.json 2>run.err &&
+        "$tool" p2000.abc --abc -o alone.cls --device cpu --report alone.json 2>alone.err &&
+        python3 - <<'END'
+import json, re
+processes, log = json.load(open("several.json"))["processes"], open("run.err").read()
+assert "processes" not in json.load(open("alone.json")) and " process, " not in open("alone.err").read()
+assert len(processes) == 3
+for p in processes:
+    assert p["host"] and p["read_seconds"] > 0 and p["worked_seconds"] > 0 and p["waited_seconds"] > 0
+    assert p["received_bytes"] > 0 and p["messages"] > 0 and p["peak_host_bytes"] > 1 << 20
+received = [p["received_bytes"] for p in processes]
+line = re.search("^mcl-gpu: 3 processes received ([0-9]+) MB of columns, one of them ([0-9]+) MB", log, re.M)
+assert [int(n) for n in line.groups()] == [sum(received) // 1000000, max(received) // 1000000], (line, received)
+for which, choose in (("slowest", max), ("fastest", min)):
+    rank = choose(range(3), key=lambda r: processes[r]["worked_seconds"])
+    line = re.search(f"^mcl-gpu: the {which} process, {rank} on (.*), worked for .* s, received ([0-9]+) MB", log, re.M)
+    assert line and line[1] == processes[rank]["host"] and int(line[2]) == received[rank] // 1000000, log
+mean = re.search("^mcl-gpu: a process on average worked for .* s, received ([0-9]+) MB", log, re.M)
+assert int(mean[1]) == sum(received) // 3000000, log
+END
+}
+ok 'figures of the processes' figures
 
 # golden_by P HOW PATTERN: the golden cases by P processes that read so
 golden_by() {
