@@ -252,13 +252,20 @@ ok 'a mistake in a file of a folder' fails 3 1 'wrong/part-ad.abc.gz:2: one fiel
 mkdir empty
 ok 'an empty folder' fails 3 1 'empty: this folder has no files' empty --abc --mpi-read parts
 other_files() { # a process that sees another folder
+    rm -rf elsewhere
     mkdir elsewhere
-    ln -s "$work/wrong" elsewhere/folder
-    together -n 2 "$tool" folder --abc -o out --mpi-read parts : \
-        -n 1 bash -c 'cd elsewhere && exec "$@"' - "$tool" folder --abc -o out --mpi-read parts 2>run.err
-    [ $? -eq 1 ] && grep -q '^mcl-gpu: process 2 on .*: folder: not the files' run.err && [ ! -e out ]
+    ln -s "$1" "elsewhere/$2"
+    together -n 2 "$tool" "$2" --abc -o out --mpi-read parts : \
+        -n 1 bash -c 'cd elsewhere && exec "$@"' - "$tool" "$2" --abc -o out --mpi-read parts 2>run.err
+    [ $? -eq 1 ] && grep -q "^mcl-gpu: process 2 on .*: $2: not the file" run.err && [ ! -e out ] || { cat run.err; return 1; }
 }
-ok 'a process with other files' other_files
+ok 'a process with other files' other_files "$work/wrong" folder
+cp -r folder other
+tac other/part-ac.abc >reversed
+mv reversed other/part-ac.abc
+ok 'a process with other bytes in a file of a folder' other_files "$work/other" folder
+tac p2000.abc >reversed.abc
+ok 'a process with other bytes in a file' other_files "$work/reversed.abc" p2000.abc
 sed '$d' below.mtx >short.mtx
 ok 'a matrix without its last entry' fails 3 1 'short.mtx:[0-9]*: [0-9]* entries, but the header says' short.mtx --mpi-read parts
 ok 'a compressed file' whole_again 'only uncompressed' p2000.abc.gz --abc
