@@ -13,6 +13,7 @@ in=$PWD/tests/golden/in preload=$PWD/tests/preload
 
 awk 'BEGIN { for (i = 0; i < 101; i++) print "v" i, "v" (i + 1) % 101, 1 }' >cycle.abc
 awk 'BEGIN { for (i = 1; i < 400; i++) { print "hub", "v" i, 1 + i % 7; if (i % 3) print "v" i, "v" i + 1, 2 } }' >hub.abc
+awk 'BEGIN { for (i = 0; i < 400; i++) { if (i % 20 < 19) print "v" i, "v" i + 1, 1; if (i < 380) print "v" i, "v" i + 20, 1 } }' >grid.abc
 printf 'a b 1\nb c 1\nc a 2\nd e 1\ne f 2\nf g 1\n' >seven.abc
 : >nothing.abc
 cp "$in/p2000.abc" .
@@ -64,8 +65,8 @@ SPARSE_MPI_BYTES=4 ok 'an entry a message' together -n 2 "$tests/mpi/fetch_rows"
 
 # ---- clusterings ---------------------------------------------------------------------------------------------
 
-for processes in 1 2 3 4; do
-    for network in cycle hub seven nothing p2000; do compare $processes $network.abc; done
+for processes in 1 2 3 4 9; do
+    for network in cycle hub grid seven nothing p2000; do compare $processes $network.abc; done
 done
 for processes in 2 3 4; do compare $processes protein.abc -I 1.6; done
 compare 12 seven.abc
@@ -308,20 +309,28 @@ began() {
     processes=$(pgrep -P "$2" mcl-gpu)
     grep -q "^ *$1  \." run.err && [ -n "$processes" ]
 }
-killed() { # one process of three, in the middle
-    local victim started
-    mpirun --oversubscribe -n 3 "$tool" large.abc --abc -I 1.2 -o out </dev/null 2>run.err &
-    sleep 3
-    victim=$(pgrep -P $! mcl-gpu | tail -n 1)
-    [ -n "$victim" ] || { echo 'ended too early'; return 1; }
+killed() { # killed OPTIONS...: one process of three, in the middle
+    local launcher processes victim started
+    mpirun --oversubscribe -n 3 "$tool" large.abc --abc -I 1.4 -o out --device cpu "$@" </dev/null 2>run.err &
+    launcher=$!
+    began 2 $launcher || { kill -KILL $launcher; echo 'ended too early'; return 1; }
+    victim=$(echo "$processes" | tail -n 1)
     started=$SECONDS
     kill -KILL "$victim"
-    wait $!
-    [ $? -ne 0 ] && [ $((SECONDS - started)) -le 5 ] && [ ! -e out ] && no_leftovers &&
-        [ "$(grep -c '^mcl-gpu: ' run.err)" -le 1 ] && grep -q 'process rank 2 .* exited on signal 9' run.err
+    wait $launcher
+    [ $? -ne 0 ] && [ $((SECONDS - started)) -le 5 ] && [ ! -e out ] && [ "$(grep -c '^mcl-gpu: ' run.err)" -le 1 ] && grep -q 'process rank 2 .* exited on signal 9' run.err
 }
 "$tests/gen/gen_protein" 20000 60 7 >large.abc
 ok 'a killed process ends all' killed
+ok 'a killed process leaves no output' no_leftovers
+ok 'a killed process ends all that save the run' killed --checkpoint killed.saved --checkpoint-every 0
+rm -f killed.saved.tmp.* # where one was killed that wrote a checkpoint
+after_killed() { # the last whole iteration is in the checkpoint
+    together -n 2 "$tool" large.abc --abc -I 1.4 -o after.cls --device cpu --resume killed.saved 2>run.err &&
+        grep -q 'going on after iteration [1-9]' run.err &&
+        together -n 3 "$tool" large.abc --abc -I 1.4 -o large.cls --device cpu 2>run.err && cmp after.cls large.cls
+}
+ok 'the checkpoint is whole' after_killed
 slow() { # one of three gets a fifth of the time
     local launcher processes victim rank
     mpirun --oversubscribe -n 3 "$tool" large.abc --abc -I 1.4 -o slow.cls --device cpu </dev/null 2>run.err &
@@ -359,6 +368,10 @@ full_disk() { # where process 0 writes its checkpoint
     together -n 3 "$tool" p2000.abc --abc -o out --device cpu --checkpoint small/saved --checkpoint-every 0 2>run.err
     [ $? -eq 1 ] && [ ! -e out ] && no_leftovers small && grep -q '^mcl-gpu: .*small/saved: No space left' run.err
 }
+full_output() { # where process 0 writes the clusters
+    together -n 3 "$tool" p2000.abc --abc -o tiny/out --device cpu 2>run.err
+    [ $? -eq 1 ] && [ ! -e tiny/out ] && no_leftovers tiny && [ "$(grep -c '^mcl-gpu: .*tiny/out: No space left' run.err)" -eq 1 ]
+}
 apart() { # where checkpoints go
     rm -f out
     together -n 2 "$tool" p2000.abc --abc -o out --device cpu --checkpoint apart/saved --checkpoint-every 0 : \
@@ -372,7 +385,10 @@ mkdir small
 if mount -t tmpfs -o size=256k tmpfs small 2>/dev/null; then
     ok 'a full disk' full_disk
     umount small
-    mkdir apart
+    mkdir tiny apart
+    mount -t tmpfs -o size=4k tmpfs tiny
+    ok 'a full disk for the clusters' full_output
+    umount tiny
     ok 'a folder that one process does not see' apart
 else
     skip 'a full disk: no tmpfs can be mounted here'
