@@ -433,7 +433,7 @@ sp_status job_resume(job *j, const mcl_options *options, report_run *run, bool c
     TRY(team_agree_on(&j->team, open_checkpoint(j, options, cuda, &file, &h, &hash, run, to)));
     const int64_t place = (int64_t)sizeof h + h.recorded * (int64_t)sizeof *run->iterations +
                           (h.ordered ? h.rows * (int64_t)sizeof *to->order : 0);
-    if (ranks) TRY(share_rows(j, file, place, &h, to));
+    if (ranks) TRY(team_agree_on(&j->team, share_rows(j, file, place, &h, to)));
     const int64_t first = ranks ? to->given[ranks->rank] : 0, end = ranks ? to->given[ranks->rank + 1] : h.rows;
     TRY(team_agree_on(&j->team, read_rows(j, file, place, &h, first, end, &to->iterand)));
     TRY(team_agree_on(&j->team, check_sum(j, file, place, &h, hash, to)));

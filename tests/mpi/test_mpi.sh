@@ -305,7 +305,7 @@ ok 'a process with other options' other_options
 # began ITERATION PID: the run of the launcher has ended that iteration; the ids of its processes are in $processes
 began() {
     local tries=0
-    until grep -q "^ *$1  \." run.err || [ $((tries++)) -gt 600 ] || ! kill -0 "$2"; do sleep 0.05; done
+    until grep -q "^ *$1  \." run.err || [ $((tries++)) -gt 1800 ] || ! kill -0 "$2"; do sleep 0.05; done
     processes=$(pgrep -P "$2" mcl-gpu)
     grep -q "^ *$1  \." run.err && [ -n "$processes" ]
 }
