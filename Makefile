@@ -290,7 +290,9 @@ $(BUILD)/bench/volume: $(OBJ)/bench/ranks/volume.c.o $(LIB)/libsparse-io.a $(LIB
 PETSC ?= PETSc
 MPI_FLAGS = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(PETSC) mpi-c)) -Ilibsparse -Imcl -Impi
 MPI_LIBS  = $(shell pkg-config --libs $(PETSC) mpi-c)
-$(LIB)/libsparse-mpi.so: mpi/mpi_ranks.c mpi/mpi_ranks.h libsparse/sp_ranks.h libsparse/sparse.h $(OBJ)/flags
+$(BUILD)/obj/petsc: FORCE
+	@mkdir -p $(@D); printf '%s\n' '$(PETSC)' | cmp -s - $@ || printf '%s\n' '$(PETSC)' > $@
+$(LIB)/libsparse-mpi.so: mpi/mpi_ranks.c mpi/mpi_ranks.h libsparse/sp_ranks.h libsparse/sparse.h $(OBJ)/flags $(BUILD)/obj/petsc
 	@pkg-config --exists $(PETSC) mpi-c || { \
 	  echo "make: pkg-config does not find $(PETSC) and mpi-c: run scripts/setup mpi, which installs them" >&2; exit 1; }
 	$(call say,LINK,$@)

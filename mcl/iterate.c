@@ -280,6 +280,19 @@ static sp_status take_part(process *p)
     return SP_OK;
 }
 
+/* The same where the caller has given each process its rows. */
+static sp_status take_given(process *p, const int64_t *given)
+{
+    const int64_t count = p->ranks->size + 1;
+    sp_status status;
+    TRY(sp_alloc(p->context, count, sizeof *p->cut, (void **)&p->cut));
+    memcpy(p->cut, given, (size_t)count * sizeof *p->cut);
+    TRY(sp_csr_copy(p->context, p->current, SP_HOST, &p->owned));
+    p->current = &p->owned;
+done:
+    return status;
+}
+
 static void close_process(process *p)
 {
     sp_csr_free(p->context, &p->owned);
@@ -374,8 +387,8 @@ static sp_status resume(sp_context *context, const sp_ranks *ranks, const mcl_st
     p.inflation = state->inflation;
     p.done.iterations = state->iterations;
     memcpy(p.done.marks, state->marks, sizeof p.done.marks);
-    if (ranks) TRY(take_part(&p));
-    TRY(open_rows(&p, state->iterand->rows));
+    if (ranks) TRY(state->given ? take_given(&p, state->given) : take_part(&p));
+    TRY(open_rows(&p, state->iterand->cols));
     status = finish(&p, limit, run);
 done:
     close_process(&p);

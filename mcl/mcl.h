@@ -156,6 +156,8 @@ typedef struct mcl_state {
     double marks[3];
     const int32_t *order;   /* the numbering of the iterand; NULL: as in the graph */
     const sp_csr *iterand;  /* host */
+    const int64_t *given;   /* of several processes: process r has the rows given[r] to given[r + 1] - 1 of the iterand,
+                               all have this list; NULL: each has all rows */
 } mcl_state;
 
 /* Goes on from a state, with the options and on the kind of device that the process was begun with: every further
@@ -163,7 +165,8 @@ typedef struct mcl_state {
 sp_status mcl_continue(sp_context *context, const mcl_state *state, const mcl_options *options, mcl_monitor monitor,
                        void *user, sp_csr *limit, mcl_run *run);
 
-/* The same in several processes, each of which has the whole state; it may come from another number of processes. */
+/* The same in several processes. All have the same state, except for the rows where `given` says so; it may come from
+ * another number of processes. */
 sp_status mcl_continue_together(sp_context *context, const sp_ranks *ranks, const mcl_state *state,
                                 const mcl_options *options, mcl_monitor monitor, void *user, sp_csr *limit,
                                 mcl_run *run);

@@ -326,33 +326,45 @@ static sp_status compare_hashes(team *t, const char *path, uint64_t own, const c
     return sp_fail(t->host, SP_ERROR_ARGUMENT, "%s: not the %s; give one that all hosts share", path, what);
 }
 
-static sp_status compare_files(team *t, const char *path, const io_files *files)
-{
-    uint64_t own = 1;
-    for (int64_t i = 0; i < files->count; i++) {
-        own = mix_bytes(own, files->list[i].path, strlen(files->list[i].path));
-        own = mix_bytes(own, &files->list[i].bytes, sizeof files->list[i].bytes);
-    }
-    return compare_hashes(t, path, own, "files that process 0 sees");
-}
-
-/* Of a file all processes hash the size and samples; of up to SAMPLES * SAMPLE_BYTES bytes that is everything. */
+/* Of their input all processes hash sizes and samples; of up to SAMPLES * SAMPLE_BYTES bytes in a file that is
+ * everything. */
 enum { SAMPLES = 256, SAMPLE_BYTES = 4096 };
 
-static sp_status compare_file(team *t, const char *path)
+static uint64_t hash_file(const char *path, int64_t samples, uint64_t hash)
 {
     char sample[SAMPLE_BYTES];
     struct stat file = {0};
     FILE *from = fopen(path, "rb");
     if (from) fstat(fileno(from), &file);
-    uint64_t own = mix_bytes(1, &file.st_size, sizeof file.st_size);
-    for (int64_t k = 0; k < SAMPLES && from; k++) {
-        const off_t place = (off_t)((double)file.st_size / SAMPLES * (double)k);
+    hash = mix_bytes(hash, &file.st_size, sizeof file.st_size);
+    for (int64_t k = 0; k < samples && from; k++) {
+        const off_t place = (off_t)((double)file.st_size / (double)samples * (double)k);
         const size_t got = fseeko(from, place, SEEK_SET) == 0 ? fread(sample, 1, sizeof sample, from) : 0;
-        own = mix_bytes(own, sample, got);
+        hash = mix_bytes(hash, sample, got);
     }
     if (from) fclose(from);
-    return compare_hashes(t, path, own, "file that process 0 sees");
+    return hash;
+}
+
+static sp_status compare_file(team *t, const char *path)
+{
+    return compare_hashes(t, path, hash_file(path, SAMPLES, 1), "file that process 0 sees");
+}
+
+/* The names and sizes of all files, and as many samples as of one file. */
+static sp_status compare_files(team *t, const char *path, const io_files *files)
+{
+    const int64_t sampled = files->count < SAMPLES ? files->count : SAMPLES;
+    uint64_t own = 1;
+    for (int64_t i = 0; i < files->count; i++) {
+        own = mix_bytes(own, files->list[i].path, strlen(files->list[i].path));
+        own = mix_bytes(own, &files->list[i].bytes, sizeof files->list[i].bytes);
+    }
+    for (int64_t k = 0; k < sampled; k++) {
+        const int64_t i = (int64_t)((double)files->count / (double)sampled * (double)k);
+        own = hash_file(files->list[i].path, SAMPLES / sampled, own);
+    }
+    return compare_hashes(t, path, own, "files that process 0 sees");
 }
 
 static sp_status read_folder(team *t, const char *path, const io_read_options *options, io_graph *part)

@@ -1,7 +1,7 @@
 /* Checkpoints of a run, and going on from one. A checkpoint is a header, the figures of the iterations so far, the
  * numbering of the nodes, the iterand (offsets, columns, values), and a checksum, all as they are in memory: it is for the
- * program that wrote it. Each of several processes writes its rows of the iterand at their places. So the checksum is
- * that of the first three parts and of a sum over the rows.
+ * program that wrote it. Each of several processes writes its rows of the iterand at their places, and reads others when
+ * it goes on. So the checksum is that of the first three parts and of a sum over the rows.
  */
 #include <errno.h>
 #include <math.h>
@@ -250,6 +250,12 @@ static sp_status get(job *j, FILE *file, uint64_t *hash, void *bytes, size_t cou
     return SP_OK;
 }
 
+static sp_status get_at(job *j, FILE *file, int64_t place, void *bytes, int64_t count)
+{
+    if (fseeko(file, (off_t)place, SEEK_SET) != 0) return refuse(j, strerror(errno));
+    return get(j, file, NULL, bytes, (size_t)count);
+}
+
 static sp_status get_array(job *j, FILE *file, uint64_t *hash, int64_t count, size_t size, void **array)
 {
     const sp_status status = sp_alloc(j->host, count, size, array);
@@ -295,6 +301,7 @@ void job_free_saved(job *j, saved_state *s)
 {
     sp_csr_free(j->host, &s->iterand);
     sp_free(j->host, s->order);
+    sp_free(j->host, s->given);
     *s = (saved_state){0};
 }
 
@@ -312,55 +319,130 @@ static sp_status check_order(job *j, const int32_t *order, int64_t nodes)
     return status;
 }
 
-static sp_status read_rest(job *j, FILE *file, const header *h, uint64_t hash, report_run *run, saved_state *to)
+/* The part before the iterand, which every process reads. */
+static sp_status read_head(job *j, FILE *file, const header *h, uint64_t *hash, report_run *run, saved_state *to)
 {
-    uint64_t written;
-    sp_csr m = {.rows = h->rows, .cols = h->rows, .nnz = h->nnz, .value_type = SP_F32, .space = SP_HOST};
     sp_status status;
-    TRY(get_array(j, file, &hash, h->recorded, sizeof *run->iterations, (void **)&run->iterations));
+    TRY(get_array(j, file, hash, h->recorded, sizeof *run->iterations, (void **)&run->iterations));
     run->iteration_count = run->iteration_capacity = h->recorded;
     for (int64_t i = 0; i < h->recorded; i++) run->iterations[i].order = NULL;
-    if (h->ordered) TRY(get_array(j, file, &hash, h->rows, sizeof *to->order, (void **)&to->order));
-    TRY(get_array(j, file, NULL, h->rows + 1, sizeof *m.row_offsets, (void **)&m.row_offsets));
-    TRY(get_array(j, file, NULL, h->nnz, sizeof *m.col_indices, (void **)&m.col_indices));
-    TRY(get_array(j, file, NULL, h->nnz, sizeof(float), &m.values));
-    TRY(get(j, file, NULL, &written, sizeof written));
+    if (h->ordered) TRY(get_array(j, file, hash, h->rows, sizeof *to->order, (void **)&to->order));
+    if (to->order) TRY(check_order(j, to->order, h->rows));
+done:
+    return status;
+}
+
+/* The first row that begins at entry `entry` or behind it; `place` is that of the offsets. */
+static sp_status find_row(job *j, FILE *file, int64_t place, int64_t rows, int64_t entry, int64_t *row)
+{
+    int64_t low = 0, high = rows;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        int64_t offset;
+        const sp_status status = get_at(j, file, place + middle * (int64_t)sizeof offset, &offset, sizeof offset);
+        if (status != SP_OK) return status;
+        if (offset < entry) low = middle + 1;
+        else high = middle;
+    }
+    *row = low;
+    return SP_OK;
+}
+
+/* Cuts the rows by their entries among the processes: to->given. */
+static sp_status share_rows(job *j, FILE *file, int64_t place, const header *h, saved_state *to)
+{
+    const sp_ranks *ranks = j->team.ranks;
+    int64_t first = 0;
+    sp_status status = sp_alloc(j->host, ranks->size + 1, sizeof *to->given, (void **)&to->given);
+    const double before = (double)h->nnz / ranks->size * ranks->rank;
+    if (status == SP_OK && ranks->rank > 0) status = find_row(j, file, place, h->rows, (int64_t)before, &first);
+    TRY(team_agree_on(&j->team, status));
+    TRY(team_share(&j->team, &first, sizeof first, to->given));
+    to->given[ranks->size] = h->rows;
+    for (int r = 0; r < ranks->size; r++)
+        if (to->given[r] > to->given[r + 1]) TRY(refuse(j, "the checkpoint is damaged"));
+done:
+    return status;
+}
+
+/* The rows first to end - 1 of the iterand, whose offsets are at `place`. */
+static sp_status read_rows(job *j, FILE *file, int64_t place, const header *h, int64_t first, int64_t end, sp_csr *rows)
+{
+    enum { OFFSET = sizeof *rows->row_offsets, COLUMN = sizeof *rows->col_indices, VALUE = sizeof(float) };
+    const int64_t columns = place + OFFSET * (h->rows + 1), values = columns + COLUMN * h->nnz;
+    sp_csr m = {.rows = end - first, .cols = h->rows, .value_type = SP_F32, .space = SP_HOST};
+    sp_status status;
+    TRY(sp_alloc(j->host, m.rows + 1, OFFSET, (void **)&m.row_offsets));
+    TRY(get_at(j, file, place + OFFSET * first, m.row_offsets, OFFSET * (m.rows + 1)));
+    const int64_t base = m.row_offsets[0], last = m.row_offsets[m.rows];
+    if (base < 0 || base > last || last > h->nnz || (first == 0 && base != 0) || (end == h->rows && last != h->nnz))
+        TRY(refuse(j, "the checkpoint is damaged"));
+    for (int64_t i = 0; i <= m.rows; i++) m.row_offsets[i] = (int64_t)((uint64_t)m.row_offsets[i] - (uint64_t)base);
+    m.nnz = last - base;
+    TRY(sp_alloc(j->host, m.nnz, COLUMN, (void **)&m.col_indices));
+    TRY(sp_alloc(j->host, m.nnz, VALUE, &m.values));
+    TRY(get_at(j, file, columns + COLUMN * base, m.col_indices, COLUMN * m.nnz));
+    TRY(get_at(j, file, values + VALUE * base, m.values, VALUE * m.nnz));
     if (sp_csr_check(j->host, &m) != SP_OK) TRY(refuse(j, "the checkpoint is damaged"));
-    const uint64_t sum = hash_rows(&m, 0);
-    if (written != mix_bytes(hash, &sum, sizeof sum)) TRY(refuse(j, "the checkpoint is damaged"));
     for (int64_t e = 0; e < m.nnz; e++)
         if (!isfinite(((const float *)m.values)[e])) TRY(refuse(j, "the checkpoint is damaged"));
-    if (to->order) TRY(check_order(j, to->order, h->rows));
-    to->iterand = m;
+    *rows = m;
     m = (sp_csr){0};
-    to->state = (mcl_state){.iterations = h->iterations, .nnz_input = h->nnz_input, .inflation = h->inflation,
-                            .order = to->order, .iterand = &to->iterand};
-    memcpy(to->state.marks, h->marks, sizeof h->marks);
 done:
     sp_csr_free(j->host, &m);
-    if (status != SP_OK) job_free_saved(j, to);
+    return status;
+}
+
+/* Each process has read its rows: whether the whole is as it was written. */
+static sp_status check_sum(job *j, FILE *file, int64_t place, const header *h, uint64_t hash, const saved_state *s)
+{
+    const sp_ranks *ranks = j->team.ranks;
+    int64_t sum = (int64_t)hash_rows(&s->iterand, ranks ? s->given[ranks->rank] : 0);
+    uint64_t written;
+    sp_status status = ranks ? team_add_up(&j->team, &sum) : SP_OK;
+    if (status == SP_OK)
+        status = get_at(j, file, place + (int64_t)sizeof(int64_t) * (h->rows + 1) +
+                                     (int64_t)(sizeof(int32_t) + sizeof(float)) * h->nnz, &written, sizeof written);
+    if (status != SP_OK || written == mix_bytes(hash, &sum, sizeof sum)) return status;
+    return refuse(j, "the checkpoint is damaged");
+}
+
+/* Opens the checkpoint and reads what every process has of it. */
+static sp_status open_checkpoint(job *j, const mcl_options *options, bool cuda, FILE **file, header *h, uint64_t *hash,
+                                 report_run *run, saved_state *to)
+{
+    struct stat about;
+    *file = fopen(j->settings->resume, "rb");
+    if (!*file || fstat(fileno(*file), &about) != 0) return refuse(j, strerror(errno));
+    if (!S_ISREG(about.st_mode)) return refuse(j, "not a checkpoint of mcl-gpu");
+    if (fread(h, 1, sizeof *h, *file) != sizeof *h) return refuse(j, "not a checkpoint of mcl-gpu");
+    *hash = mix_bytes(1, h, sizeof *h);
+    sp_status status = check_header(j, h, options, cuda, about.st_size);
+    if (status == SP_OK) status = read_head(j, *file, h, hash, run, to);
     return status;
 }
 
 sp_status job_resume(job *j, const mcl_options *options, report_run *run, bool cuda, saved_state *to)
 {
-    const char *path = j->settings->resume;
-    FILE *file = fopen(path, "rb");
-    struct stat about;
+    const sp_ranks *ranks = j->team.ranks;
+    FILE *file = NULL;
     header h;
     uint64_t hash;
-    sp_status status = SP_OK;
-    if (!file || fstat(fileno(file), &about) != 0) {
-        status = sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: %s", path, strerror(errno));
-        goto done;
-    }
-    if (!S_ISREG(about.st_mode)) TRY(refuse(j, "not a checkpoint of mcl-gpu"));
-    if (fread(&h, 1, sizeof h, file) != sizeof h) TRY(refuse(j, "not a checkpoint of mcl-gpu"));
-    hash = mix_bytes(1, &h, sizeof h);
-    TRY(check_header(j, &h, options, cuda, about.st_size));
-    TRY(read_rest(j, file, &h, hash, run, to));
-    log_line(&j->log, "mcl-gpu: going on after iteration %lld of %s", (long long)h.iterations, path);
+    sp_status status;
+    *to = (saved_state){0};
+    TRY(team_agree_on(&j->team, open_checkpoint(j, options, cuda, &file, &h, &hash, run, to)));
+    const int64_t place = (int64_t)sizeof h + h.recorded * (int64_t)sizeof *run->iterations +
+                          (h.ordered ? h.rows * (int64_t)sizeof *to->order : 0);
+    if (ranks) TRY(team_agree_on(&j->team, share_rows(j, file, place, &h, to)));
+    const int64_t first = ranks ? to->given[ranks->rank] : 0, end = ranks ? to->given[ranks->rank + 1] : h.rows;
+    TRY(team_agree_on(&j->team, read_rows(j, file, place, &h, first, end, &to->iterand)));
+    TRY(team_agree_on(&j->team, check_sum(j, file, place, &h, hash, to)));
+    to->state = (mcl_state){.iterations = h.iterations, .nnz_input = h.nnz_input, .inflation = h.inflation,
+                            .order = to->order, .iterand = &to->iterand, .given = to->given};
+    memcpy(to->state.marks, h.marks, sizeof h.marks);
+    log_line(&j->log, "mcl-gpu: going on after iteration %lld of %s", (long long)h.iterations, j->settings->resume);
 done:
     if (file) fclose(file);
+    if (status != SP_OK) job_free_saved(j, to);
     return status;
 }

@@ -40,6 +40,7 @@ typedef struct monitor_state {
     job *job;
     sp_context *context; /* where the iterand lives */
     bool keep_start;     /* for another inflation, for the CPU when the device fails, or to judge clusters */
+    saved_state *saved;  /* where the run goes on, until its first iteration has ended; NULL: it does not */
     sp_csr expanded;     /* the next iterand before inflation, if -dump cls wants its clusters */
     report_run *run;
     sp_status status;
@@ -221,6 +222,7 @@ static bool on_iteration(void *user, const mcl_iteration *iteration, const sp_cs
         return false;
     }
     if (!m->keep_start && iterand != &j->start) sp_csr_free(j->host, &j->start);
+    if (m->saved && iterand != &m->saved->iterand) sp_csr_free(j->host, &m->saved->iterand);
     j->iterates = true;
     if (iteration->number == 0) {
         j->log.ahead = foresee(m, iterand);
@@ -250,8 +252,9 @@ static sp_status iterate_on(job *j, sp_context *context, bool resume, const mcl_
     saved_state saved = {0};
     sp_status status = SP_OK;
     run->iteration_count = 0;
-    if (resume) status = team_agree_on(&j->team, job_resume(j, options, run, context != j->host, &saved));
+    if (resume) status = job_resume(j, options, run, context != j->host, &saved);
     if (status != SP_OK) return status;
+    monitor.saved = resume ? &saved : NULL;
     snprintf(run->device, sizeof run->device, "%s", sp_context_device(context));
     log_header(&j->log, j->start.rows);
     if (resume && j->team.ranks)
@@ -522,6 +525,7 @@ static sp_status find_clusters(job *j, report_run *run, mcl_clustering *clusteri
     TRY(iterate(j, &options, run, &limit, &owner));
     j->iterate_seconds += wall_seconds() - began;
     j->iterate_waited += j->team.ranks ? j->team.mpi->waited - waited : 0;
+    TRY(ranks_account(j));
     if (j->team.follows) goto done;
     job_warn_vanished(j, &limit, empty);
     run->iterate_seconds = wall_seconds() - began;

@@ -32,8 +32,9 @@ typedef struct start_from {
 /* A process that was saved. `state` points into it. */
 typedef struct saved_state {
     mcl_state state;
-    sp_csr iterand;
+    sp_csr iterand; /* of several processes: the rows of this one */
     int32_t *order;
+    int64_t *given;
 } saved_state;
 
 typedef struct checkpoints {
@@ -41,6 +42,13 @@ typedef struct checkpoints {
     int64_t iteration; /* 1 + the one that was written last */
     double written, seconds; /* when, and how long it took */
 } checkpoints;
+
+/* What one of several processes says of itself once the limit is found. */
+typedef struct process_account {
+    int64_t received, messages, peak; /* bytes and messages of other processes' columns; bytes of memory */
+    double read, worked, waited;      /* seconds: reading; in all iterations, computing and for other processes */
+    char host[64];
+} process_account;
 
 typedef struct job {
     const settings *settings;
@@ -65,6 +73,7 @@ typedef struct job {
     int64_t *given;        /* process r has rows given[r] to given[r + 1] - 1 of graph and start, whose other rows are
                               empty; NULL: each has them all */
     double iterate_seconds, iterate_waited; /* in all clusterings: of the process, and of these for other processes */
+    process_account *accounts; /* at process 0 of several; NULL: not yet */
     const volatile sig_atomic_t *finish; /* ends the process after the present iteration */
 } job;
 
@@ -100,7 +109,8 @@ bool job_has_checkpoint(const job *j);
 /* Writes a checkpoint. Each of several processes has some rows of the iterand, and all call it. */
 sp_status job_checkpoint(job *j, sp_context *context, const report_run *run, const mcl_iteration *iteration,
                          const sp_csr *iterand);
-/* Reads the checkpoint, which must be of this input and these options; fills the run's iterations. */
+/* Reads the checkpoint, which must be of this input and these options; fills the run's iterations. Each of several
+ * processes reads its rows of the iterand, and all succeed or none. */
 sp_status job_resume(job *j, const mcl_options *options, report_run *run, bool cuda, saved_state *to);
 void job_free_saved(job *j, saved_state *s);
 
@@ -150,8 +160,12 @@ bool ranks_allow(const job *j);
 sp_status ranks_compare_start(job *j);
 /* Where each process has some rows: process 0 gets from all an element of `size` bytes for each of theirs. */
 sp_status ranks_gather_rows(job *j, void *all, int64_t size);
-/* A line of the log about what the processes have exchanged. */
+/* Process 0 learns how long each process has worked, and what it has received. */
+sp_status ranks_account(job *j);
+/* On the log: what the processes have exchanged, and the slowest, the fastest and the mean of them. */
 void ranks_log(job *j);
+/* All of it for the report. */
+void ranks_put(job *j, json *file);
 
 /* ---- together.c: a part of the input for each process ------------------------------------------------ */
 

@@ -431,6 +431,7 @@ static void close_job(job *j)
         job_free_update(j);
         sp_free(j->host, j->start_sums);
         sp_free(j->host, j->given);
+        sp_free(j->host, j->accounts);
         io_graph_free(j->host, &j->input);
         report_free(j->host, &j->report);
     }

@@ -7,6 +7,7 @@
 
 #include "base/system.h"
 #include "common/device.h"
+#include "common/json.h"
 #include "job.h"
 
 /* ---- opening --------------------------------------------------------------------------------------------- */
@@ -70,50 +71,89 @@ sp_status ranks_gather_rows(job *j, void *all, int64_t size)
     return status;
 }
 
-/* What a process says of itself at the end. */
-typedef struct account {
-    int64_t received, messages, peak;
-    double worked; /* seconds in which it did not wait for others */
-    char host[64];
-} account;
+/* ---- what the processes say of themselves ------------------------------------------------------------------ */
 
-/* Names the process that the others have waited for. */
-static void log_slowest(job *j, const account *all)
+sp_status ranks_account(job *j)
 {
-    const int size = j->team.ranks->size;
-    int slowest = 0;
-    double sum = 0;
-    for (int r = 0; r < size; r++) {
-        sum += all[r].worked;
-        if (all[r].worked > all[slowest].worked) slowest = r;
-    }
-    log_line(&j->log, "mcl-gpu: the slowest process, %d on %s, worked for %.1f s, all on average for %.1f s", slowest,
-             all[slowest].host, all[slowest].worked, sum / size);
+    const sp_ranks *ranks = j->team.ranks;
+    sp_status status = SP_OK;
+    if (!ranks) return SP_OK;
+    process_account own = {.received = j->team.mpi->received, .messages = j->team.mpi->messages,
+                           .peak = system_peak_bytes(), .read = j->report.read_seconds,
+                           .worked = j->iterate_seconds - j->iterate_waited, .waited = j->iterate_waited};
+    gethostname(own.host, sizeof own.host - 1);
+    if (!j->accounts) status = sp_calloc(j->host, ranks->size, sizeof own, (void **)&j->accounts);
+    const char *failure = status == SP_OK ? team_gather_each(&j->team, &own, sizeof own, j->accounts) : NULL;
+    if (failure) status = sp_fail(j->host, SP_ERROR_DEVICE, "%s", failure);
+    if (status != SP_OK) team_give_up(&j->team, j->host, status); /* the others are waiting in the middle of it */
+    return SP_OK;
+}
+
+/* The largest and the mean of one figure. */
+typedef struct spread {
+    int64_t most, sum;
+} spread;
+
+static void spread_add(spread *s, int64_t figure)
+{
+    s->sum += figure;
+    if (figure > s->most) s->most = figure;
+}
+
+static int64_t megabytes(int64_t bytes) { return bytes / 1000000; }
+
+static void log_process(job *j, const char *which, const process_account *all, int number)
+{
+    const process_account *p = &all[number];
+    char received[COUNT_TEXT], memory[COUNT_TEXT];
+    log_line(&j->log, "mcl-gpu: the %s process, %d on %s, worked for %.1f s, received %s MB and has taken %s MB", which,
+             number, p->host, p->worked, show_count(megabytes(p->received), received),
+             show_count(megabytes(p->peak), memory));
 }
 
 void ranks_log(job *j)
 {
-    account own = {0}, *all = NULL;
-    const sp_ranks *ranks = j->team.ranks;
-    int64_t sum = 0, most = 0, peak = 0;
-    char total[COUNT_TEXT], largest[COUNT_TEXT], memory[COUNT_TEXT];
-    if (!ranks) return;
-    own.received = j->team.mpi->received;
-    own.messages = j->team.mpi->messages;
-    own.peak = system_peak_bytes();
-    own.worked = j->iterate_seconds - j->iterate_waited;
-    gethostname(own.host, sizeof own.host - 1);
-    all = calloc((size_t)ranks->size, sizeof *all);
-    if (all && !team_gather_each(&j->team, &own, sizeof own, all) && ranks->rank == 0) {
-        for (int r = 0; r < ranks->size; r++) {
-            sum += all[r].received;
-            if (all[r].received > most) most = all[r].received;
-            if (all[r].peak > peak) peak = all[r].peak;
-        }
-        log_line(&j->log, "mcl-gpu: %d processes received %s MB of columns, one of them %s MB; at most %s MB of memory in "
-                 "one", ranks->size, show_count(sum / 1000000, total), show_count(most / 1000000, largest),
-                 show_count(peak / 1000000, memory));
-        log_slowest(j, all);
+    const process_account *all = j->accounts;
+    const int size = j->team.ranks ? j->team.ranks->size : 0;
+    spread received = {0}, memory = {0};
+    char total[COUNT_TEXT], largest[COUNT_TEXT], peak[COUNT_TEXT], mean[COUNT_TEXT], usual[COUNT_TEXT];
+    int slowest = 0, fastest = 0;
+    double sum = 0;
+    if (!all || j->team.follows) return;
+    j->accounts[0].peak = system_peak_bytes(); /* this process has written since */
+    for (int r = 0; r < size; r++) {
+        spread_add(&received, all[r].received);
+        spread_add(&memory, all[r].peak);
+        sum += all[r].worked;
+        if (all[r].worked > all[slowest].worked) slowest = r;
+        if (all[r].worked < all[fastest].worked) fastest = r;
     }
-    free(all);
+    log_line(&j->log, "mcl-gpu: %d processes received %s MB of columns, one of them %s MB; at most %s MB of memory in one",
+             size, show_count(megabytes(received.sum), total), show_count(megabytes(received.most), largest),
+             show_count(megabytes(memory.most), peak));
+    log_process(j, "slowest", all, slowest); /* for which the others have waited */
+    log_process(j, "fastest", all, fastest);
+    log_line(&j->log, "mcl-gpu: a process on average worked for %.1f s, received %s MB and has taken %s MB", sum / size,
+             show_count(megabytes(received.sum / size), mean), show_count(megabytes(memory.sum / size), usual));
+}
+
+void ranks_put(job *j, json *file)
+{
+    const int size = j->team.ranks ? j->team.ranks->size : 0;
+    if (!j->accounts) return;
+    j->accounts[0].peak = system_peak_bytes();
+    json_begin(file, "processes", '[');
+    for (int r = 0; r < size; r++) {
+        const process_account *p = &j->accounts[r];
+        json_begin(file, NULL, '{');
+        json_text(file, "host", p->host);
+        json_seconds(file, "read_seconds", p->read);
+        json_seconds(file, "worked_seconds", p->worked);
+        json_seconds(file, "waited_seconds", p->waited);
+        json_count(file, "received_bytes", p->received);
+        json_count(file, "messages", p->messages);
+        json_count(file, "peak_host_bytes", p->peak);
+        json_end(file, '}');
+    }
+    json_end(file, ']');
 }

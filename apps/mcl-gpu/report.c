@@ -180,6 +180,7 @@ static sp_status put_report(job *work, io_output *output)
     job_put_update(work, j);
     json_count(j, "threads", r->threads);
     json_count(j, "peak_host_bytes", system_peak_bytes());
+    ranks_put(work, j);
     json_begin(j, "seconds", '{');
     json_seconds(j, "read", r->read_seconds);
     json_seconds(j, "start", r->start_seconds);

@@ -39,7 +39,8 @@ def all_tables(folder):
     volumes = results("volume-*.json")
     made.update({"ranks": ranks.ranks_table(results("ranks-*.json")), "cards": ranks.cards_table(networks, volumes),
                  "volume-check": ranks.check_table(volumes), "volume": ranks.volume_table(volumes),
-                 "volume-hosts": ranks.extrapolation_table(volumes)})
+                 "volume-hosts": ranks.extrapolation_table(volumes), "volume-growing": ranks.growing_table(volumes),
+                 "sizing": ranks.sizing_table(volumes)})
     made["partitions"] = partitions.partitions_table(results("partitions-*.json"))
     made["reading"] = reading.reading_table(results("text-*.json"))
     cases = all_cases(results, runs)

@@ -27,17 +27,27 @@ def ranks_table(results):
 # ---- the volume model -----------------------------------------------------------------------------------------------
 
 def networks_of(results):
-    return [network for result in results for network in result["networks"]]
+    """By kind and size."""
+    found = [network for result in results for network in result["networks"]]
+    return sorted(found, key=lambda n: ("qps".find(n["network"][0]), n["nodes"]))
 
 
 def total(network, way, figure, p):
     return sum(iteration[way][figure][p] for iteration in network["iterations"])
 
 
+def held(network, p):
+    """Entries of the process that has most, in each iteration: its rows, those that they name, and its share of the next
+    iterand, whose rows are as even as the products."""
+    iterations = network["iterations"]
+    following = [iteration["entries"] for iteration in iterations[1:]] + [network["nodes"]]
+    return [iteration["recut"]["most_held"][p] + after / network["sizes"][p]
+            for iteration, after in zip(iterations, following)]
+
+
 def reckoned_memory(network, p):
     """A process: the program with MPI, the largest matrices at once, and per node names, offsets and sums."""
-    held = max(iteration["rows"]["most_held"][p] for iteration in network["iterations"])
-    return 40e6 + ENTRY * held + 60 * network["nodes"]
+    return 40e6 + ENTRY * max(held(network, p)) + 60 * network["nodes"]
 
 
 def check_table(results):
@@ -46,9 +56,10 @@ def check_table(results):
     for network in networks_of(results):
         for number, real in network["real"].items():
             p = network["sizes"].index(int(number))
-            most = total(network, "rows", "most_received", p)
-            cells = [network["network"], number, size(ENTRY * total(network, "rows", "received", p)),
-                     size(real["received_bytes"]), size(ENTRY * most), size(real["most_received_bytes"]),
+            most = total(network, "recut", "most_received", p)
+            fetched = total(network, "recut", "received", p) - total(network, "recut", "moved", p)
+            cells = [network["network"], number, size(ENTRY * fetched), size(real["received_bytes"]),
+                     size(ENTRY * most), size(real["most_received_bytes"]),
                      size(reckoned_memory(network, p)), size(real["peak_bytes"])]
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) if len(lines) > 2 else ""
@@ -68,11 +79,14 @@ def imbalance(network, way, number):
     return total(network, way, "most_products", p) * number / sum(i["products"] for i in network["iterations"])
 
 
+USUAL, A_PROCESS = (2, 4, 9, 16, 64, 256, 1024), 5000  # numbers of processes; nodes of each where they grow together
+
+
 def volume_table(results):
     lines = ["| network | processes | rows: received, mean | most | products, most | cut anew: received, mean | most "
              "| products, most | tiles: received | products, most |", "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
     for network in networks_of(results):
-        for number in network["sizes"]:
+        for number in (n for n in network["sizes"] if n in USUAL):
             cells = [network["network"], str(number)]
             for way in ("rows", "recut"):
                 cells += [f"{share(network, way, number):.3f}", f"{share(network, way, number, 'most_received'):.3f}",
@@ -82,6 +96,23 @@ def volume_table(results):
                 if square else ["", ""]
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) if len(lines) > 2 else ""
+
+
+def growing_table(results):
+    """Networks of one kind that grow with the number of processes."""
+    lines = ["| network | processes | received by one: mean | most | products of one: mean | most | memory of the largest |",
+             "|---|--:|--:|--:|--:|--:|--:|"]
+    for network in networks_of(results):
+        number = round(network["nodes"] / A_PROCESS)
+        if number not in network["sizes"] or abs(network["nodes"] / A_PROCESS - number) > 0.01:
+            continue
+        p = network["sizes"].index(number)
+        cells = [network["network"], str(number), size(ENTRY * total(network, "recut", "received", p) / number),
+                 size(ENTRY * total(network, "recut", "most_received", p)),
+                 f"{sum(i['products'] for i in network['iterations']) / number / 1e9:.2f} G",
+                 f"{total(network, 'recut', 'most_products', p) / 1e9:.2f} G", size(reckoned_memory(network, p))]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) if len(lines) > 3 else ""
 
 
 # ---- many hosts -----------------------------------------------------------------------------------------------------
@@ -121,6 +152,43 @@ def extrapolation_table(results):
     return "\n".join(lines) if len(lines) > 2 else ""
 
 
+# Networks that users have named: nodes, entries, and hosts of which one is reckoned. A core forms so many products a
+# second; while its part is read and dealt out, an entry takes a process so many bytes.
+WANTED = ((6.8e6, 1e9, (2, 4, 16)), (32e6, 1e10, (4, 16, 64)), (282e6, 37e9, (16, 64, 256)),
+          (70e6, 68e9, (64, 256, 1024)))
+CORES, CORE, READING = 64, 7e8, 32
+
+
+def planned(network, nodes, entries, hosts):
+    """Bytes of memory of a host, and seconds for products and for receiving, as in a run on that network."""
+    ratio, p = nodes / network["nodes"], network["sizes"].index(hosts)
+    longer = entries / nodes / (network["start_entries"] / network["nodes"])
+    memory = receiving = computing = 0
+    for iteration, kept in zip(network["iterations"], held(network, p)):
+        grown = min(longer, COLUMN * network["nodes"] / iteration["entries"])
+        memory = max(memory, ENTRY * ratio * grown * kept)
+        receiving += ENTRY * ratio * grown * iteration["recut"]["most_received"][p] / LINK
+        computing += ratio * grown ** 2 * iteration["recut"]["most_products"][p] / CORES / CORE
+    return max(memory, READING * entries / hosts) + 60 * nodes, computing, receiving
+
+
+def duration(taken):
+    return f"{taken:.0f} s" if taken < 100 else f"{taken / 60:.0f} min" if taken < 6000 else f"{taken / 3600:.1f} h"
+
+
+def sizing_table(results):
+    """Hosts, memory and time by the size of a network, as in the largest protein-like one with communities."""
+    networks = [network for network in networks_of(results) if network["network"][0] == "q"]
+    lines = ["| nodes | entries | hosts | memory of the largest host | products | receiving |",
+             "|--:|--:|--:|--:|--:|--:|"]
+    for nodes, entries, choices in WANTED if networks else ():
+        for hosts in choices:
+            memory, *parts = planned(max(networks, key=lambda n: n["nodes"]), nodes, entries, hosts)
+            cells = [f"{nodes / 1e6:g} M", f"{entries / 1e9:g} G", f"{hosts:,}", size(memory), *map(duration, parts)]
+            lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) if len(lines) > 2 else ""
+
+
 # ---- several GPUs of a host -----------------------------------------------------------------------------------------
 
 OPEN, NVLINK = 0.35, 300e9  # seconds that each further GPU takes to open, one after another; bytes a second of a link
@@ -138,7 +206,7 @@ def with_cards(tool, entries, cards):
 def cards_table(measured, results):
     """Of networks measured on a GPU whose kind is among those of the volume model."""
     kinds = {}
-    for network in sorted(networks_of(results), key=lambda n: n["nodes"]):  # the largest of a kind stands
+    for network in networks_of(results):  # the largest of a kind stands
         kinds[network["network"][0]] = sum(i["entries"] for i in network["iterations"]) / network["start_entries"]
     lines = ["| network | on | cards | expansion | all else | opened one after another | opened side by side |",
              "|---|---|--:|--:|--:|--:|--:|"]

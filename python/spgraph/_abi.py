@@ -3,7 +3,7 @@
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, c_int32,
                     c_int64, c_size_t, c_uint32, c_uint64, c_void_p)
 
-SP_ABI = 7
+SP_ABI = 8
 SP_OK, SP_ERROR_ARGUMENT, SP_ERROR_MATRIX, SP_ERROR_NOT_FINITE, SP_ERROR_OVERFLOW = 0, 1, 2, 3, 4
 SP_ERROR_HOST_MEMORY, SP_ERROR_DEVICE_MEMORY, SP_ERROR_NO_DEVICE = 5, 6, 7
 SP_ERROR_DEVICE, SP_ERROR_UNSUPPORTED, SP_ERROR_INTERRUPTED = 8, 9, 10
@@ -203,7 +203,7 @@ class mcl_run(Structure):
 class mcl_state(Structure):
     _fields_ = [
         ("iterations", c_int64), ("nnz_input", c_int64), ("inflation", c_double), ("marks", c_double * 3),
-        ("order", c_void_p), ("iterand", POINTER(sp_csr)),
+        ("order", c_void_p), ("iterand", POINTER(sp_csr)), ("given", c_void_p),
     ]
 
 

@@ -29,7 +29,7 @@ mask_log() {
     sed -E -e 's/^\[mcl\] pid [0-9N]+/[mcl] pid N/' -e "s#$work/#../out/#g" \
         -e 's/^( *[0-9]+  \.* *[0-9]+\.[0-9]+) +[0-9.]+ /\1 TIME /' \
         -e '/^ *[0-9]+   /s/ +[0-9]+$/ DENSE/' \
-        -e '/^mcl-gpu: (read .*; wrote|[0-9]+ processes received|the slowest process,)/d' \
+        -e '/^mcl-gpu: (read .*; wrote|[0-9]+ processes received|the (slowest|fastest) process,|a process on average )/d' \
         -e '/^\[mcl\] (re-reading|cached) matrix|^\[mclAlgorithmStreamIn\]|^\.*\[mcl\] new tab/d' "$1"
 }
 

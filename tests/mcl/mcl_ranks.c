@@ -1,334 +1,8 @@
 /* test_mcl: mcl_iterate_together, with threads as the processes, against mcl_iterate. */
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "mcl_shared.h"
-
-/* ---- threads that exchange data -------------------------------------------------------------------------- */
-
-enum { MOST = 8 };
-
-/* What the threads of a run share. A call begins when all have come and ends when all have read. */
-typedef struct meeting {
-    int size;
-    pthread_barrier_t barrier;
-    const void *sent[MOST];
-    const int64_t *counts[MOST];
-    int64_t cut[MOST + 1];
-    int64_t memory;
-    int64_t fails_at, calls; /* the call that fails; for runs of one thread */
-} meeting;
-
-/* One of them: the `user` of its functions. */
-typedef struct member {
-    meeting *all;
-    int rank;
-    const int32_t *wanted; /* between the two calls of a fetch */
-    int64_t count;
-} member;
-
-static void meet(member *m) { pthread_barrier_wait(&m->all->barrier); }
-
-static const char *failure(member *m) { return m->all->calls++ == m->all->fails_at ? "the line is cut" : NULL; }
-
-static const char *broadcast(void *user, void *bytes, int64_t count)
-{
-    member *m = user;
-    if (m->all->size == 1) return failure(m);
-    if (m->rank == 0) m->all->sent[0] = bytes;
-    meet(m);
-    if (m->rank > 0) memcpy(bytes, m->all->sent[0], (size_t)count);
-    meet(m);
-    return NULL;
-}
-
-static const char *gather(void *user, const void *bytes, int64_t count, const int64_t *counts, void *all)
-{
-    member *m = user;
-    char *to = all;
-    if (m->all->size == 1 && failure(m)) return "the line is cut";
-    m->all->sent[m->rank] = bytes;
-    if (m->rank == 0 && all != bytes) memcpy(all, bytes, (size_t)count);
-    meet(m);
-    for (int r = 1; r < m->all->size && m->rank == 0; r++) {
-        to += counts[r - 1];
-        if (counts[r] > 0) memcpy(to, m->all->sent[r], (size_t)counts[r]);
-    }
-    meet(m);
-    return NULL;
-}
-
-static const char *exchange(void *user, const void *bytes, const int64_t *counts, void *got, const int64_t *got_counts)
-{
-    member *m = user;
-    char *to = got;
-    if (m->all->size == 1 && failure(m)) return "the line is cut";
-    m->all->sent[m->rank] = bytes;
-    m->all->counts[m->rank] = counts;
-    meet(m);
-    for (int r = 0; r < m->all->size; to += got_counts[r++]) {
-        const char *from = m->all->sent[r];
-        for (int k = 0; k < m->rank; k++) from += m->all->counts[r][k];
-        ck_assert_int_eq(m->all->counts[r][m->rank], got_counts[r]);
-        if (got_counts[r] > 0) memcpy(to, from, (size_t)got_counts[r]);
-    }
-    meet(m);
-    return NULL;
-}
-
-/* The part that has row `number`, and the row's place in it. */
-static const sp_csr *part_of(const meeting *all, int64_t number, int64_t *row)
-{
-    int owner = 0;
-    while (number >= all->cut[owner + 1]) owner++;
-    *row = number - all->cut[owner];
-    return all->sent[owner];
-}
-
-static const char *fetch_lengths(void *user, const int64_t *cut, const sp_csr *part, int64_t count,
-                                 const int32_t *numbers, int64_t *lengths)
-{
-    member *m = user;
-    if (m->all->size == 1 && failure(m)) return "the line is cut";
-    if (m->rank == 0) memcpy(m->all->cut, cut, (size_t)(m->all->size + 1) * sizeof *cut);
-    m->all->sent[m->rank] = part;
-    m->wanted = numbers;
-    m->count = count;
-    meet(m);
-    for (int64_t k = 0; k < count; k++) {
-        int64_t row;
-        const sp_csr *from = part_of(m->all, numbers[k], &row);
-        lengths[k] = test_row_length(from, row);
-    }
-    meet(m);
-    return NULL;
-}
-
-static const char *fetch_entries(void *user, const sp_csr *part, int32_t *columns, float *values)
-{
-    member *m = user;
-    if (m->all->size == 1 && failure(m)) return "the line is cut";
-    m->all->sent[m->rank] = part;
-    meet(m);
-    for (int64_t k = 0, at = 0; k < m->count; k++) {
-        int64_t row;
-        const sp_csr *from = part_of(m->all, m->wanted[k], &row);
-        for (int64_t e = from->row_offsets[row]; e < from->row_offsets[row + 1]; e++, at++) {
-            columns[at] = from->col_indices[e];
-            values[at] = ((const float *)from->values)[e];
-        }
-    }
-    meet(m);
-    return NULL;
-}
-
-static sp_ranks ranks_of(member *m)
-{
-    return (sp_ranks){.rank = m->rank, .size = m->all->size, .memory = m->all->memory, .user = m, .broadcast = broadcast, .gather = gather,
-                       .exchange = exchange, .fetch_lengths = fetch_lengths, .fetch_entries = fetch_entries};
-}
-
-/* ---- runs ------------------------------------------------------------------------------------------------ */
-
-/* What a monitor saw, without what differs between runs: times, and how products were made. */
-typedef struct seen {
-    int64_t count;
-    mcl_iteration last;
-    double chaos_sum;
-    int64_t stop_after;
-    sp_context *context;
-    const sp_ranks *ranks; /* not NULL: iterand number `stop_after` is gathered */
-    sp_csr gathered;
-    sp_status status;
-    int64_t interrupt_after; /* the iteration after which `interrupt` is set */
-    volatile int interrupt;
-    int64_t interrupted;     /* the monitor's calls after an interrupt */
-    int64_t streamed;        /* rows that have come by blocks */
-} seen;
-
-/* Rows that come by blocks are those of the matrix that is gathered. */
-static void take_rows(void *user, int64_t first, const sp_csr *rows)
-{
-    seen *s = user;
-    const sp_csr *all = &s->gathered;
-    ck_assert_int_eq(first, s->streamed);
-    for (int64_t i = 0; i < rows->rows; i++) {
-        const int64_t length = test_row_length(rows, i), from = rows->row_offsets[i], to = all->row_offsets[first + i];
-        ck_assert_int_eq(length, test_row_length(all, first + i));
-        for (int64_t e = 0; e < length; e++)
-            ck_assert(rows->col_indices[from + e] == all->col_indices[to + e] &&
-                      test_value(rows, from + e) == test_value(all, to + e));
-    }
-    s->streamed += rows->rows;
-}
-
-/* By one message and by blocks. */
-static void gather_rows(seen *s, const sp_csr *iterand)
-{
-    s->status = sp_ranks_gather_rows(s->context, s->ranks, iterand, &s->gathered);
-    for (int64_t most = 1; most < 2000 && s->status == SP_OK; most *= 40) {
-        s->streamed = 0;
-        s->status = sp_ranks_stream_rows(s->context, s->ranks, iterand, most, take_rows, s);
-        if (s->status == SP_OK) ck_assert_int_eq(s->streamed, s->ranks->rank == 0 ? s->gathered.rows : 0);
-    }
-}
-
-static bool watch(void *user, const mcl_iteration *iteration, const sp_csr *iterand)
-{
-    seen *s = user;
-    if (iteration->interrupted) {
-        s->interrupted++;
-        gather_rows(s, iterand);
-        ck_assert_int_eq(iteration->number, s->last.number);
-        return false;
-    }
-    if (iteration->number > 0 && iteration->number == s->interrupt_after) s->interrupt = 1;
-    if (iteration->number == s->stop_after && s->ranks) gather_rows(s, iterand);
-    else if (iteration->number == s->stop_after) s->status = sp_csr_copy(s->context, iterand, SP_HOST, &s->gathered);
-    s->count++;
-    s->last = *iteration;
-    s->chaos_sum += iteration->chaos * (double)iteration->number;
-    return iteration->number != s->stop_after;
-}
-
-/* Arcs of a graph, which processes get in turn. */
-typedef struct arc_list {
-    int64_t nodes, count;
-    int32_t *tails, *heads;
-    float *weights; /* NULL: all 1 */
-    bool mirror;
-} arc_list;
-
-typedef struct task {
-    member member;
-    int device;
-    int64_t memory;
-    const sp_csr *start;
-    const mcl_state *state; /* not NULL: where it goes on */
-    const arc_list *arcs;   /* not NULL: make the start matrix; each process has some of its rows */
-    const mcl_options *options;
-    seen seen;
-    sp_context *context;
-    sp_csr limit;
-    mcl_run run;
-    sp_status status;
-} task;
-
-/* From this process's share of the arcs. */
-static sp_status run_from_arcs(task *t, const sp_ranks *ranks)
-{
-    const arc_list *arcs = t->arcs;
-    const int64_t first = arcs->count * ranks->rank / ranks->size, end = arcs->count * (ranks->rank + 1) / ranks->size;
-    int64_t given[MOST + 1];
-    sp_csr graph = {0}, start = {0};
-    const sp_arcs own = {.count = end - first, .rows = arcs->tails + first, .columns = arcs->heads + first,
-                         .weights = arcs->weights ? arcs->weights + first : NULL, .type = SP_F32};
-    sp_status status = mcl_share_graph(t->context, ranks, arcs->nodes, &own, arcs->mirror, given, &graph);
-    if (status == SP_OK) status = mcl_start_matrix(t->context, &graph, NULL, t->options, false, &start);
-    if (status == SP_OK) mcl_keep_rows(&start, given[ranks->rank], given[ranks->rank + 1]);
-    if (status == SP_OK)
-        status = mcl_iterate_together(t->context, ranks, &start, given, t->options, watch, &t->seen, &t->limit, &t->run);
-    test_free(t->context, &graph, &start);
-    return status;
-}
-
-static void *run_task(void *argument)
-{
-    task *t = argument;
-    const sp_ranks ranks = ranks_of(&t->member);
-    t->seen.context = t->context;
-    t->seen.ranks = &ranks;
-    if (t->state)
-        t->status = mcl_continue_together(t->context, &ranks, t->state, t->options, watch, &t->seen, &t->limit, &t->run);
-    else if (t->arcs) t->status = run_from_arcs(t, &ranks);
-    else
-        t->status = mcl_iterate_together(t->context, &ranks, t->start, NULL, t->options, watch, &t->seen, &t->limit,
-                                         &t->run);
-    return NULL;
-}
-
-static void expect_same_figures(const seen *a, const seen *b, bool cuda)
-{
-    const mcl_iteration *x = &a->last, *y = &b->last;
-    ck_assert_int_eq(a->count, b->count);
-    ck_assert_int_eq(x->nnz_before, y->nnz_before);
-    ck_assert_int_eq(x->nnz_expanded, y->nnz_expanded);
-    ck_assert_int_eq(x->nnz_after, y->nnz_after);
-    ck_assert_int_eq(x->products, y->products);
-    ck_assert_int_eq(x->empty_columns, y->empty_columns);
-    ck_assert_int_eq(x->dense_columns, y->dense_columns);
-    ck_assert(x->mark == y->mark && x->next_inflation == y->next_inflation && x->converged == y->converged);
-    if (cuda) return; /* chaos and homogeneity may differ in the last place */
-    ck_assert(a->chaos_sum == b->chaos_sum && x->homogeneity_average == y->homogeneity_average);
-    ck_assert(x->homogeneity_low == y->homogeneity_low && x->homogeneity_high == y->homogeneity_high);
-}
-
-/* Runs `size` threads; what they made is in `tasks`. */
-static void run_threads(task *tasks, int size, const task *common)
-{
-    meeting all = {.size = size, .memory = common->memory, .fails_at = -1};
-    pthread_t threads[MOST];
-    pthread_barrier_init(&all.barrier, NULL, (unsigned)size);
-    for (int r = 0; r < size; r++) {
-        tasks[r] = *common;
-        tasks[r].member = (member){.all = &all, .rank = r};
-        tasks[r].context = test_context(common->device, 1 + r % 2);
-    }
-    for (int r = 0; r < size; r++) ck_assert_int_eq(pthread_create(&threads[r], NULL, run_task, &tasks[r]), 0);
-    for (int r = 0; r < size; r++) pthread_join(threads[r], NULL);
-    pthread_barrier_destroy(&all.barrier);
-    for (int r = 0; r < size; r++) {
-        ck_assert_msg(tasks[r].status == SP_OK, "%s", sp_last_error(tasks[r].context));
-        ck_assert_int_eq(tasks[r].seen.status, SP_OK);
-        ck_assert_int_eq(tasks[r].limit.rows, r > 0 ? 0 : common->start->rows);
-    }
-}
-
-static void end_threads(task *tasks, int size)
-{
-    for (int r = 0; r < size; r++) {
-        test_free(tasks[r].context, &tasks[r].limit, &tasks[r].seen.gathered);
-        sp_context_destroy(tasks[r].context);
-    }
-}
-
-static void expect_same_run(const mcl_run *a, const mcl_run *b)
-{
-    ck_assert(a->iterations == b->iterations && a->converged == b->converged && a->stopped == b->stopped &&
-              a->synopsis == b->synopsis && memcmp(a->marks, b->marks, sizeof a->marks) == 0);
-}
-
-/* Compares `size` threads with one call of mcl_iterate. */
-static void check_together(int device, int size, const sp_csr *start, const mcl_options *options, int64_t stop_after)
-{
-    sp_context *alone = test_context(device, 2);
-    seen expected = {.stop_after = stop_after, .context = alone};
-    const task common = {.device = device, .start = start, .options = options, .seen = {.stop_after = stop_after}};
-    task tasks[MOST];
-    sp_csr limit;
-    mcl_run run;
-    ck_ok(alone, mcl_iterate(alone, start, options, watch, &expected, &limit, &run));
-    run_threads(tasks, size, &common);
-    for (int r = 0; r < size; r++) {
-        expect_same_figures(&expected, &tasks[r].seen, device);
-        expect_same_run(&run, &tasks[r].run);
-    }
-    test_same(&limit, &tasks[0].limit, (uint64_t)size);
-    if (expected.gathered.row_offsets) test_same(&expected.gathered, &tasks[0].seen.gathered, (uint64_t)size);
-    end_threads(tasks, size);
-    test_free(alone, &limit, &expected.gathered);
-    sp_context_destroy(alone);
-}
-
-static sp_csr start_of(sp_context *host, sp_csr graph)
-{
-    const mcl_options options = defaults();
-    sp_csr start;
-    ck_ok(host, mcl_start_matrix(host, &graph, NULL, &options, false, &start));
-    sp_csr_free(host, &graph);
-    return start;
-}
+#include "mcl_threads.h"
 
 /* ---- tests ----------------------------------------------------------------------------------------------- */
 
@@ -409,6 +83,109 @@ HOST_TEST(batches_change_no_bit, 1)
     sp_csr_free(host, &start);
     sp_context_destroy(alone);
 }
+
+/* ---- partitions ---------------------------------------------------------------------------------------- */
+
+typedef enum shape { CYCLE, GRID, HUB, SEVEN, FAMILIES, SHAPES } shape;
+
+/* A symmetric graph of that shape. */
+static sp_csr make_network(sp_context *host, shape kind)
+{
+    static const int64_t sizes[] = {[CYCLE] = 101, [GRID] = 400, [HUB] = 200, [SEVEN] = 7};
+    test_random random = test_seed(21);
+    if (kind == FAMILIES) return test_communities(host, &random, 12, 20, 0.5, 0.01);
+    const int64_t n = sizes[kind];
+    double *weights = test_zeros((size_t)(n * n), sizeof *weights);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t ends[] = {kind == GRID ? i + (i % 20 < 19) : (i + 1) % n, kind == GRID ? i + 20 : kind == HUB ? 0 : i};
+        for (int k = 0; k < 2; k++)
+            if (ends[k] != i && ends[k] < n)
+                weights[n * i + ends[k]] = weights[n * ends[k] + i] = kind == CYCLE || kind == GRID ? 1 : (double)(1 + i % 5);
+    }
+    const sp_csr graph = test_from_dense(host, n, n, weights, SP_F32);
+    free(weights);
+    return graph;
+}
+
+typedef enum partition { NATURAL, COMMUNITIES, RANDOM, PARTITIONS } partition;
+
+/* The order of the nodes; a process has some that follow each other in it. */
+static int32_t *make_order(sp_context *host, const sp_csr *start, partition kind)
+{
+    test_random random = test_seed(22);
+    int32_t *order = NULL;
+    if (kind == COMMUNITIES) ck_ok(host, sp_csr_community_order(host, start, &order));
+    if (kind != RANDOM) return order;
+    order = test_block((size_t)(start->rows + 1) * sizeof *order);
+    for (int64_t i = 0; i < start->rows; i++) {
+        const int64_t j = test_below(&random, i + 1);
+        order[i] = order[j];
+        order[j] = (int32_t)i;
+    }
+    return order;
+}
+
+/* Runs from a numbered start matrix in several processes, where one makes `limit`. All have the whole, or each has rows
+ * of any cut, in which some have none. */
+static void check_partition(const task *common, const int32_t *order, const sp_csr *limit, const mcl_run *run)
+{
+    test_random random = test_seed(23);
+    sp_context *host = test_context(0, 1);
+    task tasks[MOST], rest = *common;
+    sp_csr numbered;
+    if (order) ck_ok(host, mcl_renumber(host, common->start, order, &numbered));
+    else ck_ok(host, sp_csr_copy(host, common->start, SP_HOST, &numbered));
+    const mcl_state state = {.nnz_input = numbered.nnz, .inflation = (double)(float)common->options->inflation,
+                             .marks = {100, 100, 100}, .order = order, .iterand = &numbered};
+    rest.state = &state;
+    for (int size = 1; size <= MOST; size += size < 4 ? 1 : 5) {
+        int64_t cut[MOST + 1] = {0};
+        for (int r = 1; r < size; r++)
+            cut[r] = test_below(&random, 3) ? cut[r - 1] + test_below(&random, numbered.rows - cut[r - 1] + 1) : cut[r - 1];
+        cut[size] = numbered.rows;
+        rest.given = test_below(&random, 2) || order ? cut : NULL;
+        run_threads(tasks, size, &rest);
+        test_same(limit, &tasks[0].limit, (uint64_t)size);
+        expect_same_run(run, &tasks[0].run);
+        end_threads(tasks, size);
+    }
+    sp_csr_free(host, &numbered);
+    sp_context_destroy(host);
+}
+
+/* On the CPU, whose sums run in the order of the original numbers. */
+TEST(any_partition_finds_what_one_process_finds)
+{
+    sp_context *host = test_context(0, 1);
+    mcl_options options[3] = {defaults(), defaults(), defaults()};
+    options[1].prune_number = 4;
+    options[1].select = options[1].recover = 0;
+    options[2].prune_number = 40;
+    options[2].select = 5;
+    options[2].recover = 8;
+    options[2].inflation = 1.4;
+    for (shape kind = 0; kind < SHAPES; kind++)
+        for (size_t o = 0; o < COUNT(options); o++) {
+            sp_csr start = start_of(host, make_network(host, kind)), limit;
+            task common = {.start = &start, .options = &options[o], .seen = {.stop_after = -1}};
+            mcl_run run;
+            ck_ok(host, mcl_iterate(host, &start, &options[o], NULL, NULL, &limit, &run));
+            for (partition p = 0; p < PARTITIONS; p++) {
+                int32_t *order = make_order(host, &start, p);
+                common.memory = 0;
+                check_partition(&common, order, &limit, &run);
+                common.memory = 25000; /* a column that names all others needs more */
+                if (kind == CYCLE || kind == GRID || (kind == FAMILIES && o > 0)) check_partition(&common, order, &limit, &run);
+                if (p == COMMUNITIES) sp_free(host, order);
+                else free(order);
+            }
+            test_free(host, &start, &limit);
+        }
+    sp_context_destroy(host);
+    (void)_i;
+}
+
+/* ---- failures ------------------------------------------------------------------------------------------ */
 
 /* A column that needs more than there may be is reported by its process. */
 TEST(a_column_that_needs_too_much_is_reported)
@@ -681,6 +458,7 @@ const test_entry ranks_tests[] = {
     ON_DEVICES(more_processes_than_nodes_work),
     ON_DEVICES(what_the_first_monitor_says_ends_all),
     ON_DEVICES(batches_change_no_bit),
+    ONCE(any_partition_finds_what_one_process_finds),
     ON_DEVICES(a_column_that_needs_too_much_is_reported),
     ON_DEVICES(a_run_goes_on_in_another_number_of_processes),
     ON_DEVICES(an_interrupt_of_one_process_ends_all),

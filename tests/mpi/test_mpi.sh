@@ -13,6 +13,7 @@ in=$PWD/tests/golden/in preload=$PWD/tests/preload
 
 awk 'BEGIN { for (i = 0; i < 101; i++) print "v" i, "v" (i + 1) % 101, 1 }' >cycle.abc
 awk 'BEGIN { for (i = 1; i < 400; i++) { print "hub", "v" i, 1 + i % 7; if (i % 3) print "v" i, "v" i + 1, 2 } }' >hub.abc
+awk 'BEGIN { for (i = 0; i < 400; i++) { if (i % 20 < 19) print "v" i, "v" i + 1, 1; if (i < 380) print "v" i, "v" i + 20, 1 } }' >grid.abc
 printf 'a b 1\nb c 1\nc a 2\nd e 1\ne f 2\nf g 1\n' >seven.abc
 : >nothing.abc
 cp "$in/p2000.abc" .
@@ -21,7 +22,8 @@ cp "$in/p2000.abc" .
 # A log without process ids, times and what processes say of each other.
 mask() {
     sed -E -e 's/pid [0-9]+/pid N/' -e 's/^( *[0-9]+  \.* *[0-9]+\.[0-9]+) +[0-9.]+ /\1 TIME /' \
-        -e '/^mcl-gpu: ([0-9]+ processes received|the slowest process,|each process reads) /d' "$1"
+        -e '/^mcl-gpu: ([0-9]+ processes received|the (slowest|fastest) process,|a process on average|each process reads) /d' \
+        "$1"
 }
 # same P ARGUMENTS...: what P processes write is what one writes
 same() {
@@ -63,8 +65,8 @@ SPARSE_MPI_BYTES=4 ok 'an entry a message' together -n 2 "$tests/mpi/fetch_rows"
 
 # ---- clusterings ---------------------------------------------------------------------------------------------
 
-for processes in 1 2 3 4; do
-    for network in cycle hub seven nothing p2000; do compare $processes $network.abc; done
+for processes in 1 2 3 4 9; do
+    for network in cycle hub grid seven nothing p2000; do compare $processes $network.abc; done
 done
 for processes in 2 3 4; do compare $processes protein.abc -I 1.6; done
 compare 12 seven.abc
@@ -113,7 +115,44 @@ ok 'three processes write the iterand that one writes' same_iterand one.saved th
 ok 'three processes go on from a checkpoint of one' resumed 3 one.saved
 ok 'one process goes on from a checkpoint of three' resumed 1 three.saved
 ok 'two processes go on from a checkpoint of three' resumed 2 three.saved
+damaged_for() { # damaged_for P PLACE: one process of several says that a checkpoint is damaged
+    python3 - "$2" <<'END'
+import sys
+data = bytearray(open("three.saved", "rb").read())
+data[int(len(data) * float(sys.argv[1]))] ^= 1
+open("damaged.saved", "wb").write(data)
+END
+    fails "$1" 1 'damaged.saved: the checkpoint is damaged' protein.abc --abc -I 1.6 --device cpu --resume damaged.saved
+}
+for place in 0.05 0.3 0.5 0.9 0.99999; do ok "a checkpoint that is damaged at $place" damaged_for 3 $place; done
+head -c 100000 three.saved >short.saved
+ok 'a checkpoint that is cut off' fails 3 1 'short.saved: the checkpoint is cut off' protein.abc --abc -I 1.6 --device cpu \
+    --resume short.saved
 ok 'all outputs' same 2 ../p2000.abc --abc -o out --table table --graphml graph --quality -write-graph g -write-graphx x
+
+figures() { # of each process in the report, whose sums and extremes stand on the log
+    together -n 3 "$tool" p2000.abc --abc -I 1.4 -o out --device cpu --report several.json 2>run.err &&
+        "$tool" p2000.abc --abc -o alone.cls --device cpu --report alone.json 2>alone.err &&
+        python3 - <<'END'
+import json, re
+processes, log = json.load(open("several.json"))["processes"], open("run.err").read()
+assert "processes" not in json.load(open("alone.json")) and " process, " not in open("alone.err").read()
+assert len(processes) == 3
+for p in processes:
+    assert p["host"] and p["read_seconds"] > 0 and p["worked_seconds"] > 0 and p["waited_seconds"] > 0
+    assert p["received_bytes"] > 0 and p["messages"] > 0 and p["peak_host_bytes"] > 1 << 20
+received = [p["received_bytes"] for p in processes]
+line = re.search("^mcl-gpu: 3 processes received ([0-9]+) MB of columns, one of them ([0-9]+) MB", log, re.M)
+assert [int(n) for n in line.groups()] == [sum(received) // 1000000, max(received) // 1000000], (line, received)
+for which, choose in (("slowest", max), ("fastest", min)):
+    rank = choose(range(3), key=lambda r: processes[r]["worked_seconds"])
+    line = re.search(f"^mcl-gpu: the {which} process, {rank} on (.*), worked for .* s, received ([0-9]+) MB", log, re.M)
+    assert line and line[1] == processes[rank]["host"] and int(line[2]) == received[rank] // 1000000, log
+mean = re.search("^mcl-gpu: a process on average worked for .* s, received ([0-9]+) MB", log, re.M)
+assert int(mean[1]) == sum(received) // 3000000, log
+END
+}
+ok 'figures of the processes' figures
 
 # golden_by P HOW PATTERN: the golden cases by P processes that read so
 golden_by() {
@@ -214,13 +253,20 @@ ok 'a mistake in a file of a folder' fails 3 1 'wrong/part-ad.abc.gz:2: one fiel
 mkdir empty
 ok 'an empty folder' fails 3 1 'empty: this folder has no files' empty --abc --mpi-read parts
 other_files() { # a process that sees another folder
+    rm -rf elsewhere
     mkdir elsewhere
-    ln -s "$work/wrong" elsewhere/folder
-    together -n 2 "$tool" folder --abc -o out --mpi-read parts : \
-        -n 1 bash -c 'cd elsewhere && exec "$@"' - "$tool" folder --abc -o out --mpi-read parts 2>run.err
-    [ $? -eq 1 ] && grep -q '^mcl-gpu: process 2 on .*: folder: not the files' run.err && [ ! -e out ]
+    ln -s "$1" "elsewhere/$2"
+    together -n 2 "$tool" "$2" --abc -o out --mpi-read parts : \
+        -n 1 bash -c 'cd elsewhere && exec "$@"' - "$tool" "$2" --abc -o out --mpi-read parts 2>run.err
+    [ $? -eq 1 ] && grep -q "^mcl-gpu: process 2 on .*: $2: not the file" run.err && [ ! -e out ] || { cat run.err; return 1; }
 }
-ok 'a process with other files' other_files
+ok 'a process with other files' other_files "$work/wrong" folder
+cp -r folder other
+tac other/part-ac.abc >reversed
+mv reversed other/part-ac.abc
+ok 'a process with other bytes in a file of a folder' other_files "$work/other" folder
+tac p2000.abc >reversed.abc
+ok 'a process with other bytes in a file' other_files "$work/reversed.abc" p2000.abc
 sed '$d' below.mtx >short.mtx
 ok 'a matrix without its last entry' fails 3 1 'short.mtx:[0-9]*: [0-9]* entries, but the header says' short.mtx --mpi-read parts
 ok 'a compressed file' whole_again 'only uncompressed' p2000.abc.gz --abc
@@ -259,24 +305,32 @@ ok 'a process with other options' other_options
 # began ITERATION PID: the run of the launcher has ended that iteration; the ids of its processes are in $processes
 began() {
     local tries=0
-    until grep -q "^ *$1  \." run.err || [ $((tries++)) -gt 600 ] || ! kill -0 "$2"; do sleep 0.05; done
+    until grep -q "^ *$1  \." run.err || [ $((tries++)) -gt 1800 ] || ! kill -0 "$2"; do sleep 0.05; done
     processes=$(pgrep -P "$2" mcl-gpu)
     grep -q "^ *$1  \." run.err && [ -n "$processes" ]
 }
-killed() { # one process of three, in the middle
-    local victim started
-    mpirun --oversubscribe -n 3 "$tool" large.abc --abc -I 1.2 -o out </dev/null 2>run.err &
-    sleep 3
-    victim=$(pgrep -P $! mcl-gpu | tail -n 1)
-    [ -n "$victim" ] || { echo 'ended too early'; return 1; }
+killed() { # killed OPTIONS...: one process of three, in the middle
+    local launcher processes victim started
+    mpirun --oversubscribe -n 3 "$tool" large.abc --abc -I 1.4 -o out --device cpu "$@" </dev/null 2>run.err &
+    launcher=$!
+    began 2 $launcher || { kill -KILL $launcher; echo 'ended too early'; return 1; }
+    victim=$(echo "$processes" | tail -n 1)
     started=$SECONDS
     kill -KILL "$victim"
-    wait $!
-    [ $? -ne 0 ] && [ $((SECONDS - started)) -le 5 ] && [ ! -e out ] && no_leftovers &&
-        [ "$(grep -c '^mcl-gpu: ' run.err)" -le 1 ] && grep -q 'process rank 2 .* exited on signal 9' run.err
+    wait $launcher
+    [ $? -ne 0 ] && [ $((SECONDS - started)) -le 5 ] && [ ! -e out ] && [ "$(grep -c '^mcl-gpu: ' run.err)" -le 1 ] && grep -q 'process rank 2 .* exited on signal 9' run.err
 }
 "$tests/gen/gen_protein" 20000 60 7 >large.abc
 ok 'a killed process ends all' killed
+ok 'a killed process leaves no output' no_leftovers
+ok 'a killed process ends all that save the run' killed --checkpoint killed.saved --checkpoint-every 0
+rm -f killed.saved.tmp.* # where one was killed that wrote a checkpoint
+after_killed() { # the last whole iteration is in the checkpoint
+    together -n 2 "$tool" large.abc --abc -I 1.4 -o after.cls --device cpu --resume killed.saved 2>run.err &&
+        grep -q 'going on after iteration [1-9]' run.err &&
+        together -n 3 "$tool" large.abc --abc -I 1.4 -o large.cls --device cpu 2>run.err && cmp after.cls large.cls
+}
+ok 'the checkpoint is whole' after_killed
 slow() { # one of three gets a fifth of the time
     local launcher processes victim rank
     mpirun --oversubscribe -n 3 "$tool" large.abc --abc -I 1.4 -o slow.cls --device cpu </dev/null 2>run.err &
@@ -314,6 +368,10 @@ full_disk() { # where process 0 writes its checkpoint
     together -n 3 "$tool" p2000.abc --abc -o out --device cpu --checkpoint small/saved --checkpoint-every 0 2>run.err
     [ $? -eq 1 ] && [ ! -e out ] && no_leftovers small && grep -q '^mcl-gpu: .*small/saved: No space left' run.err
 }
+full_output() { # where process 0 writes the clusters
+    together -n 3 "$tool" p2000.abc --abc -o tiny/out --device cpu 2>run.err
+    [ $? -eq 1 ] && [ ! -e tiny/out ] && no_leftovers tiny && [ "$(grep -c '^mcl-gpu: .*tiny/out: No space left' run.err)" -eq 1 ]
+}
 apart() { # where checkpoints go
     rm -f out
     together -n 2 "$tool" p2000.abc --abc -o out --device cpu --checkpoint apart/saved --checkpoint-every 0 : \
@@ -327,7 +385,10 @@ mkdir small
 if mount -t tmpfs -o size=256k tmpfs small 2>/dev/null; then
     ok 'a full disk' full_disk
     umount small
-    mkdir apart
+    mkdir tiny apart
+    mount -t tmpfs -o size=4k tmpfs tiny
+    ok 'a full disk for the clusters' full_output
+    umount tiny
     ok 'a folder that one process does not see' apart
 else
     skip 'a full disk: no tmpfs can be mounted here'
