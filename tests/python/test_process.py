@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse as ss
 
 import spgraph
-from spgraph import _core, cluster
+from spgraph import _core, cluster, graph
 
 
 def square(n, density, seed=1):
@@ -121,13 +121,13 @@ def test_a_handler_of_the_user_is_left_alone():
         signal.signal(signal.SIGINT, before)
 
 
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def test_memory_comes_back():
     a = square(1000, 0.02)
-
-    def resident():
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
     for _ in range(5):
         spgraph.MatmulPlan(a, a)()
     before = resident()
@@ -135,6 +135,31 @@ def test_memory_comes_back():
         spgraph.matmul(a, a)
         spgraph.MatmulPlan(a, a)()
     assert resident() - before < 50e6
+
+
+CALLS = {
+    "matmul": lambda a, x: spgraph.matmul(a, a),
+    "top_k": lambda a, x: spgraph.matmul(a, a, top_k=5),
+    "MatmulPlan": lambda a, x: spgraph.MatmulPlan(a, a)(),
+    "SpmmPlan": lambda a, x: spgraph.SpmmPlan(a, x.shape[1])(x),
+    "similarity": lambda a, x: spgraph.similarity(a, threshold=0.1),
+    "contract": lambda a, x: graph.contract(a, np.arange(a.shape[0]) // 2),
+    "coarsen": lambda a, x: graph.coarsen(a, 1),
+    "order": lambda a, x: graph.reorder(a, graph.order(a)),
+    "a failure": lambda a, x: pytest.raises(ValueError, spgraph.matmul, a, a[:3]),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_memory_is_flat_over_1000_calls(name):
+    """A call that kept a result or a plan, 50 kB or more, would take 40 MB."""
+    a, x = square(300, 0.03), np.ones((300, 64))
+    for _ in range(200):
+        CALLS[name](a, x)
+    before = resident()
+    for _ in range(1000):
+        CALLS[name](a, x)
+    assert resident() - before < 12e6
 
 
 def test_results_live_to_the_end_of_the_interpreter():
