@@ -111,7 +111,7 @@ CU_FLAGS  := -std=c++17 -O3 -lineinfo -fmad=false -Xfatbin=-compress-all \
 INCLUDES  := -Ilibsparse -Iio -Imcl -Icontraction -Ignn -Ibench/generate $(if $(NVCC),-DGNN_CUDA)
 COMPILE_C  = $(CC) $(CPPFLAGS) $(INCLUDES) $(C_FLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 LINK       = $(CC) $(C_FLAGS) $(CFLAGS) $(LDFLAGS) -o $@
-LIBS       = $(CUDA_LIBS) $(OPENMP_LIBS) -lm
+LIBS       = $(ARC4RANDOM) $(CUDA_LIBS) $(OPENMP_LIBS) -lm
 ISAL      ?= $(shell printf '\043include <isa-l/igzip_lib.h>' | $(CC) $(CPPFLAGS) $(CFLAGS) -E -x c - >/dev/null 2>&1 && echo 1)
 ISAL_FLAG := $(if $(filter 1,$(ISAL)),-DIO_ISAL)
 IO_LIBS   := $(if $(ISAL_FLAG),-lisal) -lzstd -lz -lpthread
@@ -129,7 +129,9 @@ CUDA_SOURCES := $(if $(NVCC),$(shell ls -S libsparse/device/*.cu libsparse/*/cud
 LIB_SOURCES  := $(wildcard libsparse/*/*.c libsparse/*/cpu/*.c mcl/*.c contraction/*.c)
 HEADERS      := libsparse/sparse.h libsparse/sp_ranks.h libsparse/sparse.hpp mcl/mcl.h contraction/contraction.h \
                 gnn/gnn.h
-LIB_SOURCES  := $(if $(CUDA_SOURCES),$(filter-out libsparse/core/no_cuda.c,$(LIB_SOURCES)),$(LIB_SOURCES))
+LIB_SOURCES  := $(filter-out libsparse/device/arc4random.c $(if $(NVCC),libsparse/core/no_cuda.c),$(LIB_SOURCES))
+# What static libstdc++ asks of glibc 2.36; the file says why. In no archive, because users of these link as they like.
+ARC4RANDOM   := $(if $(NVCC),$(OBJ)/libsparse/device/arc4random.c.o)
 TOOLS        := $(patsubst apps/%/main.c,%,$(wildcard apps/*/main.c))
 APP_SOURCES  := $(filter-out %/main.c,$(wildcard apps/*/*.c apps/*/*/*.c)) $(if $(NVCC),$(wildcard apps/*/*/*.cu))
 TEST_SOURCES := $(filter-out tests/fuzz/% tests/gen/% tests/mpi/% tests/preload/%,$(wildcard tests/*/*.c tests/*/*/*.c))
@@ -151,14 +153,15 @@ parts_of     = $(wildcard $(patsubst test_%,$(dir $(1))%_*.c,$(basename $(notdir
 MODULES := $(if $(GNN_OBJECTS),$(LIB)/libsparse-gnn.a) $(if $(IO_OBJECTS),$(LIB)/libsparse-io.a) $(OBJ)/libgenerate.a \
            $(LIB)/libsparse.a
 PARTS   := $(if $(APP_OBJECTS),$(OBJ)/libapps.a) $(MODULES)
+SHARED_LIBS := $(foreach name,sparse sparse-io sparse-gnn,$(LIB)/lib$(name).so)
 
 .PHONY: all lib tools suites generators fuzzers test demo bench install uninstall setup help clean
 .PHONY: mpi test-mpi wheel test-python docs-python check-layers sweep fuzz sanitize races coverage dist release notice FORCE
 
 all: notice lib tools
-lib: $(foreach name,sparse sparse-io sparse-gnn,$(LIB)/lib$(name).a $(LIB)/lib$(name).so)
+lib: $(SHARED_LIBS) $(SHARED_LIBS:.so=.a)
 tools: $(TOOLS:%=$(BIN)/%)
-suites: $(SUITES:%=$(BUILD)/tests/%) $(BUILD)/python/libspgraph.so
+suites: $(SUITES:%=$(BUILD)/tests/%) $(BUILD)/python/libspgraph.so $(WHEEL_TOOLS)
 generators: $(GENERATORS:%=$(BUILD)/tests/gen/%)
 
 notice:
@@ -178,11 +181,11 @@ needs = for header in $(1); do echo "\#include <$$header>" | $(CC) $(CPPFLAGS) $
 # Rewritten only when the configuration or a flag changes, so that what depends on it is made again just then.
 FLAGS_NOW = $(CC) $(CPPFLAGS) $(C_FLAGS) $(CFLAGS) $(ISAL_FLAG) $(NVCC) $(CU_FLAGS) $(GENCODE)
 LINK_NOW  = $(LIB_OBJECTS) $(IO_OBJECTS) $(PYTHON_OBJECTS) $(GNN_OBJECTS) $(GENERATE_OBJECTS) $(APP_OBJECTS) \
-            $(call objects,$(TEST_SOURCES)) $(LDFLAGS) $(FLAGS_NOW)
+            $(call objects,$(TEST_SOURCES)) $(LIBS) $(LDFLAGS) $(FLAGS_NOW)
 $(OBJ)/flags: FORCE
 	@mkdir -p $(@D); printf '%s\n' '$(FLAGS_NOW)' | cmp -s - $@ || { $(call needs,zlib.h zstd.h cblas.h) && \
 	  printf '%s\n' '$(FLAGS_NOW)' > $@; }
-$(BUILD)/obj/linked: FORCE
+$(BUILD)/obj/linked: FORCE $(ARC4RANDOM)
 	@mkdir -p $(@D); printf '%s\n' '$(LINK_NOW)' | cmp -s - $@ || printf '%s\n' '$(LINK_NOW)' > $@
 
 Q   := $(if $(filter 1,$(V)),,@)
@@ -255,6 +258,12 @@ $(BUILD)/python/libspgraph.so: $(PYTHON_OBJECTS) $(BUILD)/obj/linked
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -shared -Wl,-soname,libspgraph.so -Wl,--exclude-libs,ALL $(filter %.o,$^) $(IO_LIBS) $(LIBS)
 
+# The tools of the Python wheel share the libraries: machine code for GPUs lies in the wheel once, not in each tool.
+WHEEL_TOOLS := $(TOOLS:%=$(BUILD)/python/bin/%)
+$(BUILD)/python/bin/%: $(OBJ)/apps/%/main.c.o $(OBJ)/libapps.a $(OBJ)/libgenerate.a $(SHARED_LIBS) $(BUILD)/obj/linked
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -Wl,--as-needed $(filter %.o %.a,$^) -L$(LIB) -lsparse-gnn -lsparse-io -lsparse $(IO_LIBS) $(LIBS) -ldl
+
 # Of the tools, suites and fuzz targets only those that use gnn need BLAS.
 $(BIN)/gnn $(BIN)/fuzz_weights $(BIN)/fuzz_saved $(BIN)/sparse-bench $(BUILD)/tests/test_alloc $(BUILD)/tests/test_arguments \
 $(filter $(BUILD)/tests/test_gnn_%,$(SUITES:%=$(BUILD)/tests/%)): private LIBS += $(BLAS_LIBS)
@@ -325,10 +334,10 @@ test-mpi: ; @scripts/setup mpi
 	@BUILD=$(BUILD) bash tests/mpi/test_contract_mpi.sh
 
 # $(BUILD)/dist/{spgraph,mcl_gpu}-VERSION-py3-none-PLATFORM.whl, and their tests in a new virtual environment.
-wheel: $(BUILD)/python/libspgraph.so tools
+wheel: $(BUILD)/python/libspgraph.so $(WHEEL_TOOLS)
 	@BUILD=$(BUILD) scripts/wheel
 
-test-python: $(BUILD)/python/libspgraph.so tools
+test-python: $(BUILD)/python/libspgraph.so $(WHEEL_TOOLS) tools
 	@BUILD=$(BUILD) FRESH=1 bash tests/python/test_python.sh
 
 # $(BUILD)/python/site, from the docstrings and docs/python.md.

@@ -1,7 +1,8 @@
 /* contraction: quotient graphs. A labelling of the nodes of a graph makes a smaller graph whose nodes are the labels.
  * Labellings may overlap or have weights (a matrix S), may come from the graph itself (matching), and may be repeated
  * (hierarchies). Uses libsparse only and reads no file. Conventions are those of sparse.h. `options` and `info` may be
- * NULL everywhere. */
+ * NULL everywhere. A call has finished when it returns, with three exceptions on CUDA: what contraction_coarsen,
+ * contraction_add_weights and contraction_mirror write to device memory may still be queued, in the context's stream. */
 #ifndef CONTRACTION_H
 #define CONTRACTION_H
 

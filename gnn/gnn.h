@@ -3,7 +3,12 @@
  *
  * Conventions are those of sparse.h. "The engine's space" is host memory for a CPU context and device memory for a CUDA
  * context. Runs are repeatable by their seeds: random numbers are functions of (seed, step, site, index), the same on
- * both back ends. */
+ * both back ends.
+ *
+ * On the CPU a call has finished when it returns. On CUDA a call whose results lie in host memory has finished, too
+ * (gnn_trainer_epoch only if it reads the loss: `loss_every`). All that others write to device memory (logits, gradients,
+ * parameters, the arrays of minibatches, blocks) may still be queued when they return, in the stream that the context had
+ * when the engine was made. Later calls with the engine, and kernels in that stream, run after this work. */
 #ifndef GNN_H
 #define GNN_H
 

@@ -18,9 +18,11 @@
  *   come from the context's allocator; release them by sp_csr_free or sp_free with the same context, before it is
  *   destroyed. The previous contents of an output struct are not released. Calls that free accept NULL and zeroed
  *   structs. A plan holds its context: it may be used and freed after sp_context_destroy.
- * Completion. On the CPU every call returns when its work is done. On CUDA, calls that write to host memory or return a
- *   new matrix or number wait for the result; sp_spmm_execute, the MaxK calls, sp_widen_offsets and copies within the
- *   device return when the work is queued. Every later call with the same context runs after it.
+ * Completion. On the CPU every call returns when its work is done. On CUDA a call has finished when it returns: its
+ *   results are there for every stream and thread. Only these return when their work is queued in the context's stream,
+ *   if all that they read and write lies on the device: the SpMM products, sp_spmm_plan_set_values, the MaxK calls,
+ *   sp_csr_sample_rows, sp_widen_offsets, copies within the device, SpGEMM plans with beta or or-and, and calls that
+ *   only allocate or free. A capture only queues what it takes. Every later call of the context runs after it.
  * Threads. Two threads must not use a context, or anything made from it, at the same time. Different contexts are
  *   independent. There is an exception for objects that a garbage collector frees: host memory and host matrices
  *   (sp_free, sp_csr_free, sp_dense_free), holds (sp_context_retain, sp_context_destroy) and the plans of a CPU context
@@ -29,9 +31,8 @@
  * Fork. The threads of OpenMP do not survive a fork. If a process with a context and several threads forks, all contexts
  *   of the child have one thread, also those that it creates. CUDA contexts cannot be used in a forked child.
  * Options. Options that are all zero are the defaults: pass {0}, or NULL if the call allows it.
- * Sizes are int64_t. Dimensions are below 2^31; only memory limits the number of nonzeros.
- * Costs are given as O(...) for the work of one call. "The space where the context computes" is host memory for a CPU
- *   context and device memory for a CUDA context.
+ * Sizes are int64_t. Dimensions are below 2^31; only memory limits the number of nonzeros. O(...) is a call's work.
+ * "The space where the context computes" is host memory for a CPU context and device memory for a CUDA context.
  */
 #ifndef SPARSE_H
 #define SPARSE_H
@@ -390,7 +391,7 @@ const sp_spgemm_info *sp_spgemm_plan_info(const sp_spgemm_plan *plan);
  * be the caller's, and only its values are written. With beta = 0 they are not read. A new C lies where sp_spgemm would
  * put it; in host memory its rows are filled block by block. Other alpha than 1 and beta than 0 are for plus-times and
  * plus-pair: the product is rounded to its type before it is multiplied, and with beta two more C are in memory during
- * the call. O(products). */
+ * the call. The call waits for values of C, except with beta for those on the device. O(products). */
 sp_status sp_spgemm_plan_execute(sp_spgemm_plan *plan, double alpha, const sp_csr *a, const sp_csr *b, double beta,
                                  sp_csr *c);
 void sp_spgemm_plan_free(sp_spgemm_plan *plan);
@@ -507,8 +508,7 @@ typedef struct sp_dense {
     int64_t batch, batch_stride; /* number of matrices, 0 for one; distance of their first values */
 } sp_dense;
 
-/* Allocates rows * cols values (stride = cols) in `space`, uninitialised. On failure *matrix is zeroed. Release it by
- * sp_dense_free. */
+/* Allocates rows * cols values (stride = cols) in `space`, uninitialised. On failure *matrix is zeroed. */
 sp_status sp_dense_create(sp_context *context, int64_t rows, int64_t cols, sp_dense_type type, sp_space space,
                           sp_dense *matrix);
 /* Releases the array and zeroes the struct. */
@@ -555,7 +555,7 @@ sp_status sp_spmm_plan_create(sp_context *context, const sp_csr *a, int64_t widt
 /* Figures of the plan. Valid as long as the plan; NULL for NULL. */
 const sp_spmm_info *sp_spmm_plan_info(const sp_spmm_plan *plan);
 /* Gives A's entries new values: A.nnz of A's value type, in A's order, in `space`. They are copied; A itself does not
- * change. For weights that change while the pattern stays the same. O(nnz). */
+ * change. For weights that change while the pattern stays the same. A copy within the device is only queued. O(nnz). */
 sp_status sp_spmm_plan_set_values(sp_spmm_plan *plan, const void *values, sp_space space);
 /* Y = alpha · reduce(A · X) + beta · Y. With one column it is a product with a vector. X has A.cols rows and Y A.rows
  * rows (with `transpose` the reverse); both have the same number of columns. With beta = 0 Y is not read. X and Y must
@@ -566,7 +566,8 @@ sp_status sp_spmm_plan_set_values(sp_spmm_plan *plan, const void *values, sp_spa
  * Types: A f32 with X f32, f16 or bf16 and Y f32 or X's type; A f64 with X and Y f64; a pattern with any of these. Sums
  * are f64 if X is f64, else f32.
  * X and Y may lie in either space. Matrices in host memory are moved to the device for the call, or, if they do not
- * fit, in tiles during the computation; after a failure of the latter Y is undefined. O(nnz · width). */
+ * fit, in tiles during the computation; after a failure of the latter Y is undefined. With one of them in host memory
+ * the call waits for Y, else the product is only queued on CUDA. O(nnz · width). */
 sp_status sp_spmm_execute(sp_spmm_plan *plan, double alpha, const sp_dense *x, double beta, sp_dense *y);
 /* The same for a plan with SP_REDUCE_MAX or SP_REDUCE_MIN, with alpha 1 and beta 0. Also writes which entry of A gave
  * each value: Y.rows * Y.cols positions in A.col_indices, in Y's space; the lowest among equals, -1 for a row without
@@ -577,11 +578,11 @@ void sp_spmm_plan_free(sp_spmm_plan *plan);
 /* values[e] = Σ_k X(i, k) · Y(j, k) for every entry e = (i, j) of A's pattern: the sampled dense-dense product. X
  * (A.rows rows) and Y (A.cols rows) have the same number of columns and the same type, f32 or f64. `values` has A.nnz
  * elements of that type in the space where the context computes; A, X and Y may lie in either space.
- * O(nnz · width). */
+ * The call waits for them. O(nnz · width). */
 sp_status sp_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values);
 /* Softmax within each row of A's pattern, in place: `values` has A.nnz elements of A's value type in the space where
  * the context computes. The second call is its gradient: given the softmax s and the gradient g of its result, g
- * becomes s · (g - Σ_row s·g). O(nnz). */
+ * becomes s · (g - Σ_row s·g). Both calls wait for their results. O(nnz). */
 sp_status sp_edge_softmax(sp_context *context, const sp_csr *a, void *values);
 sp_status sp_edge_softmax_backward(sp_context *context, const sp_csr *a, const void *softmax, void *gradient);
 
@@ -597,8 +598,7 @@ typedef struct sp_cbsr {
     sp_space space;
 } sp_cbsr;
 
-/* Allocates both arrays where the context computes, uninitialised. On failure *matrix is zeroed. Release it by
- * sp_cbsr_free. */
+/* Allocates both arrays where the context computes, uninitialised. On failure *matrix is zeroed. */
 sp_status sp_cbsr_create(sp_context *context, int64_t rows, int64_t cols, int64_t k, sp_dense_type type,
                          sp_cbsr *matrix);
 /* Releases the arrays and zeroes the struct. */
@@ -639,7 +639,7 @@ sp_status sp_csr_hadamard(sp_context *context, const sp_csr *a, const sp_csr *b,
 
 /* A(i, j) becomes A(i, j) · (row_factors[i] · col_factors[j]), in place and in the space of A. With the same factors on
  * both sides a symmetric A stays symmetric to the last bit. `row_factors` (A.rows entries) or `col_factors` (A.cols),
- * or both, may be NULL for ones. A pattern gets values, which sp_csr_free releases. O(rows + nnz). */
+ * or both, may be NULL for ones. A pattern gets values, which sp_csr_free releases. The call waits. O(rows + nnz). */
 sp_status sp_csr_scale(sp_context *context, sp_csr *a, const double *row_factors, const double *col_factors,
                        sp_space space);
 
@@ -676,12 +676,12 @@ sp_status sp_csr_select(sp_context *context, const sp_csr *a, sp_select select, 
 sp_status sp_csr_top_k(sp_context *context, const sp_csr *a, int64_t k, sp_csr *b);
 
 /* result[i] = the entries of row i combined, 0 for a row without entries. `result` has A.rows elements in `space`. The
- * order of a sum depends only on A and the device. O(rows + nnz). */
+ * order of a sum depends only on A and the device. The call waits for the result in either space. O(rows + nnz). */
 sp_status sp_csr_reduce_rows(sp_context *context, const sp_csr *a, sp_combine combine, double *result,
                              sp_space space);
 
 /* Numbers the rows by falling number of entries, equals in ascending order: order[new] = old. `order` has A.rows
- * elements in `space`. Counting sort, on CUDA radix sort. O(rows + cols). */
+ * elements in `space`. The call waits for it. Counting sort, on CUDA radix sort. O(rows + cols). */
 sp_status sp_csr_degree_order(sp_context *context, const sp_csr *a, int32_t *order, sp_space space);
 
 /* Draws offsets[i + 1] - offsets[i] entries of row rows[i] of A, for each i, without replacement, all sets alike. Their

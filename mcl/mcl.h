@@ -3,7 +3,8 @@
  * Matrices are stored by columns of the stochastic matrix: row j of an sp_csr here is column j of mcl's matrix, so
  * that expansion M·M is one row-wise product of the stored matrix with itself.
  * The steps: transform (optional) -> mcl_start_matrix -> mcl_iterate -> mcl_interpret. Conventions are those of
- * sparse.h; pointers may be NULL only where that is said.
+ * sparse.h; pointers may be NULL only where that is said. Every call has finished when it returns, on every device, and
+ * an iterand is complete when a monitor gets it.
  */
 #ifndef MCL_H
 #define MCL_H

@@ -1,29 +1,42 @@
-"""A graph convolution network that finds communities from few known nodes; needs torch.
+"""A graph convolution network that tells the fields of Cora's papers from their words and citations; needs torch.
 
-    python3 gcn.py
+    python3 gcn.py FOLDER               FOLDER: data/cora of the repository
+
+Network, split and settings are those of Kipf and Welling (2017), who report a test accuracy of 0.815.
 """
 
+import os
+import sys
+
+import numpy as np
+import scipy.io
 import torch
+from torch.nn.functional import cross_entropy, dropout, normalize
 
 from spgraph.torch import GCNConv, SparseMatrix
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
+folder = sys.argv[1]
 torch.manual_seed(1)
-groups, size = 4, 100
-label = torch.arange(groups * size) // size
-inside = (label[:, None] == label[None, :]).float()
-edges = torch.nonzero(torch.rand_like(inside) < 0.05 * inside + 0.004).t()
-edges = torch.cat([edges, edges.flip(0)], 1)
-x = torch.randn(groups * size, 32) + torch.nn.functional.one_hot(label, 32)  # weak features
-known = torch.cat([torch.arange(5) + g * size for g in range(groups)])
+graph = scipy.io.mmread(os.path.join(folder, "graph.mtx.gz")).astype(np.float32)  # each edge in both directions
+citations = SparseMatrix.from_scipy(graph)
+x = torch.from_numpy(scipy.io.mmread(os.path.join(folder, "features.mtx.gz")).toarray()).float()
+x = normalize(x, p=1)
+label, train, val, test = (torch.from_numpy(np.loadtxt(os.path.join(folder, name + ".txt"), np.int64))
+                           for name in ("labels", "train", "val", "test"))
 
-first, second = GCNConv(32, 16), GCNConv(16, groups)
-optimizer = torch.optim.Adam([*first.parameters(), *second.parameters()], lr=0.02, weight_decay=5e-3)
-for epoch in range(100):
+first, second = GCNConv(x.shape[1], 16), GCNConv(16, int(label.max()) + 1)
+optimizer = torch.optim.Adam([{"params": first.parameters(), "weight_decay": 5e-4}, {"params": second.parameters()}],
+                             lr=0.01)
+best, accuracy = 0.0, 0.0
+for epoch in range(200):
     optimizer.zero_grad()
-    hidden = torch.nn.functional.dropout(torch.relu(first(x, edges)), 0.5)
-    loss = torch.nn.functional.cross_entropy(second(hidden, edges)[known], label[known])
-    loss.backward()
+    hidden = dropout(torch.relu(first(dropout(x, 0.5), citations)), 0.5)
+    cross_entropy(second(hidden, citations)[train], label[train]).backward()
     optimizer.step()
-with torch.no_grad():
-    guess = second(torch.relu(first(x, edges)), edges).argmax(1)
-print(f"{SparseMatrix.from_edge_index(edges)}: accuracy {(guess == label).float().mean():.2f}")
+    with torch.no_grad():
+        right = second(torch.relu(first(x, citations)), citations).argmax(1) == label
+    if right[val].float().mean() > best:
+        best, accuracy = float(right[val].float().mean()), float(right[test].float().mean())
+print(f"{citations}: validation accuracy {best:.3f}, test accuracy {accuracy:.3f}")

@@ -2,7 +2,8 @@
 
 `spgraph` works on sparse matrices of scipy: `matmul`, `similarity`, `MatmulPlan`, `SpmmPlan`, `add`, `hadamard`, `triu`,
 `tril` and `top_k` take them and return them. `spgraph.cluster` finds clusters of networks with the results of `mcl`;
-`spgraph.graph` reads and contracts graphs. All work is done by the C library `libsparse`, on all processors.
+`spgraph.graph` reads, contracts, coarsens and renumbers graphs. All work is done by the C library `libsparse`, on all
+processors.
 """
 
 from . import cluster, graph

@@ -3,6 +3,7 @@
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, c_int32,
                     c_int64, c_size_t, c_uint32, c_uint64, c_void_p)
 
+SP_VERSION = "0.1.0"
 SP_ABI = 8
 SP_OK, SP_ERROR_ARGUMENT, SP_ERROR_MATRIX, SP_ERROR_NOT_FINITE, SP_ERROR_OVERFLOW = 0, 1, 2, 3, 4
 SP_ERROR_HOST_MEMORY, SP_ERROR_DEVICE_MEMORY, SP_ERROR_NO_DEVICE = 5, 6, 7
@@ -355,6 +356,17 @@ sp_take_rows = CFUNCTYPE(None, c_void_p, c_int64, POINTER(sp_csr))
 sp_owner = CFUNCTYPE(c_int, c_void_p, c_int32)
 mcl_monitor = CFUNCTYPE(c_bool, c_void_p, POINTER(mcl_iteration), POINTER(sp_csr))
 contraction_labeller = CFUNCTYPE(c_int, c_void_p, c_void_p, POINTER(sp_csr), c_void_p, c_void_p)
+
+
+STRUCTS = (
+    sp_allocator, sp_device_allocator, sp_context_options, sp_csr, sp_coo, sp_spgemm_options, sp_spgemm_group,
+    sp_spgemm_info, sp_similarity_options, sp_markov_epilogue, sp_markov_row, sp_contract_options, sp_contract_info,
+    sp_dense, sp_spmm_options, sp_spmm_info, sp_cbsr, sp_ranks, sp_traffic, sp_arcs, mcl_options, mcl_iteration,
+    mcl_run, mcl_state, mcl_clustering, mcl_former, mcl_update, mcl_changes, mcl_measures, mcl_profile,
+    mcl_distance, contraction_options, contraction_info, contraction_group, contraction_judgement,
+    contraction_coarsening, contraction_refinement, contraction_refined, contraction_level, contraction_hierarchy,
+    io_read_options, io_names, io_part, io_graph,
+)
 
 
 FUNCTIONS = {

@@ -31,15 +31,36 @@ def _open() -> ctypes.CDLL:
             del os.environ["OMP_WAIT_POLICY"]
 
 
+def _require_same(what: str, library: object, package: object) -> None:
+    if library != package:
+        raise ImportError(f"spgraph: {_PATH} has {what} {library}, this package needs {package}; install the wheel "
+                          "again")
+
+
+def _check(library: ctypes.CDLL) -> None:
+    """Refuses a library made from other headers than the package: calls would read and write beside its structs."""
+    try:
+        library.sp_version.restype = ctypes.c_char_p
+        library.sp_abi.restype = ctypes.c_int
+        library.spgraph_struct_sizes.restype = ctypes.POINTER(ctypes.c_int32)
+    except AttributeError as failure:
+        raise ImportError(f"spgraph: {_PATH} is not the library of this package ({failure}); install the wheel "
+                          "again") from failure
+    _require_same("version", library.sp_version().decode(), _abi.SP_VERSION)
+    _require_same("ABI", library.sp_abi(), _abi.SP_ABI)
+    sizes = library.spgraph_struct_sizes()  # a 0 ends them, which is no struct's size
+    for i, struct in enumerate(_abi.STRUCTS):
+        _require_same(f"a struct {struct.__name__} of size", sizes[i], ctypes.sizeof(struct))
+    if sizes[len(_abi.STRUCTS)] != 0:
+        raise ImportError(f"spgraph: {_PATH} has more structs than this package knows; install the wheel again")
+
+
 def _load() -> ctypes.CDLL:
     try:
         library = _open()
     except OSError as failure:
         raise ImportError(f"spgraph: {_PATH} cannot be loaded ({failure}); install the wheel: make wheel") from failure
-    library.sp_abi.restype = ctypes.c_int
-    if library.sp_abi() != _abi.SP_ABI:
-        raise ImportError(f"spgraph: {_PATH} has ABI {library.sp_abi()}, this package needs {_abi.SP_ABI}; install the "
-                          "wheel again")
+    _check(library)
     for name, (result, parameters) in _abi.FUNCTIONS.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, parameters

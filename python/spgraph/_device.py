@@ -180,6 +180,13 @@ class Cupy(Home):
         return array.__cuda_array_interface__["data"][0]
 
 
+def refuse_device(device: str | None) -> None:
+    """Tensors and matrices of cupy are on a device already."""
+    if device is not None:
+        raise ValueError(f"device is {device!r}: that is for matrices of scipy; tensors and matrices of cupy are "
+                         "computed where they lie")
+
+
 def home_of(*matrices: Any) -> Home | None:
     """Who has the matrices: torch or cupy, which the caller has imported then; None for scipy. None is left out."""
     given = [m for m in matrices if m is not None]

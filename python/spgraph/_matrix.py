@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as ss
 
 from . import _abi
-from ._core import F4, F8, I4, I8, Session, address, own
+from ._core import F4, F8, I4, I8, Session, address, lib, own
 
 _EXACT = float(2**53)  # whole numbers below this are exact in float64
 
@@ -97,6 +97,18 @@ def take(session: Session, c: _abi.sp_csr, types: Types, like: Any) -> Any:
     else:
         values = np.ones(c.nnz, types.result)
     return assemble((c.rows, c.cols), offsets, columns, values, types.wide, like)
+
+
+def to_host(session: Session, c: _abi.sp_csr) -> _abi.sp_csr:
+    """A result of the library in host memory: itself, or a copy of one on a GPU, which is freed."""
+    if c.space == _abi.SP_HOST:
+        return c
+    here = _abi.sp_csr()
+    try:
+        session.check(lib.sp_csr_copy(session.handle, c, _abi.SP_HOST, here))
+    finally:
+        lib.sp_csr_free(session.handle, c)
+    return here
 
 
 def assemble(shape: tuple[int, int], offsets: np.ndarray, columns: np.ndarray, values: np.ndarray, wide: bool,

@@ -11,8 +11,8 @@ import numpy as np
 
 from . import _abi
 from ._core import F4, F8, Context, Session, lib
-from ._device import Home, home_of
-from ._matrix import Types, as_csr, choose, largest, lend, take
+from ._device import Home, home_of, refuse_device
+from ._matrix import Types, as_csr, choose, largest, lend, take, to_host
 
 SEMIRINGS = ("plus_times", "plus_pair", "min_plus", "max_times", "or_and")
 
@@ -59,7 +59,8 @@ class _Operands:
 
 
 def matmul(a: Any, b: Any, *, semiring: str = "plus_times", mask: Any = None, complement: bool = False,
-           transpose_a: bool = False, transpose_b: bool = False, top_k: int | None = None) -> Any:
+           transpose_a: bool = False, transpose_b: bool = False, top_k: int | None = None,
+           device: str | None = None) -> Any:
     """Multiply two sparse matrices.
 
     Parameters
@@ -79,6 +80,10 @@ def matmul(a: Any, b: Any, *, semiring: str = "plus_times", mask: Any = None, co
     top_k : int, optional
         Keep the `top_k` largest entries of each row, among equals those of the lowest columns. The whole product is
         never in memory.
+    device : str, optional
+        Where matrices of scipy are multiplied: "cpu" (the default), "cuda", "cuda:N" or "auto". The result is one of
+        scipy with the same bits. A GPU needs a library built with ``CUDA=1``. Tensors and matrices of
+        cupy are multiplied where they lie.
 
     Returns
     -------
@@ -120,18 +125,19 @@ def matmul(a: Any, b: Any, *, semiring: str = "plus_times", mask: Any = None, co
     """
     home = home_of(a, b, mask)
     if home is not None:
+        refuse_device(device)
         return _matmul_at(home, a, b, choose(SEMIRINGS, semiring, "semiring"), mask, complement, transpose_a,
                           transpose_b, top_k)
     o = _Operands(a, b, semiring, mask, complement, transpose_a, transpose_b)
     o.require_exact()
     c = _abi.sp_csr()
-    with Session() as session:
+    with Session(device or "cpu") as session:
         if top_k is None:
             session.check(lib.sp_spgemm(session.handle, o.lent_a, o.lent_b, o.options, c, None))
         else:
             session.check(lib.sp_spgemm_top_k(session.handle, o.lent_a, o.lent_b, operator.index(top_k), o.options, c,
                                               None))
-        return take(session, c, o.types, a)
+        return take(session, to_host(session, c), o.types, a)
 
 
 def _matmul_at(home: Home, a: Any, b: Any, semiring: int, mask: Any, complement: bool, transpose_a: bool,

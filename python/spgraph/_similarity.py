@@ -9,8 +9,8 @@ import numpy as np
 
 from . import _abi
 from ._core import Session, lib
-from ._device import home_of
-from ._matrix import Types, as_csr, choose, largest, lend, take
+from ._device import home_of, refuse_device
+from ._matrix import Types, as_csr, choose, largest, lend, take, to_host
 
 METRICS = ("cosine", "dot")
 
@@ -25,7 +25,7 @@ def _require_finite(matrix: Any, name: str) -> None:
 
 
 def similarity(a: Any, b: Any = None, top_k: int | None = None, threshold: float | None = None,
-               metric: str = "cosine", self_join: bool | None = None) -> Any:
+               metric: str = "cosine", self_join: bool | None = None, device: str | None = None) -> Any:
     """Find the most similar rows of two sparse matrices.
 
     Parameters
@@ -41,6 +41,10 @@ def similarity(a: Any, b: Any = None, top_k: int | None = None, threshold: float
         The cosine of the angle between two rows, or their product.
     self_join : bool, optional
         Leave out the similarity of each row with itself. By default where there is no `b`.
+    device : str, optional
+        Where matrices of scipy are compared: "cpu" (the default), "cuda", "cuda:N" or "auto". The result is one of
+        scipy with the same bits. A GPU needs a library built with ``CUDA=1``. Tensors and matrices of
+        cupy are compared where they lie.
 
     Returns
     -------
@@ -73,6 +77,7 @@ def similarity(a: Any, b: Any = None, top_k: int | None = None, threshold: float
                                          skip_self=b is None if self_join is None else bool(self_join))
     home = home_of(a, b)
     if home is not None:
+        refuse_device(device)
         left = home.lend(a, "a")
         right = left if b is None else home.lend(b, "b")
         return home.run(lambda session, c: lib.sp_similarity(session.handle, left, right, options, c, None))
@@ -88,6 +93,6 @@ def similarity(a: Any, b: Any = None, top_k: int | None = None, threshold: float
     keep: list[Any] = []
     lent, c = lend(x, types.compute, keep), _abi.sp_csr()
     other = lent if b is None else lend(y, types.compute, keep)
-    with Session() as session:
+    with Session(device or "cpu") as session:
         session.check(lib.sp_similarity(session.handle, lent, other, options, c, None))
-        return take(session, c, types, a)
+        return take(session, to_host(session, c), types, a)

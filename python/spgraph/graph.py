@@ -1,19 +1,23 @@
-"""Graphs: reading, and quotient graphs."""
+"""Graphs: reading, quotient graphs, coarsening, and orders of nodes."""
 
 from __future__ import annotations
 
-from typing import Any
+import ctypes
+import operator
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as ss
 
 from . import _abi
-from ._core import F8, I4, Session, address, lib
+from ._core import F8, I4, Session, address, lib, view
 from ._input import COMBINE, Graph, as_graph, read
 from ._matrix import Types, as_csr, choose, largest, lend, take
 from .cluster import Clustering
 
 LOOPS = ("keep", "drop", "only")
+METHODS = ("matching", "two-hop", "hec", "lp")
+ORDERS = ("community", "degree")
 
 
 def _types(csr: Any, combine: str) -> Types:
@@ -73,10 +77,8 @@ def contract(graph: Any, labels: Any, *, combine: str = "sum", loops: str = "kee
            [2., 6.]])
     """
     number, loop = choose(COMBINE, combine, "combine"), choose(LOOPS, loops, "loops")
-    like = graph if ss.issparse(graph) else as_graph(graph, "weight", False, F8).matrix
+    like = _square(graph)
     csr = as_csr(like, "graph")
-    if csr.shape[0] != csr.shape[1]:
-        raise ValueError(f"the matrix of a graph is square, not {csr.shape[0]} x {csr.shape[1]}")
     types = _types(csr, combine)
     keep: list[Any] = []
     lent, c = lend(csr, types.compute, keep), _abi.sp_csr()
@@ -97,4 +99,200 @@ def contract(graph: Any, labels: Any, *, combine: str = "sum", loops: str = "kee
         return take(session, c, types, like)
 
 
-__all__ = ["Graph", "contract", "read"]
+class Level(NamedTuple):
+    """A level of a hierarchy of graphs, each the quotient graph of the one before.
+
+    Attributes
+    ----------
+    graph : sparse matrix
+        The weights between groups. Those of the edges within a group are on the diagonal, unless ``loops="drop"``.
+    labels : ndarray of int32
+        The group of each node of the level before, or of the graph for the first level.
+    nodes : ndarray of int32
+        The group of each node of the graph from which all began.
+    """
+
+    graph: Any
+    labels: np.ndarray
+    nodes: np.ndarray
+
+
+def _square(graph: Any) -> Any:
+    """The matrix of a graph in its own class and format."""
+    like = graph if ss.issparse(graph) else as_graph(graph, "weight", False, F8).matrix
+    if like.ndim == 2 and like.shape[0] != like.shape[1]:
+        raise ValueError(f"the matrix of a graph is square, not {like.shape[0]} x {like.shape[1]}")
+    return like
+
+
+def _node_weights(weights: Any, nodes: int) -> np.ndarray:
+    array = np.array(weights, F8)  # a copy, which becomes that of groups
+    array = np.full(nodes, array) if array.ndim == 0 else array
+    if array.shape != (nodes,) or not (array > 0).all() or not np.isfinite(array).all():
+        raise ValueError(f"weights must be {nodes} numbers above 0, one for each node of the graph")
+    return array
+
+
+def coarsen(graph: Any, levels: int = 1, method: str = "two-hop", *, least: int = 0, max_weight: float = 0.0,
+            weights: Any = None, seed: int = 1, combine: str = "sum", loops: str = "keep") -> list[Level]:
+    """Make a graph smaller, level by level: merge strongly connected neighbours, as ``contract --repeat`` does.
+
+    Parameters
+    ----------
+    graph : as for `cluster.mcl`
+        A sparse matrix, or any other graph. Edges of weight 0 and below join no nodes.
+    levels : int
+        The number of levels at most.
+    method : {"matching", "two-hop", "hec", "lp"}
+        Pairs of neighbours along heavy edges; the same, and pairs with a common neighbour where these stall; groups
+        along the heaviest edge of each node; label propagation.
+    least : int
+        Stop at this many groups.
+    max_weight : float
+        The greatest weight of a group of several nodes; 0 means any.
+    weights : array, optional
+        The weights of the nodes, above 0. 1 each by default. A group weighs what its nodes weigh.
+    seed : int
+        Decides between equal edges. The result depends on it, and not on the number of threads.
+    combine, loops
+        How edges become one and what becomes of those inside groups, as for `contract`.
+
+    Returns
+    -------
+    list of Level
+        Fewer than `levels` if no nodes can be merged any more; empty for a graph without edges.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> from spgraph import graph
+    >>> path = sp.csr_array(np.diag([5.0, 1.0, 5.0], 1) + np.diag([5.0, 1.0, 5.0], -1))
+    >>> first, second = graph.coarsen(path, 2)
+    >>> first.labels
+    array([0, 0, 1, 1], dtype=int32)
+    >>> first.graph.toarray()
+    array([[10.,  1.],
+           [ 1., 10.]])
+    >>> second.nodes
+    array([0, 0, 0, 0], dtype=int32)
+    """
+    how = _abi.contraction_coarsening(method=choose(METHODS, method, "method"), seed=operator.index(seed),
+                                      least=operator.index(least), max_weight=float(max_weight))
+    if operator.index(levels) < 0:
+        raise ValueError(f"levels is {levels}: 0 or more are possible")
+    choose(COMBINE, combine, "combine")
+    choose(LOOPS, loops, "loops")
+    current = _square(graph)
+    heavy = _node_weights(1.0 if weights is None else weights, current.shape[0])
+    how.weights = address(heavy)
+    nodes: Any = np.arange(current.shape[0], dtype=I4)
+    made: list[Level] = []
+    while len(made) < levels and current.shape[0] > least:
+        csr = as_csr(current, "graph")
+        keep: list[Any] = []
+        types, groups = _types(csr, combine), ctypes.c_int64()
+        labels = np.empty(csr.shape[0], I4)
+        with Session() as session:
+            lent = lend(csr, types.compute, keep)
+            session.check(lib.contraction_coarsen(session.handle, lent, how, address(labels), ctypes.byref(groups)))
+            if groups.value == csr.shape[0]:
+                break
+            session.check(lib.contraction_add_weights(session.handle, address(labels), len(labels), groups.value,
+                                                      _abi.SP_HOST, address(heavy)))
+        current = contract(current, labels, combine=combine, loops=loops, groups=groups.value)
+        nodes = labels[nodes]
+        made.append(Level(current, labels, nodes))
+    return made
+
+
+def order(graph: Any, method: str = "community") -> np.ndarray:
+    """Find an order of the nodes of a graph.
+
+    Parameters
+    ----------
+    graph : as for `cluster.mcl`
+        A sparse matrix, or any other graph.
+    method : {"community", "degree"}
+        "community": the nodes of a community are neighbours, so that products find in the cache what neighbouring rows
+        share. Communities come from label propagation by modularity with positive entries as weights. "degree": by
+        falling number of entries of the rows, equals as they were.
+
+    Returns
+    -------
+    ndarray of int32
+        The old number of each node in the new order, for `reorder`. It does not depend on the number of threads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> from spgraph import graph
+    >>> star = sp.csr_array(np.array([[0, 0, 1], [0, 0, 1], [1, 1, 0]]))
+    >>> graph.order(star, "degree")
+    array([2, 0, 1], dtype=int32)
+    """
+    number = choose(ORDERS, method, "method")
+    csr = as_csr(_square(graph), "graph")
+    keep: list[Any] = []
+    types = Types(csr)
+    types.require_exact(0)
+    found = np.empty(csr.shape[0], I4)
+    with Session() as session:
+        lent = lend(csr, types.compute, keep)
+        if ORDERS[number] == "degree":
+            session.check(lib.sp_csr_degree_order(session.handle, lent, address(found), _abi.SP_HOST))
+            return found
+        pointer = ctypes.c_void_p()
+        session.check(lib.sp_csr_community_order(session.handle, lent, ctypes.byref(pointer)))
+        try:
+            return view(pointer.value, csr.shape[0], I4)
+        finally:
+            lib.sp_free(session.handle, pointer)
+
+
+def reorder(graph: Any, order: Any) -> Any:
+    """Renumber the nodes of a graph.
+
+    Parameters
+    ----------
+    graph : as for `cluster.mcl`
+        A sparse matrix, or any other graph.
+    order : array of int
+        The old number of each node, as from `order`: each node once.
+
+    Returns
+    -------
+    sparse matrix
+        Of the class and format of `graph`, or a csr_array: node i is node ``order[i]`` of the graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> from spgraph import graph
+    >>> star = sp.csr_array(np.array([[0, 0, 1], [0, 0, 1], [1, 1, 0]]))
+    >>> graph.reorder(star, graph.order(star, "degree")).toarray()
+    array([[0, 1, 1],
+           [1, 0, 0],
+           [1, 0, 0]])
+    """
+    like = _square(graph)
+    csr = as_csr(like, "graph")
+    given = np.asarray(order)
+    n = csr.shape[0]
+    if given.shape != (n,) or (given.dtype.kind not in "iu" and n) or not np.array_equal(np.sort(given), np.arange(n)):
+        raise ValueError(f"order must have each of the numbers from 0 to {n - 1} once")
+    old = np.ascontiguousarray(given, I4)
+    new = np.empty(n, I4)
+    new[old] = np.arange(n, dtype=I4)
+    keep: list[Any] = []
+    types, c = Types(csr), _abi.sp_csr()
+    types.require_exact(largest(csr) if types.whole else 0)
+    with Session() as session:
+        lent = lend(csr, types.compute, keep)
+        session.check(lib.sp_csr_permute(session.handle, lent, address(old), address(new), c))
+        return take(session, c, types, like)
+
+
+__all__ = ["Graph", "Level", "coarsen", "contract", "order", "read", "reorder"]

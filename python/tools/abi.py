@@ -1,7 +1,8 @@
-"""Makes python/spgraph/_abi.py, the ctypes structs and prototypes of the C library, from its headers.
+"""Makes two files from the headers of the C library: python/spgraph/_abi.py, its structs and prototypes for ctypes, and
+python/native/sizes.c, by which the library says how large its structs are.
 
-    abi.py            writes the file
-    abi.py --check    compares it with the headers, and every size and offset with what the C compiler says
+    abi.py            writes the files
+    abi.py --check    compares them with the headers, and every size and offset with what the C compiler says
 
 Needs gcc (or CC) and pycparser. To be run after a change of the headers; `make test-python` runs the check.
 """
@@ -19,6 +20,7 @@ from pycparser import c_ast, c_parser
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TARGET = os.path.join(ROOT, "python", "spgraph", "_abi.py")
+SIZES = os.path.join(ROOT, "python", "native", "sizes.c")
 HEADERS = ["sparse.h", "sp_ranks.h", "mcl.h", "contraction.h", "io.h"]
 FOLDERS = [os.path.join(ROOT, name) for name in ("libsparse", "mcl", "contraction", "io")]
 SYSTEM = ["stdbool.h", "stddef.h", "stdint.h"]
@@ -155,13 +157,28 @@ def constant_lines(constants):
     return [line for part in parts for line in constant_lines({name: constants[name] for name in part})]
 
 
-def made():
+def made_sizes(r):
+    """The text of sizes.c."""
+    lines = ["/* The sizes of the structs of _abi.py in the order there, for the check when the package is loaded. Made by",
+             " * python/tools/abi.py from the headers: do not edit. */", *(f'#include "{name}"' for name in HEADERS), "",
+             "#pragma GCC visibility push(default)", "const int32_t *spgraph_struct_sizes(void);",
+             "#pragma GCC visibility pop", "", "const int32_t *spgraph_struct_sizes(void)", "{",
+             "    static const int32_t sizes[] = {"]
+    lines += textwrap.wrap(" ".join(f"sizeof({name})," for name in r.structs), 118, initial_indent=" " * 8,
+                           subsequent_indent=" " * 8)
+    return "\n".join(lines + ["        0,", "    };", "    return sizes;", "}"]) + "\n"
+
+
+def version():
+    return ".".join(str(defined(f"SP_VERSION_{part}")) for part in ("MAJOR", "MINOR", "PATCH"))
+
+
+def made(r):
     """The text of _abi.py."""
-    r = Reader(preprocessed())
     lines = ['"""The C library\'s structs and functions. Made by python/tools/abi.py from its headers: do not edit."""', "",
              "from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, "
              "c_int32,", "                    c_int64, c_size_t, c_uint32, c_uint64, c_void_p)", "",
-             f"SP_ABI = {defined('SP_ABI')}"]
+             f'SP_VERSION = "{version()}"', f"SP_ABI = {defined('SP_ABI')}"]
     for names in r.enumerators:
         lines += constant_lines({name: r.constants[name] for name in names if not re.match(NOT_NEEDED, name)})
     for name, fields in r.structs.items():
@@ -170,6 +187,8 @@ def made():
         lines += [line.replace("\0", " ") for line in textwrap.wrap(" ".join(pairs), 118, initial_indent=" " * 8,
                                                                     subsequent_indent=" " * 8)] + ["    ]"]
     lines += ["", ""] + [f"{name} = {value}" for name, value in r.callbacks.items()]
+    lines += ["", "", "STRUCTS = ("] + textwrap.wrap(", ".join(r.structs) + ",", 116, initial_indent=" " * 4,
+                                                     subsequent_indent=" " * 4) + [")"]
     lines += ["", "", "FUNCTIONS = {"]
     lines += [f'    "{name}": ({result}, [{", ".join(parameters)}]),' for name, (result, parameters) in
               r.functions.items()]
@@ -195,9 +214,11 @@ def layouts(module):
 
 def check():
     wrong = []
-    if open(TARGET).read() != made():
-        wrong.append("python/spgraph/_abi.py is not what the headers say: run python/tools/abi.py, and if a struct, an "
-                     "enum or a prototype has changed, raise SP_ABI in libsparse/sparse.h")
+    r = Reader(preprocessed())
+    for path, text in ((TARGET, made(r)), (SIZES, made_sizes(r))):
+        if open(path).read() != text:
+            wrong.append(f"{os.path.relpath(path, ROOT)} is not what the headers say: run python/tools/abi.py, and if "
+                         "a struct, an enum or a prototype has changed, raise SP_ABI in libsparse/sparse.h")
     spec = importlib.util.spec_from_file_location("abi_of_spgraph", TARGET)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -212,6 +233,7 @@ def check():
 if __name__ == "__main__":
     if sys.argv[1:] == ["--check"]:
         sys.exit(check())
-    text = made()
-    with open(TARGET, "w") as file:
-        file.write(text)
+    reader = Reader(preprocessed())
+    for target, content in ((TARGET, made(reader)), (SIZES, made_sizes(reader))):
+        with open(target, "w") as file:
+            file.write(content)

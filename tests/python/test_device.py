@@ -111,6 +111,9 @@ def test_wrong_tensors_are_refused(make):
         spgraph.matmul(x, x.to(torch.float32))
     with pytest.raises(NotImplementedError, match="gradients"):
         spgraph.matmul(x.clone().requires_grad_(), x)
+    for call in (spgraph.matmul, spgraph.similarity):
+        with pytest.raises(ValueError, match="where they lie"):
+            call(x, x, device="cpu")
     with pytest.raises(ValueError, match="ascend"):
         spgraph.matmul(torch.sparse_csr_tensor([0, 2], [1, 0], [1.0, 2.0], (1, 2)), torch.eye(2).to_sparse_csr())
 

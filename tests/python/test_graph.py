@@ -1,9 +1,14 @@
 """Quotient graphs beside plain loops, and reading of files."""
 
+import os
+import subprocess
+
 import numpy as np
 import pytest
 import scipy.sparse as ss
 
+import spgraph
+from conftest import BUILD
 from spgraph import cluster, graph
 
 
@@ -81,6 +86,119 @@ def test_what_is_refused(make):
         graph.contract(ss.csr_array(np.full((2, 2), 2**52)), [0, 0])
     with pytest.raises(NotImplementedError):
         graph.contract(matrix.astype(complex), np.arange(6))
+
+
+@pytest.mark.parametrize("method", graph.METHODS)
+def test_levels_are_those_of_the_program_contract(data, tmp_path, method):
+    program = os.path.join(BUILD, "bin", "contract")
+    if not os.path.exists(program):
+        pytest.skip("contract is not built")
+    target = tmp_path / "q.mtx"
+    subprocess.run([program, data("Hu-2007.txt.gz"), "-o", target, "--repeat", method, "--levels", "3"], check=True,
+                   capture_output=True)
+    given = graph.read(data("Hu-2007.txt.gz"))
+    levels = graph.coarsen(given, 3, method)
+    assert len(levels) == 3
+    for number, level in enumerate(levels, 1):
+        groups = dict(line.rsplit("\t", 1) for line in open(f"{target}.level{number}.map").read().splitlines())
+        if number == 1:
+            assert [int(groups[name]) - 1 for name in given.nodes] == level.labels.tolist()
+        else:
+            assert [int(groups[str(i + 1)]) - 1 for i in range(len(level.labels))] == level.labels.tolist()
+
+
+@pytest.mark.parametrize("method", graph.METHODS)
+@pytest.mark.parametrize("kind", [ss.csr_array, ss.csc_matrix])
+def test_coarse_graphs_are_quotients_of_connected_groups(make, method, kind):
+    matrix = make(300, 300, 0.01)
+    matrix = kind(abs(matrix + matrix.T))
+    before, nodes = matrix, np.arange(300)
+    levels = graph.coarsen(matrix, 3, method)
+    assert levels
+    for level in levels:
+        groups = level.graph.shape[0]
+        assert groups < before.shape[0] and type(level.graph) is kind
+        assert sorted(set(level.labels.tolist())) == list(range(groups))
+        if method in ("matching", "two-hop"):
+            assert np.bincount(level.labels).max() <= 2
+        dense, entries = quotient(before, level.labels, groups, "sum", "keep")
+        np.testing.assert_allclose(level.graph.toarray(), dense, rtol=1e-12)
+        np.testing.assert_array_equal(level.nodes, level.labels[nodes])
+        before, nodes = level.graph, level.nodes
+    spgraph.set_threads(1)
+    try:
+        again = graph.coarsen(matrix, 3, method)
+    finally:
+        spgraph.set_threads(0)
+    assert all(np.array_equal(x.nodes, y.nodes) for x, y in zip(levels, again)) and len(levels) == len(again)
+
+
+def test_bounds_of_coarsening(make):
+    matrix = make(200, 200, 0.05)
+    matrix = abs(matrix + matrix.T)
+    sizes = [level.graph.shape[0] for level in graph.coarsen(matrix, 50, "hec", least=37)]
+    assert sizes[-1] == 37 and sizes == sorted(sizes, reverse=True)
+    for level in graph.coarsen(matrix, 9, "lp", max_weight=6):
+        assert np.bincount(level.nodes).max() <= 6
+    weights = np.arange(1, 201)
+    for level in graph.coarsen(matrix, 9, "lp", max_weight=250, weights=weights):
+        heavy = np.bincount(level.nodes, weights=weights)
+        assert heavy[np.bincount(level.nodes) > 1].max(initial=0) <= 250
+    assert weights[0] == 1 and len(graph.coarsen(matrix, 0)) == 0
+    first = graph.coarsen(matrix, loops="drop", combine="max")[0].graph
+    assert first.diagonal().sum() == 0 and first.max() <= matrix.max()
+    whole = graph.coarsen((matrix > 0).astype(np.int32), 2)[-1].graph
+    assert whole.dtype == np.int64 and whole.sum() == (matrix > 0).sum()
+
+
+@pytest.mark.parametrize("shape", [0, 1, 5])
+def test_graphs_without_edges_are_not_coarsened(shape):
+    assert graph.coarsen(ss.csr_array((shape, shape)), 4) == []
+
+
+def test_what_coarsening_refuses(make):
+    matrix = make(6, 6, 0.5)
+    for options in ({"method": "metis"}, {"levels": -1}, {"least": -1}, {"max_weight": -1.0}, {"loops": "no"},
+                    {"combine": "median"}, {"weights": [1, 2]}, {"weights": np.zeros(6)}, {"weights": [np.nan] * 6}):
+        with pytest.raises(ValueError):
+            graph.coarsen(matrix, **options)
+    with pytest.raises(ValueError, match="square"):
+        graph.coarsen(make(3, 4, 0.5))
+
+
+def test_order_by_degree_falls_and_keeps_equals(make):
+    given = make(100, 100, 0.03), make(100, 100, 0.03, dtype=np.int16), ss.csr_array((0, 0)), ss.csc_array((4, 4))
+    for matrix in given:
+        found = graph.order(matrix, "degree")
+        expected = np.argsort(-np.diff(matrix.tocsr().indptr), kind="stable")
+        assert found.dtype == np.int32 and found.tolist() == expected.tolist()
+
+
+def test_order_by_community_brings_groups_together(rng):
+    group = rng.permutation(np.repeat(np.arange(6), 30))
+    row, col = rng.integers(0, 180, 6000), rng.integers(0, 180, 6000)
+    there = (group[row] == group[col]) & (row != col)
+    matrix = ss.coo_array((np.ones(there.sum()), (row[there], col[there])), shape=(180, 180)).tocsr()
+    matrix.data[:] = 1
+    matrix = matrix.maximum(matrix.T)
+    found = graph.order(matrix)
+    assert sorted(found.tolist()) == list(range(180))
+    assert np.count_nonzero(np.diff(group[found])) < 40 < np.count_nonzero(np.diff(group))  # about 150
+    assert graph.order(ss.csr_array((0, 0))).tolist() == [] and graph.order(ss.csr_array((1, 1))).tolist() == [0]
+
+
+@pytest.mark.parametrize("kind", [ss.csr_array, ss.csr_matrix, ss.coo_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_reordered_graphs_are_the_same_graph(make, rng, kind, dtype):
+    matrix = kind(make(50, 50, 0.1, dtype=dtype))
+    order = rng.permutation(50)
+    made = graph.reorder(matrix, order)
+    assert type(made) is kind and made.dtype == dtype
+    np.testing.assert_array_equal(made.toarray(), matrix.toarray()[order][:, order])
+    assert graph.reorder(ss.csr_array((0, 0)), []).shape == (0, 0)
+    for wrong in (order[:-1], np.append(order[:-1], 50), np.zeros(50, int), order.astype(float), order - 1):
+        with pytest.raises(ValueError, match="once"):
+            graph.reorder(matrix, wrong)
 
 
 def test_reading(tmp_path):

@@ -1,7 +1,9 @@
 """What the package does in a process: threads, forks, Ctrl-C, memory, errors of the library, the interface number."""
 
+import ctypes
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +15,7 @@ import pytest
 import scipy.sparse as ss
 
 import spgraph
-from spgraph import _core, cluster
+from spgraph import _core, cluster, graph
 
 
 def square(n, density, seed=1):
@@ -119,13 +121,13 @@ def test_a_handler_of_the_user_is_left_alone():
         signal.signal(signal.SIGINT, before)
 
 
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def test_memory_comes_back():
     a = square(1000, 0.02)
-
-    def resident():
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
     for _ in range(5):
         spgraph.MatmulPlan(a, a)()
     before = resident()
@@ -133,6 +135,31 @@ def test_memory_comes_back():
         spgraph.matmul(a, a)
         spgraph.MatmulPlan(a, a)()
     assert resident() - before < 50e6
+
+
+CALLS = {
+    "matmul": lambda a, x: spgraph.matmul(a, a),
+    "top_k": lambda a, x: spgraph.matmul(a, a, top_k=5),
+    "MatmulPlan": lambda a, x: spgraph.MatmulPlan(a, a)(),
+    "SpmmPlan": lambda a, x: spgraph.SpmmPlan(a, x.shape[1])(x),
+    "similarity": lambda a, x: spgraph.similarity(a, threshold=0.1),
+    "contract": lambda a, x: graph.contract(a, np.arange(a.shape[0]) // 2),
+    "coarsen": lambda a, x: graph.coarsen(a, 1),
+    "order": lambda a, x: graph.reorder(a, graph.order(a)),
+    "a failure": lambda a, x: pytest.raises(ValueError, spgraph.matmul, a, a[:3]),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_memory_is_flat_over_1000_calls(name):
+    """A call that kept a result or a plan, 50 kB or more, would take 40 MB."""
+    a, x = square(300, 0.03), np.ones((300, 64))
+    for _ in range(200):
+        CALLS[name](a, x)
+    before = resident()
+    for _ in range(1000):
+        CALLS[name](a, x)
+    assert resident() - before < 12e6
 
 
 def test_results_live_to_the_end_of_the_interpreter():
@@ -158,6 +185,44 @@ def test_statuses_are_exceptions():
                 session.check(status)
     with pytest.raises(RuntimeError, match="CUDA|device"):
         cluster.mcl(ss.eye_array(3, format="csr"), device="cuda:1023")
+
+
+OTHER = """
+#include <stdint.h>
+const char *sp_version(void) {{ return "{version}"; }}
+int sp_abi(void) {{ return {abi}; }}
+const int32_t *spgraph_struct_sizes(void) {{ static const int32_t sizes[] = {{{sizes}, 0}}; return sizes; }}
+"""
+
+
+@pytest.mark.parametrize("change, sentence", [
+    (dict(version="9.8.7"), f"has version 9.8.7, this package needs {spgraph.__version__}; install the wheel again"),
+    (dict(abi=99), f"has ABI 99, this package needs {_core._abi.SP_ABI}; install the wheel again"),
+    (dict(resize=(3, 8)), "has a struct sp_csr of size 64, this package needs 56; install the wheel again"),
+    (dict(most=5), "has a struct sp_spgemm_options of size 0, this package needs 32; install the wheel again"),
+    (dict(more=16), "has more structs than this package knows; install the wheel again"),
+    (None, "is not the library of this package"),
+])
+def test_a_library_of_another_version_is_refused(tmp_path, change, sentence):
+    compiler = shutil.which(os.environ.get("CC", "cc").split()[0])
+    if compiler is None:
+        pytest.skip("no C compiler")
+    package = tmp_path / "spgraph"
+    shutil.copytree(os.path.dirname(spgraph.__file__), package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    sizes = [ctypes.sizeof(struct) for struct in _core._abi.STRUCTS]
+    if change and "resize" in change:
+        which, by = change["resize"]
+        sizes[which] += by
+    sizes = (sizes + [change["more"]] if change and "more" in change else sizes)[: (change or {}).get("most")]
+    source = "int nothing;" if change is None else OTHER.format(
+        version=change.get("version", spgraph.__version__), abi=change.get("abi", _core._abi.SP_ABI),
+        sizes=", ".join(map(str, sizes)))
+    (tmp_path / "other.c").write_text(source)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", package / "libspgraph.so", tmp_path / "other.c"], check=True)
+    said = subprocess.run([sys.executable, "-c", "import spgraph"], capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert said.returncode == 1 and said.stderr.strip().split("\n")[-1].startswith("ImportError: spgraph: ")
+    assert sentence in said.stderr
 
 
 def test_interface_is_that_of_the_headers():

@@ -324,3 +324,20 @@ def test_threads_do_not_change_a_bit(make):
         spgraph.set_threads(0)
     with pytest.raises(ValueError):
         spgraph.set_threads(-1)
+
+
+def test_device_of_matrices_of_scipy(make):
+    a = make(60, 60, 0.1)
+    here, b = spgraph.matmul(a, a), a.tocsc()
+    for device in ("cpu", "auto"):  # "auto" is a GPU where there is one, with the same bits
+        for made, expected in ((spgraph.matmul(a, a, device=device), here),
+                               (spgraph.matmul(b, b, device=device), spgraph.matmul(b, b)),
+                               (spgraph.matmul(a, a, top_k=3, device=device), spgraph.matmul(a, a, top_k=3)),
+                               (spgraph.similarity(a, top_k=3, device=device), spgraph.similarity(a, top_k=3))):
+            assert type(made) is type(expected) and made.data.tobytes() == expected.data.tobytes()
+            np.testing.assert_array_equal(made.indices, expected.indices)
+    for call in (spgraph.matmul, spgraph.similarity):
+        with pytest.raises(RuntimeError, match="CUDA|device"):
+            call(a, a, device="cuda:1023")
+        with pytest.raises(ValueError, match="tpu"):
+            call(a, a, device="tpu")

@@ -4,6 +4,7 @@ The operators `torch.ops.spgraph.spmm`, `sddmm` and `spmm_extreme` work with aut
 torch, so one wheel serves all its versions from 2.4 on.
 """
 
+from ._activations import maxk
 from ._attention import edge_softmax, spmm_heads
 from ._layers import GATConv, GCNConv, GINConv, SAGEConv
 from ._matrix import SparseMatrix, sddmm, spmm
@@ -12,4 +13,4 @@ from ._pyg import install_pyg, uninstall_pyg
 from ._sampler import NeighborSampler
 
 __all__ = ["Classifier", "GATConv", "GCNConv", "GINConv", "NeighborSampler", "SAGEConv", "SparseMatrix", "edge_softmax",
-           "install_pyg", "load_model", "save_model", "sddmm", "spmm", "spmm_heads", "uninstall_pyg"]
+           "install_pyg", "load_model", "maxk", "save_model", "sddmm", "spmm", "spmm_heads", "uninstall_pyg"]
