@@ -1,6 +1,7 @@
 /* How a thread combines rows of a contraction; see cells.h. Each accumulator is compiled once an operation and value
  * type. */
 #include <math.h>
+#include <string.h>
 
 #include "contract/cpu/cells.h"
 #include "core/table.h"
@@ -149,7 +150,8 @@ KERNEL void walk(worker *w, int64_t row, int op, int type, bool dense, put_batch
     const int32_t *labels = job->labels, *columns = job->g->col_indices;
     const int64_t *offsets = job->g->row_offsets;
     const void *values = job->g->values;
-    const uint32_t most = job->lower ? (uint32_t)row : INT32_MAX; /* nodes without a label have greater ones */
+    /* Nodes without a label have greater ones. */
+    const uint32_t bound = !job->lower ? INT32_MAX : (uint32_t)row + (job->loops != SP_LOOPS_DROP);
     int64_t count = 0, seen = 0, kept = 0;
     for (int64_t n = job->starts[row]; n < job->starts[row + 1]; n++) {
         const int32_t node = job->order[n];
@@ -163,7 +165,7 @@ KERNEL void walk(worker *w, int64_t row, int op, int type, bool dense, put_batch
                 w->columns[count] = column;
                 if (type != ONES) w->values[count] = load(values, type, k);
                 if (dense) __builtin_prefetch(w->cells + (int64_t)column * width_of(op), 1);
-                count += (uint32_t)column <= most;
+                count += (uint32_t)column < bound;
             }
             if (count < BATCH) continue;
             w->count = count;
@@ -311,6 +313,76 @@ static void row_loop(worker *w, int64_t row, row_buffer *out)
     store(out->values, job->g->value_type, out->count++, job->half ? value * 0.5 : value);
 }
 
+/* ---- mark ---------------------------------------------------------------------------------------------- */
+
+KERNEL void put_marked(worker *w, int op, int type)
+{
+    uint32_t *marks = w->marks;
+    int32_t *columns = w->out->columns + w->out->count;
+    double *cells = w->cells;
+    const uint32_t base = w->mark_base;
+    uint32_t listed = (uint32_t)w->listed;
+    for (int64_t i = 0; i < w->count; i++) {
+        const int32_t column = w->columns[i];
+        const uint32_t marked = marks[column] - base; /* of an earlier row: far above `listed` */
+        const bool known = marked < listed;
+        const uint32_t at = known ? marked : listed;
+        columns[listed] = column;
+        marks[column] = base + at;
+        put_value(op, cells + (int64_t)at * width_of(op), batch_value(w, type, i));
+        listed += !known;
+    }
+    w->listed = listed;
+}
+
+KERNEL void take_marked(worker *w, int64_t row, int op, int type)
+{
+    row_buffer *out = w->out;
+    const uint32_t loop = w->marks[row] - w->mark_base;
+    if (w->job->half && loop < (uint32_t)w->listed) w->cells[loop] *= 0.5;
+    for (int64_t i = 0; i < w->listed; i++) {
+        double *cell = w->cells + i * width_of(op);
+        const double value = cell_value(op, cell);
+        if (type == F32) ((float *)out->values)[out->count + i] = (float)value;
+        else ((double *)out->values)[out->count + i] = value;
+        clear_cell(op, cell);
+    }
+    out->count += w->listed;
+    w->mark_base += (uint32_t)w->listed;
+}
+
+KERNEL void mark_rows(worker *w, int64_t first, int64_t end, int64_t *counts, int op, int type)
+{
+    const contraction *job = w->job;
+    const bool single = job->g->value_type == SP_F32;
+    for (int64_t row = first; row < end; row++) {
+        w->listed = 0;
+        if (w->mark_base > UINT32_MAX - (uint32_t)job->groups - 1) {
+            memset(w->marks, 0, (size_t)job->groups * sizeof *w->marks);
+            w->mark_base = 1;
+        }
+        if (counts[row] > 0) walk(w, row, op, type, false, put_marked);
+        if (single) take_marked(w, row, op, F32);
+        else take_marked(w, row, op, F64);
+        w->rows[ROW_MARK] += counts[row] > 0;
+        counts[row] = w->listed;
+    }
+}
+
+sp_status sp_make_marked_rows(void *scratch, int64_t first, int64_t end, int64_t *counts, row_buffer *out)
+{
+    worker *w = scratch;
+    int64_t most = TAKEN_AHEAD;
+    for (int64_t row = first; row < end; row++) most += counts[row] < row + 1 ? counts[row] : row + 1;
+    const sp_status status = sp_row_buffer_reserve(out, most);
+    if (status != SP_OK) return status;
+    w->out = out;
+#define ROWS(op, type) mark_rows(w, first, end, counts, op, type)
+    EACH_KIND(w->job->kind, ROWS)
+#undef ROWS
+    return SP_OK;
+}
+
 /* ---- rows ---------------------------------------------------------------------------------------------- */
 
 static int choose_method(const contraction *job, int64_t entries)
@@ -359,6 +431,22 @@ void sp_contraction_choose(contraction *job, int64_t entries, int threads)
     const int64_t entry = (int64_t)(sizeof(int32_t) + sp_value_size(g->value_type));
     const int64_t matrices = 8 * (g->rows + job->groups) + entry * (g->nnz + entries / 2);
     job->dense = job->groups <= FREE_GROUPS || job->groups * 8 * job->width <= matrices / 8 / threads;
+    job->marked = job->dense && job->lower && job->loops != SP_LOOPS_ONLY;
+}
+
+static sp_status open_marks(sp_context *context, const contraction *job, int64_t largest, worker *w)
+{
+    const int64_t cells = largest < job->groups ? largest : job->groups;
+    sp_status status;
+    w->mark_base = 1;
+    TRY(sp_calloc(context, job->groups, sizeof *w->marks, (void **)&w->marks));
+    TRY(sp_alloc(context, (cells + 1) * job->width, sizeof *w->cells, (void **)&w->cells));
+#define CLEAR(op, type) for (int64_t i = 0; i <= cells; i++) clear_cell(op, w->cells + i * width_of(op))
+    EACH_KIND(job->kind, CLEAR)
+#undef CLEAR
+    w->bytes += job->groups * 4 + (cells + 1) * job->width * 8;
+done:
+    return status;
 }
 
 sp_status sp_open_worker(sp_context *context, const contraction *job, int64_t largest, worker *w)
@@ -368,6 +456,7 @@ sp_status sp_open_worker(sp_context *context, const contraction *job, int64_t la
     sp_status status = SP_OK;
     w->job = job;
     if (job->loops == SP_LOOPS_ONLY) return SP_OK;
+    if (job->marked) return open_marks(context, job, largest, w);
     if (job->dense && hashed > job->groups / SCAN_GROUPS) hashed = job->groups / SCAN_GROUPS;
     if (largest > SORT_ENTRIES && (job->dense || largest >= job->groups / DENSE_SHARE)) {
         TRY(sp_calloc(context, words, sizeof(uint64_t), (void **)&w->bits));
@@ -394,7 +483,7 @@ void sp_close_workers(sp_context *context, worker *workers, int threads)
 {
     for (int t = 0; workers && t < threads; t++) {
         worker *w = &workers[t];
-        void *arrays[] = {w->cells, w->bits, w->summary, w->keys, w->slots, w->list[0], w->list[1]};
+        void *arrays[] = {w->cells, w->bits, w->summary, w->keys, w->slots, w->list[0], w->list[1], w->marks};
         for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) sp_free(context, arrays[i]);
     }
     sp_free(context, workers);
