@@ -11,6 +11,7 @@
 enum { SORT_ENTRIES = 32, LOWER_SORT_ENTRIES = 2 * SORT_ENTRIES };
 /* As for products (accumulator.c): rows from this share of all groups on are dense, rows with less than an entry in
  * SCAN_GROUPS groups are not, and FREE_GROUPS cells fit the second-level cache of any machine. */
+enum { ROWS_BATCH = 2048, ROWS_AT_ONCE = 256 }; /* entries and rows that are marked at once: first-level cache */
 enum { DENSE_SHARE = 16, SCAN_GROUPS = 1 << 14, FREE_GROUPS = 1 << 16 };
 
 enum { F32 = SP_F32, F64 = SP_F64, ONES };
@@ -315,57 +316,129 @@ static void row_loop(worker *w, int64_t row, row_buffer *out)
 
 /* ---- mark ---------------------------------------------------------------------------------------------- */
 
-KERNEL void put_marked(worker *w, int op, int type)
+/* Entries of the batch that are new to the row are appended to `columns`, of which `listed` are the row's; cells lie as
+ * the columns do. */
+KERNEL uint32_t mark_entries(worker *w, const int32_t *batch, const double *values, int64_t count, uint32_t listed,
+                             int32_t *columns, double *cells, int op, int type)
 {
     uint32_t *marks = w->marks;
-    int32_t *columns = w->out->columns + w->out->count;
-    double *cells = w->cells;
     const uint32_t base = w->mark_base;
-    uint32_t listed = (uint32_t)w->listed;
-    for (int64_t i = 0; i < w->count; i++) {
-        const int32_t column = w->columns[i];
+    for (int64_t i = 0; i < count; i++) {
+        const int32_t column = batch[i];
         const uint32_t marked = marks[column] - base; /* of an earlier row: far above `listed` */
         const bool known = marked < listed;
         const uint32_t at = known ? marked : listed;
         columns[listed] = column;
         marks[column] = base + at;
-        put_value(op, cells + (int64_t)at * width_of(op), batch_value(w, type, i));
+        put_value(op, cells + (int64_t)at * width_of(op), type == ONES ? 1 : values[i]);
         listed += !known;
     }
-    w->listed = listed;
+    return listed;
 }
 
-KERNEL void take_marked(worker *w, int64_t row, int op, int type)
+/* The row is made. Numbers of marks start again where they end. */
+KERNEL void end_marks(worker *w, int64_t row, uint32_t listed, double *cells)
 {
-    row_buffer *out = w->out;
     const uint32_t loop = w->marks[row] - w->mark_base;
-    if (w->job->half && loop < (uint32_t)w->listed) w->cells[loop] *= 0.5;
-    for (int64_t i = 0; i < w->listed; i++) {
+    if (w->job->half && loop < listed) cells[loop] *= 0.5;
+    w->mark_base += listed;
+    if (w->mark_base <= UINT32_MAX - (uint32_t)w->job->groups - 1) return;
+    memset(w->marks, 0, (size_t)w->job->groups * sizeof *w->marks);
+    w->mark_base = 1;
+}
+
+/* Appends the values of `count` cells, and clears these. */
+KERNEL void take_marked(worker *w, int64_t count, row_buffer *out, int op)
+{
+    const bool single = w->job->g->value_type == SP_F32;
+    for (int64_t i = 0; i < count; i++) {
         double *cell = w->cells + i * width_of(op);
         const double value = cell_value(op, cell);
-        if (type == F32) ((float *)out->values)[out->count + i] = (float)value;
+        if (single) ((float *)out->values)[out->count + i] = (float)value;
         else ((double *)out->values)[out->count + i] = value;
         clear_cell(op, cell);
     }
-    out->count += w->listed;
-    w->mark_base += (uint32_t)w->listed;
+    out->count += count;
+}
+
+KERNEL void put_marked(worker *w, int op, int type)
+{
+    w->listed = mark_entries(w, w->columns, w->values, w->count, (uint32_t)w->listed, w->out->columns + w->out->count,
+                             w->cells, op, type);
+}
+
+/* A row that is longer than a batch of rows. */
+KERNEL void mark_long_row(worker *w, int64_t row, int op, int type)
+{
+    w->listed = 0;
+    walk(w, row, op, type, false, put_marked);
+    end_marks(w, row, (uint32_t)w->listed, w->cells);
+    take_marked(w, w->listed, w->out, op);
+}
+
+/* The entries of a row up to the diagonal under their new columns, after the first `count` of the batch of rows; the
+ * new number of these. */
+KERNEL int64_t gather_row(worker *w, int64_t row, int64_t count, int type)
+{
+    const contraction *job = w->job;
+    const int32_t *labels = job->labels, *columns = job->g->col_indices;
+    const int64_t *offsets = job->g->row_offsets, before = count;
+    const void *values = job->g->values;
+    const bool loops = job->loops != SP_LOOPS_DROP;
+    const uint32_t bound = (uint32_t)row + loops;
+    const int64_t end = job->starts[row + 1];
+    int32_t *batch = w->batch;
+    double *batch_values = w->batch_values;
+    int64_t own = 0, seen = 0;
+    for (int64_t n = job->starts[row]; n < end; n++) {
+        const int32_t node = job->order[n];
+        const int64_t last = offsets[node + 1];
+        prefetch_rows(job, n, type);
+        seen += last - offsets[node];
+        for (int64_t k = offsets[node]; k < last; k++) {
+            const int32_t column = labels[columns[k]];
+            batch[count] = column;
+            if (type != ONES) batch_values[count] = load(values, type, k);
+            own += column == row;
+            count += (uint32_t)column < bound;
+        }
+    }
+    w->left_out += seen - (2 * (count - before) - (loops ? own : 0));
+    return count;
+}
+
+/* Rows first to end - 1, which have at most ROWS_BATCH entries in all: gathered, marked, and their values taken, one step
+ * for all rows after the other, because the end of a short loop is rarely predicted. */
+KERNEL void mark_short_rows(worker *w, int64_t first, int64_t end, int64_t *counts, int op, int type)
+{
+    row_buffer *out = w->out;
+    int64_t ends[ROWS_AT_ONCE], count = 0, from = 0, made = 0;
+    for (int64_t row = first; row < end; row++) ends[row - first] = count = gather_row(w, row, count, type);
+    for (int64_t row = first; row < end; row++) {
+        double *cells = w->cells + made * width_of(op);
+        const uint32_t listed = mark_entries(w, w->batch + from, w->batch_values + from, ends[row - first] - from, 0,
+                                             out->columns + out->count + made, cells, op, type);
+        end_marks(w, row, listed, cells);
+        from = ends[row - first];
+        counts[row] = listed;
+        made += listed;
+    }
+    take_marked(w, made, out, op);
 }
 
 KERNEL void mark_rows(worker *w, int64_t first, int64_t end, int64_t *counts, int op, int type)
 {
-    const contraction *job = w->job;
-    const bool single = job->g->value_type == SP_F32;
-    for (int64_t row = first; row < end; row++) {
-        w->listed = 0;
-        if (w->mark_base > UINT32_MAX - (uint32_t)job->groups - 1) {
-            memset(w->marks, 0, (size_t)job->groups * sizeof *w->marks);
-            w->mark_base = 1;
+    for (int64_t row = first; row < end;) {
+        const int64_t start = row;
+        int64_t entries = 0;
+        for (; row < end && row - start < ROWS_AT_ONCE && entries + counts[row] <= ROWS_BATCH; row++) entries += counts[row];
+        if (row > start) {
+            mark_short_rows(w, start, row, counts, op, type);
+        } else {
+            mark_long_row(w, row, op, type);
+            counts[row++] = w->listed;
         }
-        if (counts[row] > 0) walk(w, row, op, type, false, put_marked);
-        if (single) take_marked(w, row, op, F32);
-        else take_marked(w, row, op, F64);
-        w->rows[ROW_MARK] += counts[row] > 0;
-        counts[row] = w->listed;
+        w->rows[ROW_MARK] += row - start;
     }
 }
 
@@ -436,15 +509,18 @@ void sp_contraction_choose(contraction *job, int64_t entries, int threads)
 
 static sp_status open_marks(sp_context *context, const contraction *job, int64_t largest, worker *w)
 {
-    const int64_t cells = largest < job->groups ? largest : job->groups;
+    const int64_t longest = largest < job->groups ? largest : job->groups;
+    const int64_t cells = longest < ROWS_BATCH ? ROWS_BATCH : longest;
     sp_status status;
     w->mark_base = 1;
+    TRY(sp_alloc(context, ROWS_BATCH + 1, sizeof *w->batch, (void **)&w->batch));
+    TRY(sp_alloc(context, ROWS_BATCH + 1, sizeof *w->batch_values, (void **)&w->batch_values));
     TRY(sp_calloc(context, job->groups, sizeof *w->marks, (void **)&w->marks));
     TRY(sp_alloc(context, (cells + 1) * job->width, sizeof *w->cells, (void **)&w->cells));
 #define CLEAR(op, type) for (int64_t i = 0; i <= cells; i++) clear_cell(op, w->cells + i * width_of(op))
     EACH_KIND(job->kind, CLEAR)
 #undef CLEAR
-    w->bytes += job->groups * 4 + (cells + 1) * job->width * 8;
+    w->bytes += job->groups * 4 + (cells + 1) * job->width * 8 + (ROWS_BATCH + 1) * 12;
 done:
     return status;
 }
@@ -483,7 +559,8 @@ void sp_close_workers(sp_context *context, worker *workers, int threads)
 {
     for (int t = 0; workers && t < threads; t++) {
         worker *w = &workers[t];
-        void *arrays[] = {w->cells, w->bits, w->summary, w->keys, w->slots, w->list[0], w->list[1], w->marks};
+        void *arrays[] = {w->cells, w->bits, w->summary, w->keys, w->slots, w->list[0], w->list[1], w->marks,
+                          w->batch, w->batch_values};
         for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) sp_free(context, arrays[i]);
     }
     sp_free(context, workers);

@@ -52,6 +52,8 @@ typedef struct worker {
     int bits_of_table;
     uint32_t *marks;   /* mark: mark_base + the place in the row; below mark_base: not in the row */
     uint32_t mark_base;
+    int32_t *batch;       /* mark: entries of a batch of rows under their new columns */
+    double *batch_values;
     int64_t row;       /* sort, loop: the row */
     row_buffer *out;   /* sort, mark: where it goes */
     double loop[2];    /* loop: the cell */
