@@ -120,17 +120,7 @@ KERNEL void put_hash(worker *w, int op, int type)
     }
 }
 
-/* The rows of a group lie anywhere in G: their offsets are asked for 16 nodes ahead, their first entries 6. */
-KERNEL void prefetch_rows(const contraction *job, int64_t n, int type)
-{
-    const sp_csr *g = job->g;
-    if (n + 16 >= job->starts[job->groups]) return;
-    __builtin_prefetch(&g->row_offsets[job->order[n + 16]]);
-    const int64_t start = g->row_offsets[job->order[n + 6]];
-    __builtin_prefetch(g->col_indices + start);
-    if (type == ONES) return;
-    __builtin_prefetch((const char *)g->values + (size_t)start * (type == F32 ? sizeof(float) : sizeof(double)));
-}
+KERNEL size_t value_size(int type) { return type == ONES ? 0 : type == F32 ? sizeof(float) : sizeof(double); }
 
 /* How many entries of G the batch stands for that contribute to C: without loops that are not wanted and, where only
  * these are, without others. Those up to the diagonal stand for their mirror images, too. */
@@ -157,7 +147,7 @@ KERNEL void walk(worker *w, int64_t row, int op, int type, bool dense, put_batch
     for (int64_t n = job->starts[row]; n < job->starts[row + 1]; n++) {
         const int32_t node = job->order[n];
         const int64_t last = offsets[node + 1];
-        prefetch_rows(job, n, type);
+        sp_prefetch_rows(job, n, value_size(type));
         for (int64_t k = offsets[node]; k < last;) {
             const int64_t end = last - k < BATCH - count ? last : k + BATCH - count;
             seen += end - k;
@@ -393,7 +383,7 @@ KERNEL int64_t gather_row(worker *w, int64_t row, int64_t count, int type)
     for (int64_t n = job->starts[row]; n < end; n++) {
         const int32_t node = job->order[n];
         const int64_t last = offsets[node + 1];
-        prefetch_rows(job, n, type);
+        sp_prefetch_rows(job, n, value_size(type));
         seen += last - offsets[node];
         for (int64_t k = offsets[node]; k < last; k++) {
             const int32_t column = labels[columns[k]];
@@ -492,6 +482,7 @@ contraction sp_contraction_begin(const sp_csr *g, const int32_t *labels, int64_t
     contraction job = {.g = g, .labels = labels, .groups = groups, .kind = kind_of(g, options->combine),
                        .loops = options->loops, .half = options->half_loops && sums,
                        .lower = options->symmetric};
+    job.counts = job.kind == KIND_COUNT;
     job.width = job.kind / 2 == SP_COMBINE_MEAN ? 2 : 1;
     return job;
 }

@@ -19,7 +19,7 @@
 
 #include "core/rows.h"
 
-enum { ROW_SORT, ROW_DENSE, ROW_HASH, ROW_LOOP, ROW_MARK, ROW_METHODS };
+enum { ROW_SORT, ROW_DENSE, ROW_HASH, ROW_LOOP, ROW_MARK, ROW_SHORT, ROW_METHODS };
 
 /* Entries are relabelled this many at once, so that the misses of labels overlap, and the cells that they go to are
  * asked for meanwhile; the lines of these take a quarter of the first-level cache. A row that is sorted is one. */
@@ -37,6 +37,7 @@ typedef struct contraction {
     bool lower; /* of each row only the entries up to the diagonal */
     bool dense; /* where the choice is free, cells are worth their memory */
     bool marked; /* all rows by ROW_MARK */
+    bool counts; /* cells are numbers of entries */
 } contraction;
 
 /* One thread's scratch memory. Arrays are NULL where no row needs them. */
@@ -64,6 +65,17 @@ typedef struct worker {
     int64_t rows[ROW_METHODS];
     int64_t bytes;
 } worker;
+
+/* The rows of a group lie anywhere in G: their offsets are asked for 16 nodes ahead, their first entries 6. */
+static inline __attribute__((always_inline)) void sp_prefetch_rows(const contraction *job, int64_t n, size_t value_size)
+{
+    const sp_csr *g = job->g;
+    if (n + 16 >= job->starts[job->groups]) return;
+    __builtin_prefetch(&g->row_offsets[job->order[n + 16]]);
+    const int64_t start = g->row_offsets[job->order[n + 6]];
+    __builtin_prefetch(g->col_indices + start);
+    if (value_size) __builtin_prefetch((const char *)g->values + (size_t)start * value_size);
+}
 
 /* What does not depend on the grouping. */
 contraction sp_contraction_begin(const sp_csr *g, const int32_t *labels, int64_t groups,

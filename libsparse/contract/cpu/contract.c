@@ -17,9 +17,13 @@
 
 #include "contract/cpu/cells.h"
 #include "contract/cpu/mirror.h"
+#include "contract/cpu/short.h"
 #include "core/backend_cpu.h"
 
-static const char *const method_names[ROW_METHODS] = {"sort", "dense", "hash", "loop", "mark"};
+/* From this share of all entries on in rows of at most SHORT_ENTRIES, such rows decide how all are made. */
+static const double SHORT_SHARE = 0.75;
+
+static const char *const method_names[ROW_METHODS] = {"sort", "dense", "hash", "loop", "mark", "short"};
 
 /* ---- groups -------------------------------------------------------------------------------------------- */
 
@@ -74,18 +78,25 @@ static sp_status contract_groups(sp_context *context, contraction *job, int64_t 
                                  double start, sp_csr *c, sp_contract_info *info)
 {
     worker *workers = NULL;
-    int64_t total = 0, largest = 0;
+    int64_t total = 0, largest = 0, in_short = 0;
     sp_status status;
     for (int64_t p = 1; p <= job->groups; p++) {
-        total += (*entries)[p];
-        if ((*entries)[p] > largest) largest = (*entries)[p];
+        const int64_t of_row = (*entries)[p];
+        total += of_row;
+        in_short += of_row <= SHORT_ENTRIES ? of_row : 0;
+        if (of_row > largest) largest = of_row;
     }
+    const bool is_short = sp_may_be_short(job) && (double)in_short >= SHORT_SHARE * (double)total;
+    if (is_short) job->lower = false; /* whole rows: counts are symmetric to the last bit */
     sp_contraction_choose(job, total, threads);
     TRY(sp_calloc(context, threads, sizeof *workers, (void **)&workers));
     for (int t = 0; t < threads; t++) TRY(sp_open_worker(context, job, largest, &workers[t]));
     info->group_seconds = wall_seconds() - start;
-    const row_method method = {.row = sp_make_row, .rows = job->marked ? sp_make_marked_rows : NULL, .workers = workers, .worker_size = sizeof *workers,
-                               .threads = threads, .row_entries = job->loops == SP_LOOPS_ONLY ? 1 : 0,
+    const row_method method = {.row = sp_make_row,
+                               .rows = is_short      ? sp_make_short_rows
+                                       : job->marked ? sp_make_marked_rows
+                                                     : NULL,
+                               .workers = workers, .worker_size = sizeof *workers, .threads = threads, .row_entries = job->loops == SP_LOOPS_ONLY ? 1 : 0,
                                .bytes = &info->peak_bytes};
     TRY(sp_row_run(context, job->groups, job->groups, entries, total, &method, job->g->value_type, c));
     fill_info(job, workers, threads, total, c, info);
@@ -116,7 +127,7 @@ sp_status sp_cpu_contract(sp_context *context, const sp_csr *g, const int32_t *l
     TRY(contract_groups(context, &job, &entries, threads, start, &made, info));
     if (job.lower) TRY(sp_mirror_lower(context, &made, &info->peak_bytes));
     info->nnz = made.nnz;
-    info->mirrored = job.lower;
+    info->mirrored = options->symmetric;
     info->combine_seconds = wall_seconds() - start - info->group_seconds;
     *c = made;
     made = (sp_csr){0};
