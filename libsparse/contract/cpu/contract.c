@@ -89,6 +89,7 @@ static sp_status contract_groups(sp_context *context, contraction *job, int64_t 
     const bool is_short = sp_may_be_short(job) && (double)in_short >= SHORT_SHARE * (double)total;
     if (is_short) job->lower = false; /* whole rows: counts are symmetric to the last bit */
     sp_contraction_choose(job, total, threads);
+    const bool many = job->groups > job->g->rows / 4; /* then few entries meet, and half a symmetric row is half of it */
     TRY(sp_calloc(context, threads, sizeof *workers, (void **)&workers));
     for (int t = 0; t < threads; t++) TRY(sp_open_worker(context, job, largest, &workers[t]));
     info->group_seconds = wall_seconds() - start;
@@ -96,7 +97,8 @@ static sp_status contract_groups(sp_context *context, contraction *job, int64_t 
                                .rows = is_short      ? sp_make_short_rows
                                        : job->marked ? sp_make_marked_rows
                                                      : NULL,
-                               .workers = workers, .worker_size = sizeof *workers, .threads = threads, .row_entries = job->loops == SP_LOOPS_ONLY ? 1 : 0,
+                               .workers = workers, .worker_size = sizeof *workers, .threads = threads, .expected = job->marked && many ? total / 2 + job->groups : 0,
+                               .row_entries = job->loops == SP_LOOPS_ONLY ? 1 : 0,
                                .bytes = &info->peak_bytes};
     TRY(sp_row_run(context, job->groups, job->groups, entries, total, &method, job->g->value_type, c));
     fill_info(job, workers, threads, total, c, info);
