@@ -306,7 +306,7 @@ static void row_loop(worker *w, int64_t row, row_buffer *out)
 
 /* ---- mark ---------------------------------------------------------------------------------------------- */
 
-/* Entries of the batch that are new to the row are appended to `columns`, of which `listed` are the row's; cells lie as
+/* Appends entries of the batch that are new to the row to its `listed` columns, and returns the new number; cells lie as
  * the columns do. */
 KERNEL uint32_t mark_entries(worker *w, const int32_t *batch, const double *values, int64_t count, uint32_t listed,
                              int32_t *columns, double *cells, int op, int type)
