@@ -3,19 +3,19 @@
 # CUB's sort (GPU): R-MAT, uniform and community graphs, 1, 10 and 50 % of the nodes as groups, drawn at random and as
 # runs. On the GPU also two products with and without the stage that gathers ranges (Li et al., Figure 7); on the CPU
 # beside scipy. And the tool from text to text, on two cores; partitions by its coarse graphs beside those of METIS and
-# KaHIP; its matching and coarsening beside networkit's.
+# KaHIP; its matching and coarsening beside networkit's. Levels of coarsening by each way, checked with the CPU's.
 cd "$(dirname "$0")/.." || exit 1
 
 usage() {
     cat <<'END_OF_USAGE'
 usage: bench/bench_contract.sh [options]      writes bench/results/contract-NAME.json, contract-NAME-aia.json,
                                               contract-NAME-scipy.json, text-NAME.json, partitions-NAME.json,
-                                              coarsen-NAME.json and prints tables
+                                              coarsen-NAME.json, coarsen-NAME-rmat.json, coarsen-NAME-stencil.json and prints tables
   --small             three small graphs
   --device NAME       cpu, cuda, cuda:N [cuda where there is a GPU]
   --graphs "..."      presets or KIND:ARGS [rmat20 uniform20 rmat22, communities; on the CPU rmat:18,16]
   --files DIR         also the graphs in DIR (.mtx, .txt; .gz); partitions and coarsen: METIS graphs (.graph; .gz)
-  --parts "..."       of speed aia scipy text partitions coarsen [speed aia; on the CPU speed]
+  --parts "..."       of speed aia scipy text partitions coarsen levels [speed aia; on the CPU speed]
   --how "..."         ways of --repeat for partitions [matching two-hop hec lp]
   --seeds N           of METIS for partitions, whose mean cut is compared [3]
   --repeat N          samples, of which the median counts [10]
@@ -117,7 +117,18 @@ END_OF_SUMMARY
 on_metis_graphs() { # on_metis_graphs SCRIPT OPTIONS...: with the METIS graphs of --files
     local metis=()
     [ -z "$files" ] || mapfile -t metis < <(find "$files" -maxdepth 1 \( -name '*.graph' -o -name '*.graph.gz' \) | sort)
-    CONTRACT=$build/bin/contract "$python" -B "bench/$1.py" "${@:2}" "${metis[@]}" || status=1
+    BUILD=$build CONTRACT=$build/bin/contract "$python" -B "bench/$1.py" "${@:2}" "${metis[@]}" || status=1
+}
+
+# sparse-bench coarsen; on a GPU graphs of 100 million edges.
+levels() {
+    local graphs=(rmat:18,16 stencil:60,60,60,27) graph
+    if [ "$device" != cpu ]; then graphs=(rmat:22,27 stencil:198,198,199,27); fi
+    if [ -n "$small" ]; then graphs=(rmat:11,8 stencil:12,12,12,27); fi
+    for graph in "${graphs[@]}"; do
+        "$build/bin/sparse-bench" coarsen --device "$device" ${threads:+--threads "$threads"} --repeat "$repeat" \
+            --limit "$limit" --json "bench/results/coarsen-$name-${graph%%:*}.json" --generate "$graph" || status=1
+    done
 }
 
 mkdir -p bench/results
@@ -134,6 +145,7 @@ for part in $parts; do
         on_metis_graphs partition --how "$how" --seeds "$seeds" --kahip eco --json "bench/results/partitions-$name.json"
         ;;
     coarsen) on_metis_graphs peers/coarsen --json "bench/results/coarsen-$name.json" ;;
+    levels) levels ;;
     *) usage >&2 && exit 2 ;;
     esac
 done

@@ -28,12 +28,12 @@ static sp_status make_groups(coarsening *c)
 /* Group numbers in the order of the lowest node of each group. `number` has an element a leader. */
 static int64_t number_groups(int64_t nodes, const int32_t *leader, int32_t *number, int32_t *labels)
 {
-    int64_t count = 0;
+    int32_t count = 0;
     memset(number, 0xff, (size_t)nodes * sizeof *number);
-    for (int64_t i = 0; i < nodes; i++) {
-        const int32_t of = leader[i] < 0 ? (int32_t)i : leader[i];
-        if (number[of] < 0) number[of] = (int32_t)count++;
-        labels[i] = number[of];
+    for (int64_t i = 0; i < nodes; i++) { /* no branch: which nodes are the first of a group cannot be predicted */
+        const int32_t of = leader[i] < 0 ? (int32_t)i : leader[i], known = number[of], first = known < 0;
+        labels[i] = number[of] = (known & (first - 1)) | (count & -first);
+        count += first;
     }
     return count;
 }
@@ -42,11 +42,10 @@ static sp_status start(coarsening *c)
 {
     const int64_t n = c->g->rows;
     sp_status status = sp_alloc(c->context, n, sizeof *c->leader, (void **)&c->leader);
+    if (status == SP_OK && n > 0) memset(c->leader, 0xff, (size_t)n * sizeof *c->leader);
+    if (c->how->method == CONTRACTION_MATCHING && c->cap == INFINITY) return status;
     if (status == SP_OK) status = sp_alloc(c->context, n, sizeof *c->load, (void **)&c->load);
-    for (int64_t i = 0; i < n && status == SP_OK; i++) {
-        c->leader[i] = -1;
-        c->load[i] = c->how->weights ? c->how->weights[i] : 1;
-    }
+    for (int64_t i = 0; i < n && status == SP_OK; i++) c->load[i] = c->how->weights ? c->how->weights[i] : 1;
     return status;
 }
 
@@ -54,7 +53,7 @@ static sp_status coarsen_on_host(sp_context *context, const sp_csr *g, const con
                                  int32_t *labels, int64_t *groups)
 {
     coarsening c = {.context = context, .g = g, .how = how};
-    int32_t *number = NULL, *made = NULL;
+    int32_t *number = NULL, *made = NULL, *to = labels;
     int64_t count;
     sp_status status;
     c.threads = sp_context_threads(context);
@@ -63,10 +62,13 @@ static sp_status coarsen_on_host(sp_context *context, const sp_csr *g, const con
     if (c.how->method != CONTRACTION_MATCHING) TRY(coarsen_distances(&c));
     TRY(make_groups(&c));
     TRY(sp_alloc(context, g->rows, sizeof *number, (void **)&number));
-    TRY(sp_alloc(context, g->rows, sizeof *made, (void **)&made));
-    count = number_groups(g->rows, c.leader, number, made);
+    if (c.how->least > 0) { /* may fail after the numbering, and labels are written on success only */
+        TRY(sp_alloc(context, g->rows, sizeof *made, (void **)&made));
+        to = made;
+    }
+    count = number_groups(g->rows, c.leader, number, to);
     if (count < c.how->least) TRY(contraction_loosen(context, g, made, &count, c.how->least));
-    if (g->rows > 0) memcpy(labels, made, (size_t)g->rows * sizeof *labels);
+    if (made && g->rows > 0) memcpy(labels, made, (size_t)g->rows * sizeof *labels);
     *groups = count;
 done:
     sp_free(context, made);

@@ -14,7 +14,7 @@ typedef struct coarsening {
     int threads;
     double cap;      /* greatest weight of a group; infinite if there is none */
     int32_t *leader; /* of each node's group; -1: in none yet */
-    double *load;    /* weight of each node */
+    double *load;    /* weight of each node; NULL for matching without a cap, which does not look at it */
     float *place;    /* of each node, DISTANCE_VECTORS numbers (distance.c); NULL: edges are rated by weight alone */
     /* Of groups of several nodes (enter.c), in units: */
     double unit;
@@ -42,6 +42,11 @@ static inline double rate(const coarsening *c, double weight, int64_t a, double 
 }
 
 static inline bool is_free(const coarsening *c, int32_t node) { return c->leader[node] < 0; }
+
+/* The free neighbour at the best edge of a node, -1 for none. */
+typedef int32_t best_edge(const coarsening *c, int32_t node);
+/* Its function for this graph; with `all_free` one that need not look whether neighbours are. */
+best_edge *coarsen_best_edge(const coarsening *c, bool all_free);
 
 sp_status coarsen_distances(coarsening *c);
 /* Weights in units. Every node is in no group. */

@@ -14,101 +14,101 @@
 
 #include "coarsen.h"
 
-/* Positive numbers have the order of their bits, as whole numbers. */
-static inline uint64_t order_of(double rating)
-{
-    uint64_t bits;
-    memcpy(&bits, &rating, sizeof bits);
-    return bits;
-}
-
-typedef enum rated { BY_NONE, BY_F32, BY_F64, BY_PLACES } rated;
-
-/* Which neighbours are free, and which edge of equals is the best, cannot be predicted: so nothing branches on it. */
-static inline __attribute__((always_inline)) int32_t scan_row(const coarsening *c, int32_t node, rated by, bool capped)
-{
-    const sp_csr *g = c->g;
-    const int32_t *columns = g->col_indices, *leader = c->leader;
-    const void *values = g->values;
-    const uint64_t seed = c->how->seed;
-    const double *load = c->load, own = load[node], cap = c->cap;
-    const int64_t end = g->row_offsets[node + 1];
-    uint64_t best = 0, best_bits = 0, found = UINT64_MAX;
-    for (int64_t k = g->row_offsets[node]; k < end; k++) {
-        const int32_t other = columns[k];
-        const double rating = by == BY_NONE     ? 1
-                              : by == BY_F32    ? (double)((const float *)values)[k]
-                              : by == BY_F64    ? ((const double *)values)[k]
-                                                : rate(c, entry_value(g, k), node, own, other, load[other]);
-        const uint64_t order = by == BY_NONE ? 0 : order_of(rating), bits = edge_bits(seed, node, other);
-        bool better = (order > best) | ((order == best) & (bits >= best_bits));
-        better &= (other != node) & (leader[other] < 0);
-        if (by != BY_NONE) better &= rating > 0;
-        if (capped) better &= !(own + load[other] > cap);
-        const uint64_t changed = -(uint64_t)better;
-        best ^= (best ^ order) & changed;
-        best_bits ^= (best_bits ^ bits) & changed;
-        found ^= (found ^ (uint64_t)other) & changed;
-    }
-    return (int32_t)found;
-}
-
-/* The free neighbour at the best edge as is_better() has it, -1 for none. */
-static int32_t best_neighbour(const coarsening *c, int32_t node)
-{
-    const bool capped = c->cap < INFINITY;
-    if (c->place) return scan_row(c, node, BY_PLACES, true);
-    if (!c->g->values) return capped ? scan_row(c, node, BY_NONE, true) : scan_row(c, node, BY_NONE, false);
-    if (c->g->value_type == SP_F32) return capped ? scan_row(c, node, BY_F32, true) : scan_row(c, node, BY_F32, false);
-    return capped ? scan_row(c, node, BY_F64, true) : scan_row(c, node, BY_F64, false);
-}
+enum { BLOCK = 512 }; /* nodes that a thread takes at once */
 
 static void begin_group(coarsening *c, int32_t a, int32_t b) { c->leader[a] = c->leader[b] = a < b ? a : b; }
 
-/* One round: open nodes whose wish is taken propose again, and those that propose to each other are pairs. Returns the
- * number of nodes that stay open, which is that of the free ones with a proposal; *paired tells whether there was a
- * pair. */
-static int64_t propose(coarsening *c, int32_t *wish, int32_t *open, int64_t count, bool first, bool *paired)
+/* Rounds of proposals. */
+typedef struct proposals {
+    coarsening *c;
+    best_edge *best, *first; /* first: while all nodes are free */
+    int32_t *wish;           /* of each node; -1: none */
+    int32_t *open;           /* free nodes with a wish, as far as is known */
+    int64_t count;           /* of open nodes */
+    int64_t *kept, *paired;  /* of each share of them */
+} proposals;
+
+/* Open nodes whose wish is taken propose again. Which these are cannot be predicted, so a block of them is listed before
+ * their rows are read. */
+static void wish_again(const proposals *p, int64_t low, int64_t high)
 {
-    int64_t kept = 0, pairs = 0;
-#pragma omp parallel for schedule(dynamic, 512) num_threads(c->threads) if (count > 10000)
-    for (int64_t i = 0; i < count; i++)
-        if (first || !is_free(c, wish[open[i]])) wish[open[i]] = best_neighbour(c, open[i]);
-#pragma omp parallel for schedule(static) reduction(+ : pairs) num_threads(c->threads) if (count > 10000)
-    for (int64_t i = 0; i < count; i++) {
-        const int32_t node = open[i], other = wish[node];
-        const bool mutual = other >= 0 && wish[other] == node;
-        if (mutual) c->leader[node] = node < other ? node : other;
-        if (mutual || other < 0) open[i] = ~node;
-        pairs += mutual;
+    int32_t again[BLOCK];
+    int64_t count = 0;
+    for (int64_t i = low; i < high; i++) {
+        again[count] = p->open[i];
+        count += !is_free(p->c, p->wish[p->open[i]]);
     }
-    for (int64_t i = 0; i < count; i++) {
-        const int32_t node = open[i];
+    for (int64_t i = 0; i < count; i++) p->wish[again[i]] = p->best(p->c, again[i]);
+}
+
+/* Nodes that propose to each other are pairs. Nodes that stay open move to the front of the share; nothing branches on
+ * wishes. */
+static inline __attribute__((always_inline)) void settle(const proposals *p, int64_t low, int64_t high, bool first,
+                                                         int share)
+{
+    const int32_t *wish = p->wish;
+    int32_t *leader = p->c->leader, *open = p->open;
+    int64_t kept = low, paired = 0;
+    for (int64_t i = low; i < high; i++) {
+        const int32_t node = first ? (int32_t)i : open[i], other = wish[node], asked = other < 0 ? node : other;
+        const int32_t mutual = (wish[asked] == node) & (asked != node), lower = node < asked ? node : asked;
+        leader[node] = lower | (mutual - 1); /* -1 unless they are a pair */
+        paired += mutual;
         open[kept] = node;
-        kept += node >= 0;
+        kept += (other >= 0) & ~mutual;
     }
-    *paired = pairs > 0;
-    return kept;
+    p->kept[share] = kept - low;
+    p->paired[share] = paired;
+}
+
+/* Returns whether there was a pair. */
+static bool propose(proposals *p, bool first)
+{
+    const int64_t count = p->count;
+    const int shares = count > 10000 ? p->c->threads : 1;
+    int64_t paired = 0;
+#pragma omp parallel for schedule(dynamic) num_threads(shares)
+    for (int64_t low = 0; low < count; low += BLOCK) {
+        const int64_t high = count - low < BLOCK ? count : low + BLOCK;
+        if (!first) wish_again(p, low, high);
+        else
+            for (int64_t i = low; i < high; i++) p->wish[i] = p->first(p->c, (int32_t)i);
+    }
+#pragma omp parallel for schedule(static, 1) num_threads(shares)
+    for (int s = 0; s < shares; s++) {
+        const int64_t low = count / shares * s, high = s + 1 < shares ? count / shares * (s + 1) : count;
+        if (first) settle(p, low, high, true, s);
+        else settle(p, low, high, false, s);
+    }
+    p->count = 0;
+    for (int s = 0; s < shares; s++) {
+        const int64_t low = count / shares * s;
+        if (p->count < low) memmove(p->open + p->count, p->open + low, (size_t)p->kept[s] * sizeof *p->open);
+        p->count += p->kept[s];
+        paired += p->paired[s];
+    }
+    return paired > 0;
 }
 
 sp_status coarsen_match(coarsening *c)
 {
-    int32_t *wish = NULL, *open = NULL;
-    int64_t count = c->g->rows;
+    proposals p = {.c = c, .best = coarsen_best_edge(c, false), .first = coarsen_best_edge(c, true), .count = c->g->rows};
     bool paired = true;
     sp_status status;
-    TRY(sp_alloc(c->context, count, sizeof *wish, (void **)&wish));
-    TRY(sp_alloc(c->context, count, sizeof *open, (void **)&open));
-    for (int64_t i = 0; i < count; i++) open[i] = (int32_t)i;
-    for (int round = 0; round < MATCHING_ROUNDS && count > 0 && paired; round++)
-        count = propose(c, wish, open, count, round == 0, &paired);
-    for (int64_t i = 0; i < count; i++) { /* directed graphs, and the rest of long chains */
-        const int32_t other = is_free(c, open[i]) ? best_neighbour(c, open[i]) : -1;
-        if (other >= 0) begin_group(c, open[i], other);
+    TRY(sp_alloc(c->context, p.count, sizeof *p.wish, (void **)&p.wish));
+    TRY(sp_alloc(c->context, p.count, sizeof *p.open, (void **)&p.open));
+    TRY(sp_alloc(c->context, c->threads, sizeof *p.kept, (void **)&p.kept));
+    TRY(sp_alloc(c->context, c->threads, sizeof *p.paired, (void **)&p.paired));
+    for (int round = 0; round < MATCHING_ROUNDS && p.count > 0 && paired; round++) paired = propose(&p, round == 0);
+    for (int64_t i = 0; i < p.count; i++) { /* directed graphs, and the rest of long chains */
+        const int32_t other = is_free(c, p.open[i]) ? p.best(c, p.open[i]) : -1;
+        if (other >= 0) begin_group(c, p.open[i], other);
     }
 done:
-    sp_free(c->context, open);
-    sp_free(c->context, wish);
+    sp_free(c->context, p.paired);
+    sp_free(c->context, p.kept);
+    sp_free(c->context, p.open);
+    sp_free(c->context, p.wish);
     return status;
 }
 

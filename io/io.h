@@ -248,6 +248,8 @@ typedef struct io_node_table {
 
 typedef struct io_node_options {
     const char *node_column; /* the column that names nodes, in GraphML the attribute, or id; NULL: found */
+    const char *wanted; /* the column whose values count, not NULL: it names no node unless node_column says so; a table of
+                           it alone has a row for each node, in their order */
     const char *row;   /* what a row is about, in messages; NULL: node */
     bool skip_unknown; /* rows of unknown nodes are skipped, and counted */
     bool classes;      /* a column called label holds values; and if the
@@ -257,7 +259,8 @@ typedef struct io_node_options {
 
 /* Reads a table of a graph's nodes from PATH ("-": standard input), compressed or not: a heading, then a row a node in
  * any order, with fields as in tables of edges; or the nodes of a GraphML file with their attributes. The first column
- * called node, name, id, label, vertex or node_id names the node as in io_read_labels, else the first of all. Empty
+ * called node, name, id, label, vertex or node_id names the node as in io_read_labels, else the first of all. A first
+ * column without a name, the index of a data frame, is left out if another one names the nodes. Empty
  * fields, NA, N/A, #N/A, <NA>, NaN, null and - are no values, as are those of nodes that have no row. Takes at most 8
  * bytes a node and column + 8 times the uncompressed file + 64 MB. */
 sp_status io_read_node_table(sp_context *context, const char *path, const io_graph *graph,
@@ -381,8 +384,8 @@ typedef struct io_write_options {
     const io_names *names; /* names of nodes, for IO_ABC, IO_TSV, IO_CSV, IO_CSR and IO_GRAPHML; NULL, or
                               none: numbers */
     int64_t first;         /* the number of node 0 in IO_ABC, IO_TSV, IO_CSV and IO_GRAPHML */
-    int constraints;       /* IO_METIS: number of weights of a node */
-    const int64_t *node_weights, *node_sizes; /* IO_METIS, as in io_graph; NULL: none */
+    int constraints;       /* number of weights of a node */
+    const int64_t *node_weights, *node_sizes; /* IO_METIS, and IO_GRAPHML as attributes; as in io_graph; NULL: none */
     const char *comment;   /* IO_MTX, IO_METIS, IO_NATIVE ("# cline: "): a comment line; NULL: none */
     const io_head *whole;  /* the matrix is some rows of a larger one, which this is the head of; NULL: it is whole */
     int64_t row;           /* with `whole`: the number of its first row */

@@ -47,14 +47,14 @@ sp_status contract_sum_nodes(contract_job *job)
 {
     const contract_options *o = job->options;
     const io_graph *in = &job->input;
-    const bool given = in->node_weights || in->node_sizes;
+    const bool given = in->node_weights || in->node_sizes, has = o->to == IO_METIS || o->to == IO_GRAPHML;
     sp_status status = SP_OK;
     if (given && !job->labelling.labels && o->to == IO_METIS)
         return sp_fail(job->host, SP_ERROR_ARGUMENT,
                        "%s: the graph has weights or sizes of nodes, which cannot be shared between groups: give"
                        " each node one label", o->labels);
-    if (given && o->out && o->to != IO_METIS && !o->node_output)
-        notice_line(&job->line, "%s: the weights and sizes of its nodes are left out; --to metis writes their sums",
+    if (given && o->out && !(has && job->labelling.labels) && !o->node_output)
+        notice_line(&job->line, "%s: the weights and sizes of its nodes are left out; --to metis or graphml writes their sums",
                     o->graph);
     if (!job->labelling.labels) return SP_OK;
     job->constraints = in->node_weights ? in->constraints : 1;

@@ -179,7 +179,24 @@ static void put_node(io_output *output, const io_write_options *o, int64_t node)
     io_output_format(output, "    <node id=\"n%lld\"><data key=\"name\">", (long long)node);
     if (o->names && o->names->count > 0) io_put_xml(output, io_name(o->names, node), io_name_length(o->names, node));
     else io_output_int(output, o->first + node);
-    io_output_string(output, "</data></node>\n");
+    io_output_string(output, "</data>");
+    for (int k = 0; o->node_weights && k < o->constraints; k++)
+        io_output_format(output, "<data key=\"node_weight%d\">%lld</data>", k + 1,
+                         (long long)o->node_weights[node * o->constraints + k]);
+    if (o->node_sizes) io_output_format(output, "<data key=\"size\">%lld</data>", (long long)o->node_sizes[node]);
+    io_output_string(output, "</node>\n");
+}
+
+/* What nodes weigh, as weight or, of several, as weight1, weight2 ..., and their size. */
+static void put_node_keys(io_output *output, const io_write_options *o)
+{
+    for (int k = 0; o->node_weights && k < o->constraints; k++) {
+        io_output_format(output, "  <key id=\"node_weight%d\" for=\"node\" attr.name=\"weight", k + 1);
+        if (o->constraints > 1) io_output_int(output, k + 1);
+        io_output_string(output, "\" attr.type=\"long\"/>\n");
+    }
+    if (o->node_sizes)
+        io_output_string(output, "  <key id=\"size\" for=\"node\" attr.name=\"size\" attr.type=\"long\"/>\n");
 }
 
 typedef struct graphml_edges {
@@ -225,8 +242,9 @@ sp_status io_put_graphml(sp_context *context, io_output *output, const sp_csr *m
     if (options->row > 0) return put_rows(context, output, &from);
     io_output_string(output, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                              "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n"
-                             "  <key id=\"name\" for=\"node\" attr.name=\"name\" attr.type=\"string\"/>\n"
-                             "  <key id=\"weight\" for=\"edge\" attr.name=\"weight\" attr.type=\"double\"/>\n");
+                             "  <key id=\"name\" for=\"node\" attr.name=\"name\" attr.type=\"string\"/>\n");
+    put_node_keys(output, options);
+    io_output_string(output, "  <key id=\"weight\" for=\"edge\" attr.name=\"weight\" attr.type=\"double\"/>\n");
     io_output_format(output, "  <graph edgedefault=\"%s\">\n", options->undirected ? "undirected" : "directed");
     for (int64_t i = 0; i < matrix->cols; i++) put_node(output, options, i);
     return put_rows(context, output, &from);

@@ -64,6 +64,7 @@ done:
 sp_status io_read_label_column(labeller *l, io_source *source, io_labelling *labelling)
 {
     const io_node_options options = {.node_column = l->options->node_column,
+                                     .wanted = l->options->column,
                                      .skip_unknown = l->options->skip_unknown,
                                      .interrupt = l->options->interrupt};
     io_node_table table;

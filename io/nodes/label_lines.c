@@ -217,7 +217,7 @@ static sp_status check_list_heading(const labeller *l)
     labeller scan = *l;
     field heading;
     if (!l->bytes || !heads_list(&scan, &heading)) return SP_OK;
-    return refuse_heading(&scan, heading, (field){heading.end, heading.end});
+    return refuse_heading(&scan, heading, io_have_order(l->graph) ? heading : (field){heading.end, heading.end});
 }
 
 static sp_status check_row_heading(const labeller *l)

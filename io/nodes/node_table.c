@@ -29,7 +29,8 @@ typedef struct table_reader {
     double *numbers;     /* that texts stand for; NaN for others, infinite for those with a decimal comma */
     int64_t number_capacity;
     char separator;
-    int64_t fields, key; /* of a row; which of them names the node */
+    int64_t fields, key; /* of a row; which of them names the node, -1: none, rows are in the order of the nodes */
+    int64_t index;       /* the field without a name beside one that names the node, -1: none */
     io_field *field;     /* those of the row at hand */
     bool headless;       /* the first line is a row */
     int64_t line;
@@ -52,13 +53,19 @@ static const char *row_of(const table_reader *r) { return r->options->row ? r->o
 /* A name that no column can have, of the one without. */
 static const char NO_NAME[] = "\t";
 
+static bool is_word(const io_field *f, const char *word)
+{
+    const size_t length = (size_t)(f->end - f->text);
+    return length == strlen(word) && memcmp(f->text, word, length) == 0;
+}
+
 /* Whether the column's heading says that it names the nodes. */
 static bool is_key(const table_reader *r, const io_field *f)
 {
     static const char *const label[] = {"label", NULL};
     const char *wanted = r->options->node_column;
-    const size_t length = (size_t)(f->end - f->text);
-    if (wanted) return length == strlen(wanted) && memcmp(f->text, wanted, length) == 0;
+    if (wanted) return is_word(f, wanted);
+    if (r->options->wanted && is_word(f, r->options->wanted)) return false;
     return io_is_id_heading(f->text, f->end) ||
            (!r->options->classes && io_word_among(f->text, f->end, label) >= 0);
 }
@@ -85,17 +92,15 @@ static sp_status add_heading(table_reader *r, const io_field *f)
     return SP_OK;
 }
 
-/* The names of the columns but that of the node's. Data frames write their index without a name before all others: it
- * names the nodes, unless another column does. */
+/* The names of the columns with values. Data frames write their index without a name before all others: it names the
+ * nodes or, if another column does, counts rows. */
 static sp_status keep_headings(table_reader *r)
 {
     io_name_list list = {0};
     sp_status status = SP_OK;
-    if (r->key > 0 && *io_name(&r->headings.list.names, 0) == *NO_NAME)
-        return fail(r, "the first column has no name, and another one names the nodes", NULL, NULL,
-                    "name it, or leave it out (in pandas: to_csv(index=False))");
+    r->index = r->key > 0 && *io_name(&r->headings.list.names, 0) == *NO_NAME ? 0 : -1;
     for (int64_t i = 0; i < r->fields; i++)
-        if (i != r->key)
+        if (i != r->key && i != r->index)
             TRY(io_names_append(r->context, &list, io_name(&r->headings.list.names, i),
                                 io_name_length(&r->headings.list.names, i)));
     r->table->headings = list.names;
@@ -108,10 +113,10 @@ done:
 static sp_status make_columns(table_reader *r)
 {
     io_node_table *table = r->table;
-    const int64_t nodes = r->graph->nodes;
+    const int64_t nodes = r->graph->nodes, columns = r->fields - (r->key >= 0) - (r->index >= 0);
     sp_status status;
-    TRY(sp_calloc(r->context, r->fields - 1, sizeof *table->column, (void **)&table->column));
-    for (table->columns = 0; table->columns < r->fields - 1; table->columns++) {
+    TRY(sp_calloc(r->context, columns, sizeof *table->column, (void **)&table->column));
+    for (table->columns = 0; table->columns < columns; table->columns++) {
         double **values = &table->column[table->columns].values;
         TRY(sp_alloc(r->context, nodes, sizeof **values, (void **)values));
         for (int64_t i = 0; i < nodes; i++) (*values)[i] = NAN;
@@ -125,6 +130,19 @@ static bool lacks_heading(const table_reader *r, const io_field *f)
 {
     return r->options->classes && r->fields == 0 && r->graph->names.count > 0 && !is_key(r, f) &&
            io_find_node(r->graph, &r->nodes, f->text, f->end) >= 0;
+}
+
+/* No heading says which column names the nodes: the first, unless it is the wanted one and alone. */
+static sp_status choose_key(table_reader *r)
+{
+    const io_names *names = &r->headings.list.names;
+    const char *wanted = r->options->wanted;
+    const bool first = !r->headless && wanted && io_name_length(names, 0) == strlen(wanted) &&
+                       memcmp(io_name(names, 0), wanted, strlen(wanted)) == 0;
+    r->key = first && r->fields == 1 ? -1 : 0;
+    if (r->key == 0 || io_have_order(r->graph)) return SP_OK;
+    return sp_fail(r->context, SP_ERROR_ARGUMENT, "%s: a table of one column, and nodes that have names and no order; add a "
+                   "column of their names", r->name);
 }
 
 static sp_status read_heading(table_reader *r, const char *line, const char *end)
@@ -149,7 +167,7 @@ static sp_status read_heading(table_reader *r, const char *line, const char *end
     if (r->key < 0 && r->options->node_column)
         TRY(sp_fail(r->context, SP_ERROR_ARGUMENT, "%s:%lld: no column \"%.40s\"; there are: %s", r->name,
                     (long long)r->line, r->options->node_column, io_names_list(&r->headings.list.names, there)));
-    if (r->key < 0) r->key = 0;
+    if (r->key < 0) TRY(choose_key(r));
     TRY(keep_headings(r));
     TRY(make_columns(r));
     TRY(sp_alloc(r->context, r->fields, sizeof *r->field, (void **)&r->field));
@@ -163,6 +181,15 @@ static bool is_missing(const io_field *f)
 {
     static const char *const words[] = {"na", "n/a", "#n/a", "<na>", "nan", "null", "-", NULL};
     return f->text == f->end || io_word_among(f->text, f->end, words) >= 0;
+}
+
+/* The node of the next row of a table of one column. */
+static sp_status next_node(table_reader *r, const char *line, const char *end, int64_t *node)
+{
+    if (r->table->rows == r->graph->nodes)
+        return fail(r, "a row more than the graph has nodes", line, end, "write one a node, in their order");
+    *node = r->table->rows++;
+    return SP_OK;
 }
 
 /* The node of a row, -1 for one to be skipped. */
@@ -264,13 +291,14 @@ static sp_status take_fields(table_reader *r, const char *line, const char *line
 
 static sp_status read_row(table_reader *r, const char *line, const char *line_end)
 {
-    int64_t node;
+    int64_t node = -1;
     sp_status status;
     TRY(copy_row(r, line, (size_t)(line_end - line)));
     TRY(take_fields(r, line, line_end));
-    TRY(find_row(r, &r->field[r->key], &node));
+    if (r->key < 0) TRY(next_node(r, line, line_end, &node));
+    else TRY(find_row(r, &r->field[r->key], &node));
     for (int64_t i = 0, column = 0; node >= 0 && i < r->fields; i++)
-        if (i != r->key) TRY(add_value(r, node, column++, &r->field[i]));
+        if (i != r->key && i != r->index) TRY(add_value(r, node, column++, &r->field[i]));
 done:
     return status;
 }
@@ -395,6 +423,9 @@ static sp_status read_lines(table_reader *r, io_source *source)
             TRY(read_row(r, r->separator == '\t' ? line : begin, r->separator == '\t' ? end : stop));
     }
     r->table->lines = r->line;
+    if (r->fields > 0 && r->key < 0 && r->table->rows < r->graph->nodes)
+        TRY(sp_fail(r->context, SP_ERROR_ARGUMENT, "%s: %lld rows for %lld nodes; write one a node, in their order", r->name,
+                    (long long)r->table->rows, (long long)r->graph->nodes));
     if (r->fields == 0)
         TRY(sp_fail(r->context, SP_ERROR_ARGUMENT, "%s: no heading; name the columns in the first line, as in "
                     "%s,age,kind", r->name, row_of(r)));

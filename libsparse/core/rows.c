@@ -173,6 +173,7 @@ static int64_t expected_entries(const run *r)
 {
     const double estimate = (double)r->entries_done * 1.05 * (double)r->bound / (double)(r->bound_done + 1);
     const int64_t most = r->entries_done + r->bound - r->bound_done;
+    if (r->method->expected > r->entries_done) return r->method->expected < most ? r->method->expected : most;
     return estimate < (double)most ? (int64_t)estimate : most;
 }
 
@@ -336,6 +337,7 @@ static sp_status make_alone(run *r)
     sp_status status = SP_OK;
     int64_t *offsets = r->made.row_offsets;
     row_buffer *buffer = &r->lanes[0].buffer;
+    if (r->method->expected) buffer->expected = expected_entries(r);
     for (int64_t i = 0; i < r->chunk_count; i++) {
         TRY(make_chunk(r, i, r->method->workers, buffer));
         for (int64_t row = r->first[i]; row < r->first[i + 1]; row++) offsets[row + 1] += offsets[row];

@@ -42,6 +42,7 @@ typedef struct row_method {
     int threads;
     int64_t chunk_rows;  /* not 0: the rows of a chunk, whatever their products */
     int64_t row_entries; /* an estimate of the most entries a row can have, to size C; 0: the number of columns */
+    int64_t expected;    /* not 0: about the entries of C, where rows of the front say little of the others */
     const int64_t *room; /* not NULL: row i has at most room[i + 1] - room[i] entries */
     bool pattern;        /* C gets no values */
     int64_t *bytes;      /* not NULL: the memory of the run beside C is added */

@@ -113,6 +113,13 @@ ok "a symmetric graph stays" level 'm["entries"] == 19 ** 3 and m["edges"] == (1
     --generate stencil:7,7,7,27 --method lp
 ok "groups of few nodes" level 'm["methods"][0]["groups"] >= 86' --generate stencil:7,7,7,27 --method hec --most 4
 ok "a level without edges" level 'm["methods"][0]["groups"] == 25' --generate grid:5,5,0 --method lp
+by_script() { # in a folder of its own, because it writes beside itself
+    mkdir -p scripts/bench && cp "$root"/bench/{bench_contract,options}.sh scripts/bench &&
+        BUILD=$build bash scripts/bench/bench_contract.sh --device cpu --small --parts levels \
+            --repeat 1 --name test >/dev/null 2>&1 &&
+        grep -q '"same": true' scripts/bench/results/coarsen-test-small-{rmat,stencil}.json
+}
+ok "levels by the script of contractions" by_script
 ok "bad ways of coarsening" fails 2 '--method takes' coarsen --method some a.mtx
 ok "coarsening of what is not square" fails 2 'a graph square' coarsen --device cpu --generate uniform:40,3,70
 

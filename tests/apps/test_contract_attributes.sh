@@ -197,8 +197,13 @@ ok 'two columns of one name are refused' refuses 'id,x,x\n' 'bad:1: two columns 
 ok 'a column without a name is refused' refuses 'id,,x\n' 'bad:1: a column without a name'
 ok 'numbers with decimal commas are refused' refuses 'id;x\na;1\nb;2,5\n' \
     'bad: the numbers of the column "x" have decimal commas, as 2,5; write points'
-ok 'an index beside a column of nodes is refused' refuses ',id,x\n0,a,1\n' 'bad:1: the first column has no name'
 ok 'an open quote is refused' refuses 'id,x\na,"1\n' 'bad:2: a quote that is not closed'
+without_index() { # and a table is read as without it
+    status 0 g.abc labels -o q.abc --attributes nodes.csv --node-output plain.tsv &&
+        awk 'NR > 1 { print (NR > 2 ? NR - 3 : "") "," $0 }' nodes.csv >indexed.csv &&
+        status 0 g.abc labels -o q.abc --attributes indexed.csv --node-output indexed.tsv && cmp plain.tsv indexed.tsv
+}
+ok 'an index beside a column of nodes is left out' without_index
 
 # ---- beside the definitions --------------------------------------------------------------------------------
 

@@ -208,6 +208,19 @@ to_graphml() { # what is written is read as the same graph, packed or not, with 
         status 0 q.graphml own -o back.abc --labels pairs && cmp back.abc q.abc
 }
 ok 'GraphML out' to_graphml
+heavy_graphml() { # weights and sizes of nodes are attributes, one or several, and weigh the groups of the next level
+    printf '4 4 110 1\n5 10 2 4\n6 20 1 3\n7 30 2 4\n8 40 3 1\n' >heavy.graph
+    printf '4 4 010 2\n10 1 2 4\n20 2 1 3\n30 3 2 4\n40 4 3 1\n' >heavier.graph
+    status 0 heavy.graph <(printf '1\n2\n2\n1\n') -o heavy.graphml && [ "$(wc -l <run.err)" -eq 1 ] &&
+        grep -q '<key id="node_weight1" for="node" attr.name="weight" attr.type="long"/>' heavy.graphml &&
+        grep -q '<data key="name">2</data><data key="node_weight1">50</data><data key="size">13</data></node>' heavy.graphml &&
+        status 0 heavy.graphml <(printf 'a\na\n') --attributes heavy.graphml --node-weight weight -o - --to metis --loops drop &&
+        [ "$(tail -n 1 run.out)" = 100 ] &&
+        status 0 heavier.graph <(printf '1\n2\n2\n1\n') -o heavier.graphml && grep -q 'attr.name="weight2"' heavier.graphml &&
+        grep -q '<data key="node_weight1">50</data><data key="node_weight2">5</data></node>' heavier.graphml &&
+        ! grep -q size heavier.graphml
+}
+ok 'weights and sizes of nodes in GraphML' heavy_graphml
 no_half() { # nothing is left where another output cannot be written
     rm -f h.graphml
     status 1 g.abc pairs -o h.graphml --node-output /nowhere/n.tsv
@@ -270,8 +283,25 @@ printf 'node label\n1 1\n2 2\n3 2\n4 1\n' >headed
 printf 'label\n1\n2\n2\n1\n' >headed1
 numbers='1 1 16|1 2 5|2 2 4|'
 ok 'the heading of pairs is named' heading headed 'give --label-column label, or leave the line out, as tail -n [+]2 does$'
-ok 'and of a list' heading headed1 '.got "label".; leave the line out, as tail -n [+]2 does$'
-ok 'as its remedy says' makes "$numbers" g.mtx headed --label-column label --to abc
+ok 'and of a list' heading headed1 '.got "label".; give --label-column label, or leave the line out, as tail -n [+]2 does$'
+for file in headed headed1; do ok 'as its remedy says' makes "$numbers" g.mtx $file --label-column label --to abc; done
+printf 'louvain\nnorth\nNA\nsouth\nnorth\n' >alone
+ok 'a table of one column has a label a row, in the order of the nodes' makes 'north north 16|north south 4|' g.mtx alone \
+    --label-column louvain --to abc --unlabelled drop
+ok 'with a row too many' fails 1 ':6: a row more than the graph has nodes' g.mtx <(cat alone; echo south) -o X --to abc \
+    --label-column louvain
+ok 'with a row too few' fails 1 ': 3 rows for 4 nodes; write one a node' g.mtx <(head -n 4 alone) -o X --to abc \
+    --label-column louvain
+ok 'for nodes that have an order only' fails 1 'a table of one column, and nodes that have names and no order' g.abc alone \
+    -o X --to abc --label-column louvain
+ok 'the index of a data frame names the nodes, also beside a column called label' makes "$square" g.abc \
+    <(printf ',label\na,x\nb,y\nc,y\nd,z\n') --to abc --label-column label
+ok 'and is left out where another column does' makes "$square" g.abc \
+    <(printf ',node,label\n7,a,x\n8,b,y\n9,c,y\n,d,z\n') --to abc --label-column label
+ok 'but it is no label' fails 1 'no column "" besides that of the nodes; there are: x' g.abc \
+    <(printf ',node,x\n7,a,x\n') -o X --to abc --label-column ''
+ok 'an index before a table of edges' makes "$square" <(printf ',source,target,weight\n0,a,b,1\n1,b,c,2\n2,c,d,4\n3,d,a,8\n') \
+    pairs --to abc --from csv
 printf 'source,target,km,cost\na,b,5,1\nb,c,5,2\nc,d,5,4\nd,a,5,8\n' >costs.csv
 ok 'a column of weights' makes "$square" costs.csv pairs --to abc --edge-column cost
 ok 'that is not there' fails 1 'costs.csv: no column "weight"; there are: ' costs.csv pairs -o X --to abc --edge-column weight

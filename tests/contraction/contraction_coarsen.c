@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "contraction_shared.h"
+#include "rating.h"
 
 static const char *const method_names[] = {"matching", "two-hop", "heavy edges", "propagation"};
 enum { METHODS = COUNT(method_names) };
@@ -21,24 +22,28 @@ static bool are_near(const sp_csr *g, int64_t i, int64_t j, int hops)
 
 typedef struct edge {
     double weight;
+    uint64_t bits; /* between equals */
     int32_t from, to;
 } edge;
 
 static int heaviest(const void *a, const void *b)
 {
     const edge *x = a, *y = b;
-    return (x->weight < y->weight) - (x->weight > y->weight);
+    if (x->weight == y->weight) return (x->bits < y->bits) - (x->bits > y->bits);
+    return x->weight < y->weight ? 1 : -1;
 }
 
-/* All edges by falling weight, each taken if both ends are free. Weights differ. */
-static void match_greedily(const sp_csr *g, int32_t *mate)
+/* All edges by falling weight, each taken if both ends are free. */
+static void match_greedily(const sp_csr *g, uint64_t seed, int32_t *mate)
 {
     edge *edges = calloc((size_t)g->nnz + 1, sizeof *edges);
     int64_t count = 0;
     for (int64_t i = 0; i < g->rows; i++) {
         mate[i] = -1;
         for (int64_t k = g->row_offsets[i]; k < g->row_offsets[i + 1]; k++)
-            if (g->col_indices[k] > i) edges[count++] = (edge){test_value(g, k), (int32_t)i, g->col_indices[k]};
+            if (g->col_indices[k] > i && test_value(g, k) > 0)
+                edges[count++] = (edge){test_value(g, k), edge_bits(seed, (int32_t)i, g->col_indices[k]), (int32_t)i,
+                                        g->col_indices[k]};
     }
     qsort(edges, (size_t)count, sizeof *edges, heaviest);
     for (int64_t e = 0; e < count; e++) {
@@ -57,11 +62,55 @@ HOST_TEST(matching_is_the_greedy_one_by_falling_weight, 2)
         int32_t labels[100], mate[100];
         int64_t groups;
         ck_ok(host, contraction_coarsen(host, &g, &(contraction_coarsening){.seed = seed}, labels, &groups));
-        match_greedily(&g, mate);
+        match_greedily(&g, seed, mate);
         for (int64_t i = 0; i < g.rows; i++)
             for (int64_t j = 0; j < i; j++)
                 test_expect((labels[i] == labels[j]) == (mate[i] == j), "seed %d: nodes %d and %d", (int)seed, (int)i,
                             (int)j);
+        sp_csr_free(host, &g);
+    }
+}
+
+static void expect_mates(const sp_csr *g, const int32_t *labels, const int32_t *mate, const char *what, uint64_t seed)
+{
+    for (int64_t i = 0; i < g->rows; i++)
+        for (int64_t k = g->row_offsets[i]; k < g->row_offsets[i + 1]; k++) {
+            const int32_t j = g->col_indices[k];
+            if (j == i) continue;
+            test_expect((labels[i] == labels[j]) == (mate[i] == j), "%s, seed %d: nodes %d and %d", what, (int)seed,
+                        (int)i, (int)j);
+        }
+}
+
+/* Rows shorter and longer than a register, without weights, with few and with some below 0; with a bound that binds
+ * nobody, which another function keeps. */
+HOST_TEST(equal_edges_are_matched_in_the_order_of_their_bits, 2)
+{
+    static const char *const kinds[] = {"pattern", "f32", "f64"};
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        test_random random = test_seed(seed);
+        sp_csr g = test_communities(host, &random, 3, 2 + test_below(&random, 30), 0.1 + 0.03 * (double)seed, 0.05);
+        double weights[10000];
+        float single[10000];
+        int32_t labels[100], bounded[100], mate[100];
+        int64_t groups;
+        ck_assert(g.rows <= 100);
+        for (int64_t i = 0; i < g.rows; i++)
+            for (int64_t k = g.row_offsets[i]; k < g.row_offsets[i + 1]; k++) {
+                weights[k] = (double)((i + g.col_indices[k]) % 4) - (seed % 2 ? 1 : 0);
+                single[k] = (float)weights[k];
+            }
+        for (int kind = 0; kind < 3; kind++) {
+            sp_csr of = g;
+            of.values = kind == 0 ? NULL : kind == 1 ? (void *)single : weights;
+            of.value_type = kind == 1 ? SP_F32 : SP_F64;
+            ck_ok(host, contraction_coarsen(host, &of, &(contraction_coarsening){.seed = seed}, labels, &groups));
+            match_greedily(&of, seed, mate);
+            expect_mates(&of, labels, mate, kinds[kind], seed);
+            ck_ok(host, contraction_coarsen(host, &of, &(contraction_coarsening){.seed = seed, .max_weight = 100},
+                                            bounded, &groups));
+            ck_assert_mem_eq(labels, bounded, (size_t)g.rows * sizeof *labels);
+        }
         sp_csr_free(host, &g);
     }
 }
@@ -348,6 +397,7 @@ HOST_TEST(impossible_coarsenings_are_refused, 1)
 const test_entry coarsen_tests[] = {
     CASE("coarsen", 120),
     ONCE(matching_is_the_greedy_one_by_falling_weight),
+    ONCE(equal_edges_are_matched_in_the_order_of_their_bits),
     ONCE(a_path_of_rising_weights_is_matched_from_its_heavy_end),
     ONCE(chains_and_directed_rings_are_joined_along_heavy_edges),
     ONCE(the_heaviest_edge_is_taken_and_any_of_equals),

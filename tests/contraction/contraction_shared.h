@@ -34,6 +34,6 @@ subject make_subject(sp_context *host, test_random *random, int64_t nodes, doubl
 subject random_subject(sp_context *host, uint64_t seed);
 
 /* The tables of the parts. */
-extern const test_entry groups_tests[], judge_tests[], coarsen_tests[], levels_tests[], refine_tests[];
+extern const test_entry groups_tests[], judge_tests[], coarsen_tests[], levels_tests[], refine_tests[], rows_tests[];
 
 #endif

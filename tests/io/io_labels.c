@@ -220,7 +220,9 @@ TEST(headings_are_named_with_the_remedy)
                       blank[] = HEADING("1", "who\\tmy part") "give --label-column \"my part\", or " WITHOUT("2"),
                       foreign[] = HEADING("1", "id k\\xc3\\xb6") "give --label-column NAME, or " WITHOUT("2"),
                       behind[] = HEADING("3", "node label") "give --label-column label, or " WITHOUT("4"),
-                      alone[] = HEADING("1", "label") WITHOUT("2"), index[] = HEADING("1", "part") WITHOUT("2");
+                      alone[] = HEADING("1", "label") WITHOUT("2"),
+                      ordered[] = HEADING("1", "label") "give --label-column label, or " WITHOUT("2"),
+                      index[] = HEADING("1", "part") WITHOUT("2");
     expect_label_error(four_numbers, "node label\n1 1\n2 1\n", from_one, column);
     expect_label_error(four_numbers, "node label\n1 x\n2 1\n", from_one, column);
     expect_label_error(four_numbers, "node label\n", from_one, "l:1: this is not a node of the graph (got \"node\")");
@@ -229,8 +231,8 @@ TEST(headings_are_named_with_the_remedy)
     expect_label_error(four_names, "id k\xc3\xb6\na x\n", from_one, foreign);
     expect_label_error(four_names, "# c\n\nnode label\na 1\n", from_one, behind);
     expect_label_error(four_names, "\tpart\na\t1\nb\t2\n", from_one, index);
-    expect_label_error(four_numbers, "label\n1\n-1\n2\n2\n", from_one, alone);
-    expect_label_error(four_numbers, "label\n1.0\nNaN\n2.0\n2.0\n", found, alone);
+    expect_label_error(four_numbers, "label\n1\n-1\n2\n2\n", from_one, ordered);
+    expect_label_error(four_numbers, "label\n1.0\nNaN\n2.0\n2.0\n", found, ordered);
     expect_label_error("1 2\n", "label\n1\n1\n", from_one, alone);
     /* Not headings: rows of words, a node or a number in the line, a list that is long enough with its first line. */
     expect_label_error(four_names, "e x\na y\n", from_one, "l:1: this is not a node of the graph (got \"e\")");

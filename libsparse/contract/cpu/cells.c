@@ -1,6 +1,7 @@
 /* How a thread combines rows of a contraction; see cells.h. Each accumulator is compiled once an operation and value
  * type. */
 #include <math.h>
+#include <string.h>
 
 #include "contract/cpu/cells.h"
 #include "core/table.h"
@@ -10,6 +11,7 @@
 enum { SORT_ENTRIES = 32, LOWER_SORT_ENTRIES = 2 * SORT_ENTRIES };
 /* As for products (accumulator.c): rows from this share of all groups on are dense, rows with less than an entry in
  * SCAN_GROUPS groups are not, and FREE_GROUPS cells fit the second-level cache of any machine. */
+enum { ROWS_BATCH = 2048, ROWS_AT_ONCE = 256 }; /* entries and rows that are marked at once: first-level cache */
 enum { DENSE_SHARE = 16, SCAN_GROUPS = 1 << 14, FREE_GROUPS = 1 << 16 };
 
 enum { F32 = SP_F32, F64 = SP_F64, ONES };
@@ -118,17 +120,7 @@ KERNEL void put_hash(worker *w, int op, int type)
     }
 }
 
-/* The rows of a group lie anywhere in G: their offsets are asked for 16 nodes ahead, their first entries 6. */
-KERNEL void prefetch_rows(const contraction *job, int64_t n, int type)
-{
-    const sp_csr *g = job->g;
-    if (n + 16 >= job->starts[job->groups]) return;
-    __builtin_prefetch(&g->row_offsets[job->order[n + 16]]);
-    const int64_t start = g->row_offsets[job->order[n + 6]];
-    __builtin_prefetch(g->col_indices + start);
-    if (type == ONES) return;
-    __builtin_prefetch((const char *)g->values + (size_t)start * (type == F32 ? sizeof(float) : sizeof(double)));
-}
+KERNEL size_t value_size(int type) { return type == ONES ? 0 : type == F32 ? sizeof(float) : sizeof(double); }
 
 /* How many entries of G the batch stands for that contribute to C: without loops that are not wanted and, where only
  * these are, without others. Those up to the diagonal stand for their mirror images, too. */
@@ -149,12 +141,13 @@ KERNEL void walk(worker *w, int64_t row, int op, int type, bool dense, put_batch
     const int32_t *labels = job->labels, *columns = job->g->col_indices;
     const int64_t *offsets = job->g->row_offsets;
     const void *values = job->g->values;
-    const uint32_t most = job->lower ? (uint32_t)row : INT32_MAX; /* nodes without a label have greater ones */
+    /* Nodes without a label have greater ones. */
+    const uint32_t bound = !job->lower ? INT32_MAX : (uint32_t)row + (job->loops != SP_LOOPS_DROP);
     int64_t count = 0, seen = 0, kept = 0;
     for (int64_t n = job->starts[row]; n < job->starts[row + 1]; n++) {
         const int32_t node = job->order[n];
         const int64_t last = offsets[node + 1];
-        prefetch_rows(job, n, type);
+        sp_prefetch_rows(job, n, value_size(type));
         for (int64_t k = offsets[node]; k < last;) {
             const int64_t end = last - k < BATCH - count ? last : k + BATCH - count;
             seen += end - k;
@@ -163,7 +156,7 @@ KERNEL void walk(worker *w, int64_t row, int op, int type, bool dense, put_batch
                 w->columns[count] = column;
                 if (type != ONES) w->values[count] = load(values, type, k);
                 if (dense) __builtin_prefetch(w->cells + (int64_t)column * width_of(op), 1);
-                count += (uint32_t)column <= most;
+                count += (uint32_t)column < bound;
             }
             if (count < BATCH) continue;
             w->count = count;
@@ -311,6 +304,148 @@ static void row_loop(worker *w, int64_t row, row_buffer *out)
     store(out->values, job->g->value_type, out->count++, job->half ? value * 0.5 : value);
 }
 
+/* ---- mark ---------------------------------------------------------------------------------------------- */
+
+/* Appends entries of the batch that are new to the row to its `listed` columns, and returns the new number; cells lie as
+ * the columns do. */
+KERNEL uint32_t mark_entries(worker *w, const int32_t *batch, const double *values, int64_t count, uint32_t listed,
+                             int32_t *columns, double *cells, int op, int type)
+{
+    uint32_t *marks = w->marks;
+    const uint32_t base = w->mark_base;
+    for (int64_t i = 0; i < count; i++) {
+        const int32_t column = batch[i];
+        const uint32_t marked = marks[column] - base; /* of an earlier row: far above `listed` */
+        const bool known = marked < listed;
+        const uint32_t at = known ? marked : listed;
+        columns[listed] = column;
+        marks[column] = base + at;
+        put_value(op, cells + (int64_t)at * width_of(op), type == ONES ? 1 : values[i]);
+        listed += !known;
+    }
+    return listed;
+}
+
+/* The row is made. Numbers of marks start again where they end. */
+KERNEL void end_marks(worker *w, int64_t row, uint32_t listed, double *cells)
+{
+    const uint32_t loop = w->marks[row] - w->mark_base;
+    if (w->job->half && loop < listed) cells[loop] *= 0.5;
+    w->mark_base += listed;
+    if (w->mark_base <= UINT32_MAX - (uint32_t)w->job->groups - 1) return;
+    memset(w->marks, 0, (size_t)w->job->groups * sizeof *w->marks);
+    w->mark_base = 1;
+}
+
+/* Appends the values of `count` cells, and clears these. */
+KERNEL void take_marked(worker *w, int64_t count, row_buffer *out, int op)
+{
+    const bool single = w->job->g->value_type == SP_F32;
+    for (int64_t i = 0; i < count; i++) {
+        double *cell = w->cells + i * width_of(op);
+        const double value = cell_value(op, cell);
+        if (single) ((float *)out->values)[out->count + i] = (float)value;
+        else ((double *)out->values)[out->count + i] = value;
+        clear_cell(op, cell);
+    }
+    out->count += count;
+}
+
+KERNEL void put_marked(worker *w, int op, int type)
+{
+    w->listed = mark_entries(w, w->columns, w->values, w->count, (uint32_t)w->listed, w->out->columns + w->out->count,
+                             w->cells, op, type);
+}
+
+/* A row that is longer than a batch of rows. */
+KERNEL void mark_long_row(worker *w, int64_t row, int op, int type)
+{
+    w->listed = 0;
+    walk(w, row, op, type, false, put_marked);
+    end_marks(w, row, (uint32_t)w->listed, w->cells);
+    take_marked(w, w->listed, w->out, op);
+}
+
+/* The entries of a row up to the diagonal under their new columns, after the first `count` of the batch of rows; the
+ * new number of these. */
+KERNEL int64_t gather_row(worker *w, int64_t row, int64_t count, int type)
+{
+    const contraction *job = w->job;
+    const int32_t *labels = job->labels, *columns = job->g->col_indices;
+    const int64_t *offsets = job->g->row_offsets, before = count;
+    const void *values = job->g->values;
+    const bool loops = job->loops != SP_LOOPS_DROP;
+    const uint32_t bound = (uint32_t)row + loops;
+    const int64_t end = job->starts[row + 1];
+    int32_t *batch = w->batch;
+    double *batch_values = w->batch_values;
+    int64_t own = 0, seen = 0;
+    for (int64_t n = job->starts[row]; n < end; n++) {
+        const int32_t node = job->order[n];
+        const int64_t last = offsets[node + 1];
+        sp_prefetch_rows(job, n, value_size(type));
+        seen += last - offsets[node];
+        for (int64_t k = offsets[node]; k < last; k++) {
+            const int32_t column = labels[columns[k]];
+            batch[count] = column;
+            if (type != ONES) batch_values[count] = load(values, type, k);
+            own += column == row;
+            count += (uint32_t)column < bound;
+        }
+    }
+    w->left_out += seen - (2 * (count - before) - (loops ? own : 0));
+    return count;
+}
+
+/* Rows first to end - 1, which have at most ROWS_BATCH entries in all: gathered, marked, and their values taken, one step
+ * for all rows after the other, because the end of a short loop is rarely predicted. */
+KERNEL void mark_short_rows(worker *w, int64_t first, int64_t end, int64_t *counts, int op, int type)
+{
+    row_buffer *out = w->out;
+    int64_t ends[ROWS_AT_ONCE], count = 0, from = 0, made = 0;
+    for (int64_t row = first; row < end; row++) ends[row - first] = count = gather_row(w, row, count, type);
+    for (int64_t row = first; row < end; row++) {
+        double *cells = w->cells + made * width_of(op);
+        const uint32_t listed = mark_entries(w, w->batch + from, w->batch_values + from, ends[row - first] - from, 0,
+                                             out->columns + out->count + made, cells, op, type);
+        end_marks(w, row, listed, cells);
+        from = ends[row - first];
+        counts[row] = listed;
+        made += listed;
+    }
+    take_marked(w, made, out, op);
+}
+
+KERNEL void mark_rows(worker *w, int64_t first, int64_t end, int64_t *counts, int op, int type)
+{
+    for (int64_t row = first; row < end;) {
+        const int64_t start = row;
+        int64_t entries = 0;
+        for (; row < end && row - start < ROWS_AT_ONCE && entries + counts[row] <= ROWS_BATCH; row++) entries += counts[row];
+        if (row > start) {
+            mark_short_rows(w, start, row, counts, op, type);
+        } else {
+            mark_long_row(w, row, op, type);
+            counts[row++] = w->listed;
+        }
+        w->rows[ROW_MARK] += row - start;
+    }
+}
+
+sp_status sp_make_marked_rows(void *scratch, int64_t first, int64_t end, int64_t *counts, row_buffer *out)
+{
+    worker *w = scratch;
+    int64_t most = TAKEN_AHEAD;
+    for (int64_t row = first; row < end; row++) most += counts[row] < row + 1 ? counts[row] : row + 1;
+    const sp_status status = sp_row_buffer_reserve(out, most);
+    if (status != SP_OK) return status;
+    w->out = out;
+#define ROWS(op, type) mark_rows(w, first, end, counts, op, type)
+    EACH_KIND(w->job->kind, ROWS)
+#undef ROWS
+    return SP_OK;
+}
+
 /* ---- rows ---------------------------------------------------------------------------------------------- */
 
 static int choose_method(const contraction *job, int64_t entries)
@@ -347,6 +482,7 @@ contraction sp_contraction_begin(const sp_csr *g, const int32_t *labels, int64_t
     contraction job = {.g = g, .labels = labels, .groups = groups, .kind = kind_of(g, options->combine),
                        .loops = options->loops, .half = options->half_loops && sums,
                        .lower = options->symmetric};
+    job.counts = job.kind == KIND_COUNT;
     job.width = job.kind / 2 == SP_COMBINE_MEAN ? 2 : 1;
     return job;
 }
@@ -359,6 +495,25 @@ void sp_contraction_choose(contraction *job, int64_t entries, int threads)
     const int64_t entry = (int64_t)(sizeof(int32_t) + sp_value_size(g->value_type));
     const int64_t matrices = 8 * (g->rows + job->groups) + entry * (g->nnz + entries / 2);
     job->dense = job->groups <= FREE_GROUPS || job->groups * 8 * job->width <= matrices / 8 / threads;
+    job->marked = job->dense && job->lower && job->loops != SP_LOOPS_ONLY;
+}
+
+static sp_status open_marks(sp_context *context, const contraction *job, int64_t largest, worker *w)
+{
+    const int64_t longest = largest < job->groups ? largest : job->groups;
+    const int64_t cells = longest < ROWS_BATCH ? ROWS_BATCH : longest;
+    sp_status status;
+    w->mark_base = 1;
+    TRY(sp_alloc(context, ROWS_BATCH + 1, sizeof *w->batch, (void **)&w->batch));
+    TRY(sp_alloc(context, ROWS_BATCH + 1, sizeof *w->batch_values, (void **)&w->batch_values));
+    TRY(sp_calloc(context, job->groups, sizeof *w->marks, (void **)&w->marks));
+    TRY(sp_alloc(context, (cells + 1) * job->width, sizeof *w->cells, (void **)&w->cells));
+#define CLEAR(op, type) for (int64_t i = 0; i <= cells; i++) clear_cell(op, w->cells + i * width_of(op))
+    EACH_KIND(job->kind, CLEAR)
+#undef CLEAR
+    w->bytes += job->groups * 4 + (cells + 1) * job->width * 8 + (ROWS_BATCH + 1) * 12;
+done:
+    return status;
 }
 
 sp_status sp_open_worker(sp_context *context, const contraction *job, int64_t largest, worker *w)
@@ -368,6 +523,7 @@ sp_status sp_open_worker(sp_context *context, const contraction *job, int64_t la
     sp_status status = SP_OK;
     w->job = job;
     if (job->loops == SP_LOOPS_ONLY) return SP_OK;
+    if (job->marked) return open_marks(context, job, largest, w);
     if (job->dense && hashed > job->groups / SCAN_GROUPS) hashed = job->groups / SCAN_GROUPS;
     if (largest > SORT_ENTRIES && (job->dense || largest >= job->groups / DENSE_SHARE)) {
         TRY(sp_calloc(context, words, sizeof(uint64_t), (void **)&w->bits));
@@ -394,7 +550,8 @@ void sp_close_workers(sp_context *context, worker *workers, int threads)
 {
     for (int t = 0; workers && t < threads; t++) {
         worker *w = &workers[t];
-        void *arrays[] = {w->cells, w->bits, w->summary, w->keys, w->slots, w->list[0], w->list[1]};
+        void *arrays[] = {w->cells, w->bits, w->summary, w->keys, w->slots, w->list[0], w->list[1], w->marks,
+                          w->batch, w->batch_values};
         for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) sp_free(context, arrays[i]);
     }
     sp_free(context, workers);

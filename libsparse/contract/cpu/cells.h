@@ -4,7 +4,9 @@
  *           insertion, equal labels combined by ascending place;
  *   dense   a cell a group, a bit a touched group and a bit a touched word of these, read back in order;
  *   hash    a table of at least twice as many slots as entries, its labels sorted afterwards;
- *   loop    where only C's diagonal is wanted: one cell.
+ *   loop    where only C's diagonal is wanted: one cell;
+ *   mark    where rows may be in any order, because they are mirrored (mirror.h): a number a group tells which entry of
+ *           the row it has, and cells lie as the entries do. No sort, no bits, and numbers of earlier rows are lower.
  *
  * What they mark and look up are the bits and the tables of products (core/touched.h, core/table.h). The accumulators
  * of products themselves do not serve: they take one product at a time, in an order that a mask may cut. Here entries
@@ -17,7 +19,7 @@
 
 #include "core/rows.h"
 
-enum { ROW_SORT, ROW_DENSE, ROW_HASH, ROW_LOOP, ROW_METHODS };
+enum { ROW_SORT, ROW_DENSE, ROW_HASH, ROW_LOOP, ROW_MARK, ROW_SHORT, ROW_METHODS };
 
 /* Entries are relabelled this many at once, so that the misses of labels overlap, and the cells that they go to are
  * asked for meanwhile; the lines of these take a quarter of the first-level cache. A row that is sorted is one. */
@@ -34,6 +36,8 @@ typedef struct contraction {
     bool half;  /* sums on the diagonal are halved */
     bool lower; /* of each row only the entries up to the diagonal */
     bool dense; /* where the choice is free, cells are worth their memory */
+    bool marked; /* all rows by ROW_MARK */
+    bool counts; /* cells are numbers of entries */
 } contraction;
 
 /* One thread's scratch memory. Arrays are NULL where no row needs them. */
@@ -47,8 +51,12 @@ typedef struct worker {
     uint64_t *list[2]; /* hash: group << 32 | slot */
     int64_t listed;    /* entries of list[0] */
     int bits_of_table;
+    uint32_t *marks;   /* mark: mark_base + the place in the row; below mark_base: not in the row */
+    uint32_t mark_base;
+    int32_t *batch;       /* mark: entries of a batch of rows under their new columns */
+    double *batch_values;
     int64_t row;       /* sort, loop: the row */
-    row_buffer *out;   /* sort: where it goes */
+    row_buffer *out;   /* sort, mark: where it goes */
     double loop[2];    /* loop: the cell */
     int64_t count;     /* the batch: entries of G under their new columns */
     int32_t columns[BATCH];
@@ -57,6 +65,17 @@ typedef struct worker {
     int64_t rows[ROW_METHODS];
     int64_t bytes;
 } worker;
+
+/* The rows of a group lie anywhere in G: their offsets are asked for 16 nodes ahead, their first entries 6. */
+static inline __attribute__((always_inline)) void sp_prefetch_rows(const contraction *job, int64_t n, size_t value_size)
+{
+    const sp_csr *g = job->g;
+    if (n + 16 >= job->starts[job->groups]) return;
+    __builtin_prefetch(&g->row_offsets[job->order[n + 16]]);
+    const int64_t start = g->row_offsets[job->order[n + 6]];
+    __builtin_prefetch(g->col_indices + start);
+    if (value_size) __builtin_prefetch((const char *)g->values + (size_t)start * value_size);
+}
 
 /* What does not depend on the grouping. */
 contraction sp_contraction_begin(const sp_csr *g, const int32_t *labels, int64_t groups,
@@ -68,5 +87,7 @@ sp_status sp_open_worker(sp_context *context, const contraction *job, int64_t la
 void sp_close_workers(sp_context *context, worker *workers, int threads);
 /* A row_method's `row`: `entries` of G are in the group's rows. */
 sp_status sp_make_row(void *scratch, int64_t row, int64_t entries, row_buffer *out);
+/* A row_method's `rows`, if the job is marked: entries up to the diagonal, in any order. */
+sp_status sp_make_marked_rows(void *scratch, int64_t first, int64_t end, int64_t *counts, row_buffer *out);
 
 #endif

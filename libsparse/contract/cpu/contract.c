@@ -9,18 +9,21 @@
  * and a label read (the labels come from a cache where they fit one), per entry of C two writes and a read. Sums are
  * f64 in the order of G's rows and columns, whatever the accumulator.
  *
- * Of a symmetric G only the entries of C up to the diagonal are made. The others are copied from them, which orders rows
- * without a sort: column p below the diagonal, read by ascending rows, is row p above it.
+ * Of a symmetric G only the entries of C up to the diagonal are made, in any order; mirror.c makes all of C of them, and
+ * orders rows without a sort.
  */
 #include <omp.h>
 #include <string.h>
 
-#include "base/search.h"
-#include "base/value.h"
 #include "contract/cpu/cells.h"
+#include "contract/cpu/mirror.h"
+#include "contract/cpu/short.h"
 #include "core/backend_cpu.h"
 
-static const char *const method_names[ROW_METHODS] = {"sort", "dense", "hash", "loop"};
+/* From this share of all entries on in rows of at most SHORT_ENTRIES, such rows decide how all are made. */
+static const double SHORT_SHARE = 0.75;
+
+static const char *const method_names[ROW_METHODS] = {"sort", "dense", "hash", "loop", "mark", "short"};
 
 /* ---- groups -------------------------------------------------------------------------------------------- */
 
@@ -75,94 +78,33 @@ static sp_status contract_groups(sp_context *context, contraction *job, int64_t 
                                  double start, sp_csr *c, sp_contract_info *info)
 {
     worker *workers = NULL;
-    int64_t total = 0, largest = 0;
+    int64_t total = 0, largest = 0, in_short = 0;
     sp_status status;
     for (int64_t p = 1; p <= job->groups; p++) {
-        total += (*entries)[p];
-        if ((*entries)[p] > largest) largest = (*entries)[p];
+        const int64_t of_row = (*entries)[p];
+        total += of_row;
+        in_short += of_row <= SHORT_ENTRIES ? of_row : 0;
+        if (of_row > largest) largest = of_row;
     }
+    const bool is_short = sp_may_be_short(job) && (double)in_short >= SHORT_SHARE * (double)total;
+    if (is_short) job->lower = false; /* whole rows: counts are symmetric to the last bit */
     sp_contraction_choose(job, total, threads);
+    const bool many = job->groups > job->g->rows / 4; /* then few entries meet, and half a symmetric row is half of it */
     TRY(sp_calloc(context, threads, sizeof *workers, (void **)&workers));
     for (int t = 0; t < threads; t++) TRY(sp_open_worker(context, job, largest, &workers[t]));
     info->group_seconds = wall_seconds() - start;
-    const row_method method = {.row = sp_make_row, .workers = workers, .worker_size = sizeof *workers,
-                               .threads = threads, .row_entries = job->loops == SP_LOOPS_ONLY ? 1 : 0,
+    const row_method method = {.row = sp_make_row,
+                               .rows = is_short      ? sp_make_short_rows
+                                       : job->marked ? sp_make_marked_rows
+                                                     : NULL,
+                               .workers = workers, .worker_size = sizeof *workers, .threads = threads, .expected = job->marked && many ? total / 2 + job->groups : 0,
+                               .row_entries = job->loops == SP_LOOPS_ONLY ? 1 : 0,
                                .bytes = &info->peak_bytes};
     TRY(sp_row_run(context, job->groups, job->groups, entries, total, &method, job->g->value_type, c));
     fill_info(job, workers, threads, total, c, info);
     info->combine_seconds = wall_seconds() - start - info->group_seconds;
 done:
     sp_close_workers(context, workers, threads);
-    return status;
-}
-
-/* ---- symmetric graphs ------------------------------------------------------------------------------------ */
-
-/* Adds to offsets[q + 1] the entries of column q below the diagonal, for columns low to high - 1. */
-static void count_below(const sp_csr *lower, int64_t low, int64_t high, int64_t *offsets)
-{
-    for (int64_t p = low; p < lower->rows; p++)
-        for (int64_t k = lower->row_offsets[p]; k < lower->row_offsets[p + 1]; k++) {
-            const int32_t q = lower->col_indices[k];
-            if (q >= high) break;
-            if (q >= low && q < p) offsets[q + 1]++;
-        }
-}
-
-/* Rows low to high - 1 of C: each is that of `lower`, and what column p of `lower` has below the diagonal follows.
- * next[p] is the place of the first of these. */
-static inline __attribute__((always_inline)) void fill_rows(const sp_csr *lower, sp_value_type type, int64_t low,
-                                                            int64_t high, int64_t *next, sp_csr *c)
-{
-    for (int64_t p = low; p < lower->rows; p++) {
-        int64_t to = p < high ? c->row_offsets[p] : -1;
-        for (int64_t k = lower->row_offsets[p]; k < lower->row_offsets[p + 1]; k++) {
-            const int32_t q = lower->col_indices[k];
-            const double value = load_value(lower->values, type, k);
-            if (to >= 0) {
-                c->col_indices[to] = q;
-                store_value(c->values, type, to++, value);
-            }
-            if (q < low || q == p) continue;
-            if (q >= high) break;
-            c->col_indices[next[q]] = (int32_t)p;
-            store_value(c->values, type, next[q]++, value);
-        }
-    }
-}
-
-/* C from its entries up to the diagonal, which are replaced by it. Each thread makes rows of its own, for which it reads
- * all of `lower` from there on. */
-static sp_status mirror_lower(sp_context *context, sp_csr *lower, sp_contract_info *info)
-{
-    const int64_t n = lower->rows;
-    const int threads = sp_threads_for(context, lower->nnz);
-    sp_csr c = {0};
-    int64_t *next = NULL, *offsets;
-    sp_status status;
-    TRY(sp_calloc(context, n + 1, sizeof *next, (void **)&next));
-#pragma omp parallel for schedule(static, 1) num_threads(threads)
-    for (int t = 0; t < threads; t++) count_below(lower, n * t / threads, n * (t + 1) / threads, next);
-    for (int64_t p = 0; p < n; p++) next[p + 1] += next[p] + lower->row_offsets[p + 1] - lower->row_offsets[p];
-    TRY(sp_csr_create(context, n, n, next[n], lower->value_type, SP_HOST, &c));
-    offsets = c.row_offsets;
-    memcpy(offsets, next, ((size_t)n + 1) * sizeof *next);
-    for (int64_t p = 0; p < n; p++) next[p] += lower->row_offsets[p + 1] - lower->row_offsets[p];
-#pragma omp parallel for schedule(static, 1) num_threads(threads)
-    for (int t = 0; t < threads; t++) {
-        const int64_t low = lower_bound_i64(offsets, 0, n, next[n] / threads * t);
-        const int64_t high = t + 1 < threads ? lower_bound_i64(offsets, 0, n, next[n] / threads * (t + 1)) : n;
-        if (c.value_type == SP_F64) fill_rows(lower, SP_F64, low, high, next, &c);
-        else fill_rows(lower, SP_F32, low, high, next, &c);
-    }
-    info->peak_bytes += 2 * (n + 1) * (int64_t)sizeof(int64_t) +
-                        lower->nnz * (int64_t)(sizeof(int32_t) + sp_value_size(lower->value_type));
-    info->nnz = c.nnz;
-    info->mirrored = true;
-    sp_csr_free(context, lower);
-    *lower = c;
-done:
-    sp_free(context, next);
     return status;
 }
 
@@ -185,7 +127,9 @@ sp_status sp_cpu_contract(sp_context *context, const sp_csr *g, const int32_t *l
     job.order = order;
     job.starts = starts;
     TRY(contract_groups(context, &job, &entries, threads, start, &made, info));
-    if (job.lower) TRY(mirror_lower(context, &made, info));
+    if (job.lower) TRY(sp_mirror_lower(context, &made, &info->peak_bytes));
+    info->nnz = made.nnz;
+    info->mirrored = options->symmetric;
     info->combine_seconds = wall_seconds() - start - info->group_seconds;
     *c = made;
     made = (sp_csr){0};
