@@ -215,6 +215,7 @@ bool job_checkpoint_due(const job *j, const mcl_iteration *i)
     const double passed = wall_seconds() - j->checkpoint.written;
     if (!s->checkpoint || i->number == 0 || i->converged) return false;
     if (i->interrupted) return j->checkpoint.iteration != i->number + 1;
+    if (s->checkpoint_iterations && i->number % s->checkpoint_iterations == 0) return true;
     return passed >= s->checkpoint_every && passed >= SHARE * j->checkpoint.seconds;
 }
 

@@ -352,6 +352,8 @@ static const option_row options[] = {
      .once = true, .main = true},
     {"--checkpoint-every", "SECONDS", "how often, at most [600]", OPTION_NUMBER, AT(checkpoint_every),
      OPTION_FROM(0)},
+    {"--checkpoint-iterations", "N", "save it after every N iterations, too", OPTION_COUNT, AT(checkpoint_iterations),
+     OPTION_RANGE(1, INT32_MAX)},
     {"--resume", "FILE", "go on from a checkpoint, with the same input and options", OPTION_TEXT, AT(resume)},
 
     {"Log", .kind = OPTION_HEADING},
@@ -493,6 +495,8 @@ static bool check_checkpoints(const settings *s)
     const char *option = s->resume ? "--resume" : "--checkpoint";
     if (s->checkpoint_every != CHECKPOINT_SECONDS && !s->checkpoint)
         return mistake("--checkpoint-every goes with --checkpoint FILE");
+    if (s->checkpoint_iterations && !s->checkpoint)
+        return mistake("--checkpoint-iterations goes with --checkpoint FILE");
     if (!s->checkpoint && !s->resume) return true;
     if ((s->checkpoint && strcmp(s->checkpoint, "-") == 0) || (s->resume && strcmp(s->resume, "-") == 0))
         return mistake("%s needs a file", option);

@@ -50,6 +50,7 @@ typedef struct settings {
     bool check_start;
     const char *checkpoint, *resume;
     double checkpoint_every; /* seconds */
+    int64_t checkpoint_iterations; /* also after each of which the number is a multiple of this; 0: by time alone */
 
     const char *output; /* -o; NULL: a name made from the input's */
     const char *prefix, *suffix, *directory; /* -ap, -aa, -odir */

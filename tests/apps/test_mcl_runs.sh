@@ -182,6 +182,12 @@ twice() {
         --checkpoint-every 0 -o again.cls -V all && ! cmp -s c.ckpt first.ckpt && resumed
 }
 ok 'checkpoints of a run that goes on, in the same file' twice
+by_iterations() { # the last checkpoint of a whole run is of a multiple of four
+    status 0 "$network" --abc --device cpu -o x --checkpoint n.ckpt --checkpoint-iterations 4 &&
+        status 0 "$network" --abc --device cpu --resume n.ckpt -o again.cls && cmp whole.cls again.cls &&
+        grep -qE 'going on after iteration (4|8|12|16|20|24|28) of n.ckpt' run.err
+}
+ok 'a checkpoint every four iterations' by_iterations
 ok 'options of the output may differ' eval 'status 0 "$network" --abc --device cpu --resume c.ckpt -o x -sort lex --table t -V all'
 for change in '-I 3:-I 2, not 3' '-S 500:-S 1100, not 500' '-scheme 2:-P 10000, not 4000' '-L 50:-L 10000, not 50'; do
     ok "another ${change%%:*}" refused 1 "c.ckpt: the checkpoint was made with ${change#*:}" "$network" --abc --device cpu \
@@ -217,7 +223,8 @@ ok 'no checkpoint at all' refused 1 'whole.cls: not a checkpoint of mcl-gpu' "$n
 ok 'no such file' refused 1 'none.ckpt: No such file' "$network" --abc --resume none.ckpt -o x
 ok 'clusters over the checkpoint' refused 2 '.*is an input' "$network" --abc --resume c.ckpt -o c.ckpt
 for wrong in '--checkpoint F -I 2,4' '--resume c.ckpt --start-from whole.cls' '--checkpoint -' '--checkpoint-every 3' \
-    '--resume c.ckpt -dump ite' '--checkpoint F -o F'; do
+    '--checkpoint-iterations 3' '--checkpoint F --checkpoint-iterations 0' '--resume c.ckpt -dump ite' \
+    '--checkpoint F -o F'; do
     ok "wrong: $wrong" refused 2 '.*' "$network" --abc -o w $wrong
 done
 
