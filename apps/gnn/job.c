@@ -144,7 +144,8 @@ static sp_status fail_file(gnn_job *job, const char *path, const char *why)
 /* Reads the whole file into memory that grows with it. */
 sp_status gnn_read_saved(gnn_job *job, const char *path)
 {
-    int64_t used = 0, room = file_bytes(path) >= 0 ? file_bytes(path) + 1 : 1 << 16;
+    const int64_t size = file_bytes(path);
+    int64_t used = 0, room = size >= 0 ? size + 1 : 1 << 16;
     void *bytes = NULL;
     FILE *file = fopen(path, "rb");
     if (!file) return fail_file(job, path, strerror(errno));

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Memory, files and threads that the system refuses: each request of a tool fails, of which a sample is taken. The run then
+# Memory, files, folders and threads that the system refuses: each request of a tool fails, of which a sample is taken. The run then
 # fails with one line, or does without and gives the same files; it never crashes, hangs or leaves part of an output. On
 # the CPU: CUDA's runtime is part of the programs, and does not survive that its own requests fail. And gnn's --memory.
 #   RESOURCE_CALLS=N  requests of each command and kind that fail, in place of 40; 0: all
@@ -63,15 +63,15 @@ every_request() {
     shift
     run "$kind" 0 "$@" || { cat run.err; return 1; }
     count=$(cat count)
-    [ $kind = thread ] || [ "$count" -ge 4 ] || { echo "only $count requests"; return 1; }
+    [ $kind = thread ] || [ $kind = place ] || [ "$count" -ge 4 ] || { echo "only $count requests"; return 1; }
     rm -rf made && mv t made
     [ "$most" -eq 0 ] || step=$((count / most + 1))
     for ((call = 1 + seed % step; call <= count; call += step)); do survives "$kind" $call "$@" || return 1; done
 }
-# refused NAME COMMAND...: memory, then reading, then threads
+# refused NAME COMMAND...: memory, then reading, then what is asked about files and folders, then threads
 refused() {
     local kind
-    for kind in memory read thread; do ok "$1, $kind" every_request $kind "$bin/$2" "${@:3}"; done
+    for kind in memory read place thread; do ok "$1, $kind" every_request $kind "$bin/$2" "${@:3}"; done
 }
 refused 'a clustering' mcl-gpu g.abc --abc -o t/q -q x -te 2 --table t/table --graphml t/graphml --report t/r.json \
     --device cpu

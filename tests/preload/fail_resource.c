@@ -1,9 +1,11 @@
 /* Loaded before a program (LD_PRELOAD), makes the Nth request of the program itself fail: FAIL_CALL=N; 0: none. Requests
  * of the libraries that it loads do not count, nor what comes before main, where CUDA's runtime registers kernels.
  * FAIL_KIND tells of which kind: memory (malloc, calloc, realloc, aligned_alloc, posix_memalign), read (open for reading,
- * fopen, read, pread, fstat) or thread (pthread_create). FAIL_COUNT names a file that gets the number of requests at the
+ * fopen, read, pread, fstat), place (stat, lstat, access, realpath, opendir, readdir, mkdir, lseek, fchmod, getentropy,
+ * pwrite) or thread (pthread_create). FAIL_COUNT names a file that gets the number of requests at the
  * end. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +27,7 @@ void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *block, size_t size);
 void *__libc_memalign(size_t alignment, size_t size);
 
-enum { MEMORY = 1, READ, THREAD };
+enum { MEMORY = 1, READ, PLACE, THREAD };
 static int kind;
 static long wanted;
 static atomic_long calls;
@@ -50,7 +52,11 @@ __attribute__((constructor)) static void begin(void)
     const char *what = getenv("FAIL_KIND"), *call = getenv("FAIL_CALL");
     dl_iterate_phdr(find_code, NULL);
     wanted = call ? atol(call) : 0;
-    kind = !what ? 0 : strcmp(what, "memory") == 0 ? MEMORY : strcmp(what, "read") == 0 ? READ : THREAD;
+    kind = !what                        ? 0
+           : strcmp(what, "memory") == 0 ? MEMORY
+           : strcmp(what, "read") == 0   ? READ
+           : strcmp(what, "place") == 0  ? PLACE
+                                         : THREAD;
 }
 
 /* Whether this request of the caller is the one that fails. */
@@ -159,6 +165,27 @@ int fstat(int file, struct stat *status)
     if (FAILS(READ, EIO)) return -1;
     return ((int (*)(int, struct stat *))next_of("fstat"))(file, status);
 }
+
+/* ---- places ---------------------------------------------------------------------------------------------- */
+
+/* PLACED(result, name, error, failed, (parameters), (arguments)): a call that fails with `error` and returns `failed`. */
+#define PLACED(result, name, error, failed, parameters, arguments)       \
+    result name parameters                                               \
+    {                                                                    \
+        if (FAILS(PLACE, error)) return failed;                          \
+        return ((result(*) parameters)next_of(#name))arguments;          \
+    }
+PLACED(int, stat, EIO, -1, (const char *path, struct stat *about), (path, about))
+PLACED(int, lstat, EIO, -1, (const char *path, struct stat *about), (path, about))
+PLACED(int, access, EIO, -1, (const char *path, int how), (path, how))
+PLACED(char *, realpath, EIO, NULL, (const char *path, char *target), (path, target))
+PLACED(DIR *, opendir, EIO, NULL, (const char *path), (path))
+PLACED(struct dirent *, readdir, EIO, NULL, (DIR * folder), (folder))
+PLACED(int, mkdir, ENOSPC, -1, (const char *path, mode_t mode), (path, mode))
+PLACED(off_t, lseek, EIO, -1, (int file, off_t place, int from), (file, place, from))
+PLACED(int, fchmod, EPERM, -1, (int file, mode_t mode), (file, mode))
+PLACED(int, getentropy, EIO, -1, (void *bytes, size_t count), (bytes, count))
+PLACED(ssize_t, pwrite, ENOSPC, -1, (int file, const void *bytes, size_t count, off_t at), (file, bytes, count, at))
 
 /* ---- threads --------------------------------------------------------------------------------------------- */
 
