@@ -311,6 +311,7 @@ began() {
 }
 killed() { # killed OPTIONS...: one process of three, in the middle
     local launcher processes victim started
+    : >run.err # not that of the run before
     mpirun --oversubscribe -n 3 "$tool" large.abc --abc -I 1.4 -o out --device cpu "$@" </dev/null 2>run.err &
     launcher=$!
     began 2 $launcher || { kill -KILL $launcher; echo 'ended too early'; return 1; }
@@ -333,6 +334,7 @@ after_killed() { # the last whole iteration is in the checkpoint
 ok 'the checkpoint is whole' after_killed
 slow() { # one of three gets a fifth of the time
     local launcher processes victim rank
+    : >run.err
     mpirun --oversubscribe -n 3 "$tool" large.abc --abc -I 1.4 -o slow.cls --device cpu </dev/null 2>run.err &
     launcher=$!
     began 1 $launcher || { kill -KILL $launcher; return 1; }
@@ -402,7 +404,8 @@ fi
 signalled() {
     local expected=$1 how=$3 network=middle processes launcher got
     [ "$how" = launcher ] && network=large
-    rm -f out run.err
+    rm -f out
+    : >run.err
     mpirun --oversubscribe --mca odls_base_sigkill_timeout 2 -n "$2" "$tool" $network.abc --abc -I 1.3 -o out --device cpu \
         "${@:4}" </dev/null 2>run.err &
     launcher=$!
