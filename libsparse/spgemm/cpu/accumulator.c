@@ -3,8 +3,6 @@
 
 /* From this share of all columns on a row is summed densely, whatever memory that takes. */
 enum { DENSE_SHARE = 16 };
-/* Dense sums of this many columns fit the second-level cache of any machine, and are free. */
-enum { FREE_COLUMNS = 1 << 16 };
 /* The shortest ring of blocks' sums, in columns: 128 KB. */
 enum { LEAST_RING = 1 << 12 };
 
@@ -38,7 +36,8 @@ static int choose_method(const row_product *job, int64_t row, int64_t products, 
     if (products <= SHORT_PRODUCTS) return ROW_SHORT;
     if (job->mask && !job->complement) return job->dense ? ROW_DENSE : ROW_HASH;
     if (most >= cols / DENSE_SHARE) return ROW_DENSE;
-    return job->dense && products >= range_length(columns) / SCAN_COLUMNS ? ROW_DENSE : ROW_HASH;
+    const bool dense = job->dense || in_ring(job, columns);
+    return dense && products >= range_length(columns) / SCAN_COLUMNS ? ROW_DENSE : ROW_HASH;
 }
 
 /* Makes one row of at most `most` entries by the method; its filter is the mask's row. */
@@ -71,13 +70,14 @@ static int64_t most_entries(const row_product *job, int64_t row, int64_t product
 static sp_status open_dense(accumulator *w, int64_t sums);
 static sp_status open_hash(accumulator *w, int64_t entries);
 
-/* Takes the scratch memory that the method needs. Threads may call it at the same time. */
-static inline sp_status reserve(accumulator *w, int method, int64_t entries)
+/* Takes the scratch memory that the method needs for a row in these columns. Threads may call it at the same time. */
+static inline sp_status reserve(accumulator *w, int method, int64_t entries, range columns)
 {
     if (method == ROW_SHORT || method == ROW_COPY) return SP_OK;
     const row_product *job = w->job;
     const int64_t cols = job->b->cols, block = BLOCK * (job->ring < 0 ? cols : job->ring + 1);
-    const int64_t sums = job->pattern ? 0 : method == ROW_BLOCK ? block : cols;
+    const int64_t own = in_ring(job, columns) ? FREE_COLUMNS : cols;
+    const int64_t sums = job->pattern ? 0 : method == ROW_BLOCK ? block : own;
     const bool dense = (method == ROW_DENSE || method == ROW_BLOCK) && (!w->bits || sums > w->sums_room);
     sp_status status = SP_OK;
     if (!dense && (method != ROW_HASH || entries <= w->room)) return SP_OK;
@@ -116,7 +116,7 @@ sp_status sp_accumulate_rows(void *worker, int64_t first, int64_t end, int64_t *
             if (!ranged) columns = row_range(job, row);
             if (!sp_fits_ring(job, columns, products)) rows = 1;
         }
-        sp_status status = reserve(w, rows > 1 ? ROW_BLOCK : method, most);
+        sp_status status = reserve(w, rows > 1 ? ROW_BLOCK : method, most, columns);
         int64_t room = rows * most, listed = SHORT_PRODUCTS; /* take_short clears them ahead, take_wanted one */
         if (rows > 1 && job->mask) {
             listed = products < cols ? products : cols;
@@ -160,7 +160,7 @@ void sp_accumulate_values(accumulator *w, int64_t first, int64_t end, bool maske
             sp_values_block(w, row - rows, rows, columns, count, c->values, to);
         } else if (!masked && single_entry(job, row - 1)) {
             sp_values_copy(job, job->a->row_offsets[row - 1], c->values, to);
-        } else if (w->sums_room >= job->b->cols) {
+        } else if (w->sums_room >= job->b->cols || in_ring(job, (range){columns[0], columns[count - 1]})) {
             sp_values_dense(w, row - 1, kind, columns, count, c->values, to);
         } else {
             sp_values_hash(w, row - 1, kind, columns, count, c->values, to);
@@ -183,7 +183,7 @@ static bool rows_repeat(const sp_csr *a)
 /* Whether more than half of a sample of C's rows span less than a 16th of its columns. */
 static bool rows_are_local(const row_product *job)
 {
-    const int64_t rows = job->a->rows, step = rows / 256 + 1;
+    const int64_t rows = job->a->rows, step = (rows / 256) | 1; /* odd: numberings often have even periods */
     int64_t local = 0, seen = 0;
     if (job->b->cols < SCAN_COLUMNS) return false;
     for (int64_t row = 0; row < rows; row += step) {
@@ -246,7 +246,8 @@ void sp_row_product_begin(sp_context *context, const sp_csr *a, const sp_csr *b,
     const int64_t share = share_of_matrices(job, products, products_an_entry, 32);
     job->dense = dense_bytes(cols, 1) <= (wanted ? share : share_of_matrices(job, products, products_an_entry, 8)) ||
                  cols <= (wanted ? FREE_COLUMNS / 2 : FREE_COLUMNS);
-    job->local = rows_are_local(job);
+    job->local = !wanted && rows_are_local(job) &&
+                 (job->dense || cols / 8 <= share_of_matrices(job, products, products_an_entry, 8));
     job->blocks = elements && !(options->mask && job->pattern) && options->semiring != SP_MIN_PLUS &&
                   options->semiring != SP_MAX_TIMES;
     job->ring = -1;
@@ -336,13 +337,15 @@ done:
 sp_status sp_accumulators_reserve(accumulator *workers, int threads, int64_t longest)
 {
     const row_product *job = workers->job;
+    const range all = {0, (int32_t)(job->b->cols - 1)}, few = {0, FREE_COLUMNS - 1};
     const bool dense = job->algorithm == SP_SPGEMM_DENSE ||
                        (job->algorithm == SP_SPGEMM_AUTO &&
                         (job->dense || dense_bytes(job->b->cols, 1) <= hash_bytes(job, longest)));
     sp_status status = SP_OK;
     for (int t = 0; t < threads && status == SP_OK; t++) {
-        if (job->blocks) status = reserve(&workers[t], ROW_BLOCK, longest);
-        if (status == SP_OK) status = reserve(&workers[t], dense ? ROW_DENSE : ROW_HASH, longest);
+        if (job->blocks) status = reserve(&workers[t], ROW_BLOCK, longest, all);
+        if (status == SP_OK && in_ring(job, few)) status = reserve(&workers[t], ROW_DENSE, longest, few);
+        if (status == SP_OK) status = reserve(&workers[t], dense ? ROW_DENSE : ROW_HASH, longest, all);
     }
     return status;
 }

@@ -11,11 +11,13 @@
 #include "core/touched.h"
 #include "spgemm/cpu/accumulator.h"
 
-/* Rows of fewer products than one per SCAN_COLUMNS columns of their range are hashed: dense ones look through a word per
- * 4,096 columns. */
+/* Rows of fewer products than one per SCAN_COLUMNS columns of their range are hashed: dense ones look through a word
+ * per 4,096 columns. */
 enum { SCAN_COLUMNS = 1 << 14 };
 /* The mask's columns are looked up in rows of B that are at least FOUND_SHARE times as long. */
 enum { FOUND_SHARE = 16 };
+/* Dense sums of this many columns fit the second-level cache of any machine, and are free. */
+enum { FREE_COLUMNS = 1 << 16 };
 /* Rows in a block: a register of AVX2. */
 enum { BLOCK = 4 };
 
@@ -154,6 +156,12 @@ static inline range row_range(const row_product *job, int64_t row)
 static inline int64_t range_length(range columns)
 {
     return columns.low > columns.high ? 0 : (int64_t)columns.high - columns.low + 1;
+}
+
+/* Whether column j of a dense row in this range has the sum j & (FREE_COLUMNS - 1), not one of its own. */
+static inline bool in_ring(const row_product *job, range columns)
+{
+    return job->local && !job->dense && range_length(columns) <= FREE_COLUMNS;
 }
 
 static inline bool single_entry(const row_product *job, int64_t row)

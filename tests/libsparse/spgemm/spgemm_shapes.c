@@ -93,22 +93,25 @@ SHAPE(all_on_768_columns) { return single_entries(host, random, type, 768, 1361)
 SHAPE(all_on_769_columns) { return single_entries(host, random, type, 769, 1361); }
 SHAPE(all_on_columns_of_their_own) { return single_entries(host, random, type, limits[LIMITS - 1], 1); }
 
-/* Most rows span some hundreds of 63,680 columns, some all of them, others none. */
-SHAPE(columns_of_a_row_lie_together)
+/* Most rows span some hundreds of columns, some all of them, others none. */
+static product local_rows(sp_context *host, test_random *random, sp_value_type type, int rows, int distance)
 {
-    enum { ROWS = 320, DISTANCE = 199, COLS = ROWS * DISTANCE };
     entry_list list = {0};
-    for (int i = 0; i < ROWS; i++)
+    for (int i = 0; i < rows; i++)
         for (int j = i - 3; j <= i + 3 && i % 16; j++)
-            if (j >= 0 && j < ROWS) entry_add(&list, i, i % 40 == 1 ? (j + ROWS / 2) % ROWS : j, product_value(random));
-    entry_add(&list, 8, ROWS - 1, product_value(random));
-    sp_csr a = entry_matrix(host, &list, ROWS, ROWS, type, false);
-    for (int j = 0; j < ROWS; j++)
-        for (int k = 0; k < 6 && j % 32; k++)
-            entry_add(&list, j, j % 24 ? j * DISTANCE + 29 * k % 64 : test_below(random, 2) ? 64 * j + k : COLS - 1 - k,
-                      product_value(random));
-    return product_of(a, entry_matrix(host, &list, ROWS, COLS, type, false));
+            if (j >= 0 && j < rows) entry_add(&list, i, i % 40 == 1 ? (j + rows / 2) % rows : j, product_value(random));
+    entry_add(&list, 8, rows - 1, product_value(random));
+    sp_csr a = entry_matrix(host, &list, rows, rows, type, false);
+    for (int j = 0; j < rows; j++)
+        for (int k = 0; k < 6 && j % 32; k++) {
+            const int near = j * distance + 7 * k % distance, far = test_below(random, 2) ? k : rows * distance - 1 - k;
+            entry_add(&list, j, j % 24 ? near : far, product_value(random));
+        }
+    return product_of(a, entry_matrix(host, &list, rows, rows * distance, type, false));
 }
+SHAPE(columns_of_a_row_lie_together) { return local_rows(host, random, type, 320, 199); }
+/* Too many columns for a sum each, beside such small matrices. */
+SHAPE(together_in_many_columns) { return local_rows(host, random, type, 4000, 40); }
 
 /* Few columns at the ends of column ranges, many products on each: no cut of the columns leaves few in a range. */
 SHAPE(heaps_beside_empty_ranges)
@@ -466,6 +469,7 @@ static const struct shape {
     {"all on 769 columns", all_on_769_columns},
     {"all on columns of their own", all_on_columns_of_their_own},
     {"columns of a row lie together", columns_of_a_row_lie_together},
+    {"together, in many columns", together_in_many_columns},
     {"heaps beside empty ranges", heaps_beside_empty_ranges},
     {"single rows of B", single_rows_of_b},
     {"columns renamed", columns_renamed},
