@@ -27,6 +27,7 @@ typedef struct chunk {
 typedef struct lane {
     row_buffer buffer;
     int64_t first, last; /* first: the number of chunks if there are none */
+    char apart[APART];
 } lane;
 
 /* The state of one product. */

@@ -11,6 +11,9 @@
 
 #include "core/internal.h"
 
+/* Bytes between what one thread writes and what the next one does: processors fetch two cache lines of 64 at once. */
+enum { APART = 128 };
+
 /* Finished rows of one thread. */
 typedef struct row_buffer {
     sp_context *context;

@@ -64,6 +64,7 @@ typedef struct worker {
     int64_t left_out; /* entries whose column has no label, or that `loops` excludes */
     int64_t rows[ROW_METHODS];
     int64_t bytes;
+    char apart[APART];
 } worker;
 
 /* The rows of a group lie anywhere in G: their offsets are asked for 16 nodes ahead, their first entries 6. */

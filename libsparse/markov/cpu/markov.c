@@ -55,6 +55,7 @@ typedef struct markov_worker {
     float *sorted_weights;
     bool hashed;
     int64_t expanded, dense_rows;
+    char apart[APART];
 } markov_worker;
 
 /* ---- the terms of a row -------------------------------------------------------------------------------- */

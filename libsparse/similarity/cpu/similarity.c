@@ -63,6 +63,7 @@ typedef struct worker {
     uint64_t *order[2];
     int64_t kept;
     double likely; /* a table's k largest are expected to be at least this */
+    char apart[APART];
 } worker;
 
 /* ---- the k largest ------------------------------------------------------------------------------------- */

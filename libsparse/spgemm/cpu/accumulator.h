@@ -58,7 +58,7 @@ typedef struct accumulator {
     int64_t sums_room; /* how many there are */
     int64_t rows[ROW_METHODS]; /* how many were done how */
     int64_t bytes;
-    char apart[128]; /* counts of this thread and pointers of the next one are in different cache lines */
+    char apart[APART]; /* from the pointers of the next thread, which it reads all the time */
 } accumulator;
 
 /* Reads options, patterns and the shape of the product into `job`. `largest` is the most products that a row has. */
