@@ -50,12 +50,6 @@ static void place_columns(const sp_csr *lower, int parts, int64_t *ends, int64_t
     }
 }
 
-KERNEL void move_value(const void *from, int64_t source, void *to, int64_t at, sp_value_type type)
-{
-    if (type == SP_F64) ((double *)to)[at] = ((const double *)from)[source];
-    else ((float *)to)[at] = ((const float *)from)[source];
-}
-
 KERNEL void fill_upper(const sp_csr *lower, sp_value_type type, int64_t low, int64_t high, int64_t *ends, sp_csr *c)
 {
     const int32_t *from = lower->col_indices;
@@ -64,7 +58,7 @@ KERNEL void fill_upper(const sp_csr *lower, sp_value_type type, int64_t low, int
         for (int64_t k = lower->row_offsets[p]; k < lower->row_offsets[p + 1]; k++) {
             const int64_t at = --ends[from[k]];
             to[at] = (int32_t)p;
-            move_value(lower->values, k, c->values, at, type);
+            store_value(c->values, type, at, load_value(lower->values, type, k));
         }
 }
 
@@ -80,7 +74,7 @@ KERNEL void fill_lower(const sp_csr *lower, sp_value_type type, int64_t low, int
         for (; k < end && columns[k] < high; k++) {
             const int64_t at = next[columns[k]]++;
             columns[at] = (int32_t)q;
-            move_value(c->values, k, c->values, at, type);
+            store_value(c->values, type, at, load_value(c->values, type, k));
         }
     }
 }
