@@ -78,11 +78,6 @@ def structs():
     return abi
 
 
-class Coarsening(ctypes.Structure):
-    _fields_ = [("method", ctypes.c_int), ("seed", ctypes.c_uint64), ("least", ctypes.c_int64),
-                ("max_weight", ctypes.c_double), ("weights", ctypes.c_void_p)]
-
-
 class Ours:
     """A graph of networkit, for the library."""
 
@@ -103,7 +98,7 @@ class Ours:
             sys.exit(f"coarsen.py: the library fails with status {status}")
 
     def run(self):
-        how = Coarsening(method=0, seed=1)
+        how = self.abi.contraction_coarsening(method=0, seed=1)
         options, groups, c = self.abi.sp_contract_options(symmetric=True), ctypes.c_int64(), self.abi.sp_csr()
         labels = self.labels.ctypes.data_as(ctypes.c_void_p)
         began = time.perf_counter()
