@@ -1,6 +1,6 @@
 #!/bin/bash
-# What every special path is worth: runs the benchmarks once as they are, and once without each path whose source says
-# left_out("NAME") (libsparse/base/ablation.h). A path stays if leaving it out costs 3 % over all cases or 15 % of a
+# What every special path is worth: times the cases of the benchmarks as they are, and without each path whose source
+# says left_out("NAME") (libsparse/base/ablation.h). A path stays if leaving it out costs 3 % over all cases or 15 % of a
 # family that users have.
 cd "$(dirname "$0")/.." || exit 1
 
@@ -13,10 +13,11 @@ usage: bench/ablation.sh [options]    needs a build of its own: make ABLATION=1 
   --widths N,...      of spmm [16,32,64,100,128,256,602]
   --repeat N          samples, of which the median counts [5]
   --limit SECONDS     for each candidate and matrix; then fewer samples do [1]
-  --out DIR           where the JSON files go [BUILD/results]
+  --out DIR           where logs and JSON files go [BUILD/results]
 Names of markov are left out: mcl-gpu's own runs measure these.
-Names of spgemm, spmm and contract are measured by bench/survey.sh, those of gnn by sparse-bench gnn: GCN and GraphSAGE
-with 16 and 256 columns, A*X kept and not, 16-bit gathers, MaxK, sampling. BUILD=DIR the build [build/ablation].
+Names of spgemm, spmm and contract are measured on the cases of bench/survey.sh, those of gnn by sparse-bench gnn: GCN
+and GraphSAGE with 16 and 256 columns, A*X kept and not, 16-bit gathers, MaxK, sampling. BUILD=DIR the build
+[build/ablation].
 END_OF_USAGE
 }
 
@@ -37,33 +38,32 @@ done
 mkdir -p "$out" || exit 1
 status=0
 
-gnn() { # gnn DIR: epochs and sampling
+gnn() { # gnn NAME: epochs and sampling
     local generate=()
     for graph in $graphs; do generate+=(--generate "$graph"); done
     "$BUILD/bin/sparse-bench" gnn "${generate[@]}" --device "$device" --repeat "$repeat" --limit "$limit" --model gcn,sage \
-        --hidden 16,256 --maxk 16,32 --keep --half --sample --json "$1/gnn.json" >"$1/gnn.log" || status=1
+        --hidden 16,256 --maxk 16,32 --keep --half --sample --json "$out/$1.json" >"$out/$1.log" || status=1
 }
-survey() { # survey DIR OPERATION [OPTIONS...]: with the same seed each time
-    local parts="$2-f64 $2-f32"
-    [ "$2" != spmm ] || parts=spmm-f32
-    bench/survey.sh --parts "$parts" --out "$1" --seed 1 --device "$device" --repeat "$repeat" --limit "$limit" \
-        --widths "$widths" --peers none "${@:3}" || status=1
+survey() { # survey OPERATION: with the same seed each time
+    local parts="$1-f64 $1-f32" logs=()
+    [ "$1" != spmm ] || parts=spmm-f32
+    BENCH_WITHOUT=$(tr ' ' ',' <<<"$names") bench/survey.sh --parts "$parts" --out "$out" --seed 1 --device "$device" \
+        --repeat "$repeat" --limit "$limit" --widths "$widths" --peers none >"$out/$1.txt" || status=1
+    for part in $parts; do logs+=("$out/$part.log"); done
+    python3 -B bench/ablation.py "${logs[@]}" || status=1
 }
 
 for operation in spgemm spmm contract gnn; do
     own=$(tr ' ' '\n' <<<"$names" | grep "^$operation-")
     [ -n "$own" ] || continue
-    mkdir -p "$out/whole"
-    if [ $operation = gnn ]; then gnn "$out/whole"; else survey "$out/whole" $operation >/dev/null; fi
+    if [ $operation != gnn ]; then
+        survey $operation
+        continue
+    fi
+    gnn whole
     for path in $own; do
-        echo "== without $path"
-        mkdir -p "$out/$path"
-        export SPARSE_WITHOUT=$path
-        if [ $operation = gnn ]; then
-            gnn "$out/$path"
-            python3 -B bench/ablation.py "$out/whole/gnn.json" "$out/$path/gnn.json" || status=1
-        else survey "$out/$path" $operation --before "$out/whole"; fi
-        unset SPARSE_WITHOUT
+        SPARSE_WITHOUT=$path gnn "$path"
+        python3 -B bench/ablation.py --gnn "$path" "$out/whole.json" "$out/$path.json" || status=1
     done
 done
 exit $status

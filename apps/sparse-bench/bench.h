@@ -202,6 +202,22 @@ typedef struct candidate {
 /* A failure becomes a word and a sentence, unless the run was interrupted. */
 sp_status candidate_failed(sp_context *context, sp_status status, candidate *c);
 
+/* ---- paths left out (without.c) ------------------------------------------------------------------------- */
+
+/* Begins as {0}. */
+typedef struct without {
+    const char *rest;
+    char name[40];
+} without;
+
+/* Leaves out the next path whose name begins with `operation`; false, with none left out, after the last one. */
+bool without_next(const char *operation, without *path);
+/* Our time with all paths and without this one. `detail` tells apart the cases of a matrix. */
+void without_report(const without *path, const source *from, const char *detail, const candidate *whole,
+                    const candidate *left);
+
+/* ---- the results of spgemm ----------------------------------------------------------------------------- */
+
 enum { MAX_PEERS = 16, AIA_MODES = 3 };
 extern const sp_aia aia_modes[AIA_MODES];      /* of the hash algorithm's stage that gathers ranges */
 extern const char *const aia_names[AIA_MODES];

@@ -130,6 +130,22 @@ static sp_status measure_aia(contract_case *c, own_run *run)
     return status;
 }
 
+/* The one pass again, without each special path. */
+static sp_status measure_without(contract_case *c, own_run *run)
+{
+    const contract_result *r = c->result;
+    without path = {0};
+    sp_status status = SP_OK;
+    char detail[40];
+    snprintf(detail, sizeof detail, "%lld %s", (long long)r->groups, r->labels);
+    while (status == SP_OK && without_next("contract-", &path)) {
+        candidate left = {0};
+        status = measure_step(c, run, fused_step, &left);
+        without_report(&path, r->from, detail, &r->own[CONTRACT_FUSED], &left);
+    }
+    return status;
+}
+
 static sp_status measure_ours(contract_case *c)
 {
     const contract_bench_options *o = c->options;
@@ -147,6 +163,7 @@ static sp_status measure_ours(contract_case *c)
     TRY(measure_step(c, &run, fused_step, fused));
     TRY(measure_step(c, &run, products_step, products));
     if (o->aia) TRY(measure_aia(c, &run));
+    TRY(measure_without(c, &run));
 done:
     if (status != SP_OK) sp_fail(c->host, status, "%s", sp_last_error(run.context));
     sp_csr_free(run.context, &run.g);

@@ -103,9 +103,8 @@ static sp_status check_plan(bench_case *c, own_run *run)
     return v.good ? SP_OK : sp_fail(run->context, SP_ERROR_MATRIX, "a plan gives another C: %s", v.sentence);
 }
 
-static sp_status measure_plan(bench_case *c, own_run *run)
+static sp_status time_plan(bench_case *c, own_run *run, candidate *result)
 {
-    candidate *result = &c->result->plan;
     snprintf(result->name, sizeof result->name, "plan");
     double began = wall_seconds();
     sp_status status = sp_spgemm_plan_create(run->context, &run->a, run->b, &run->options, &run->plan);
@@ -118,7 +117,25 @@ static sp_status measure_plan(bench_case *c, own_run *run)
     if (status == SP_OK && !c->options->common.no_check) status = check_plan(c, run);
     sp_csr_free(run->context, &run->c);
     sp_spgemm_plan_free(run->plan);
+    run->plan = NULL;
     return candidate_failed(run->context, status, result);
+}
+
+/* The product and the plan again, without each special path. */
+static sp_status measure_without(bench_case *c, own_run *run)
+{
+    const bench_result *r = c->result;
+    without path = {0};
+    sp_status status = SP_OK;
+    while (status == SP_OK && without_next("spgemm-", &path)) {
+        candidate product = {0}, plan = {0};
+        sp_spgemm_info info;
+        status = measure(run, &c->options->common, &product, &info);
+        if (status == SP_OK && c->options->plan) status = time_plan(c, run, &plan);
+        without_report(&path, r->from, r->operation, &r->own, &product);
+        if (c->options->plan) without_report(&path, r->from, "plan", &r->plan, &plan);
+    }
+    return status;
 }
 
 /* ---- one case ------------------------------------------------------------------------------------------ */
@@ -145,7 +162,8 @@ sp_status own_measure(bench_case *c)
     if (*c->result->own.word) goto done;
     TRY(measure(run, &o->common, &c->result->own, &c->result->info));
     if (o->aia) TRY(measure_aia(c, run));
-    if (o->plan) TRY(measure_plan(c, run));
+    if (o->plan) TRY(time_plan(c, run, &c->result->plan));
+    TRY(measure_without(c, run));
 done:
     if (status != SP_OK) sp_fail(c->host, status, "%s", sp_last_error(context));
     if (run) {

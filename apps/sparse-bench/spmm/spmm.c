@@ -231,9 +231,8 @@ static sp_status own_step(void *user)
 static const char *const names[SPMM_ALGORITHMS] = {"ours", "row split", "block partition", "bidirectional"};
 
 /* A plan, how many products make a sample, and a product that is compared. */
-static sp_status prepare_own(spmm_case *c, own_run *run, sp_spmm_algorithm algorithm, int *count)
+static sp_status prepare_own(spmm_case *c, own_run *run, sp_spmm_algorithm algorithm, candidate *figures, int *count)
 {
-    candidate *figures = &c->result->own[algorithm];
     const sp_spmm_options options = {.algorithm = algorithm, .reduce = c->options->reduce};
     sp_status status = SP_OK;
     figures->error = -1;
@@ -266,7 +265,7 @@ static sp_status measure_own(spmm_case *c, own_run *run)
     int counts[SPMM_ALGORITHMS];
     sp_status status = SP_OK;
     for (int i = 0; i < SPMM_ALGORITHMS && status == SP_OK; i++) {
-        status = prepare_own(c, run, (sp_spmm_algorithm)i, &counts[i]);
+        status = prepare_own(c, run, (sp_spmm_algorithm)i, &c->result->own[i], &counts[i]);
         plans[i] = run->plan;
         run->plan = NULL;
     }
@@ -288,6 +287,26 @@ static sp_status measure_own(spmm_case *c, own_run *run)
         if (c->result->own[i].time.count > 0) time_median(&c->result->own[i].time);
         sp_spmm_plan_free(plans[i]);
     }
+    run->plan = NULL;
+    return status;
+}
+
+/* A plan and its products again, without each special path. */
+static sp_status measure_without(spmm_case *c, own_run *run)
+{
+    const spmm_result *r = c->result;
+    without path = {0};
+    sp_status status = SP_OK;
+    char detail[40];
+    snprintf(detail, sizeof detail, "x%lld", (long long)r->width);
+    while (status == SP_OK && without_next("spmm-", &path)) {
+        candidate left = {0};
+        int count;
+        status = prepare_own(c, run, SP_SPMM_AUTO, &left, &count);
+        if (status == SP_OK && !*left.word) status = spmm_time(&c->options->common, own_step, run, &left.time);
+        without_report(&path, r->from, detail, &r->own[SP_SPMM_AUTO], &left);
+    }
+    sp_spmm_plan_free(run->plan);
     run->plan = NULL;
     return status;
 }
@@ -323,6 +342,7 @@ static sp_status measure_ours(spmm_case *c)
     TRY(make_operand(o, run.context, c->a.rows, c->x.cols, o->result, &run.y));
     TRY(measure_own(c, &run));
     if (space == SP_HOST) spmm_floor_measure(c, &run.x);
+    TRY(measure_without(c, &run));
     if (o->ablation) TRY(spmm_ablation_measure(c, run.context, &run.a, &run.x, &run.y));
 done:
     if (status != SP_OK) sp_fail(c->host, status, "%s", sp_last_error(run.context));
