@@ -393,12 +393,7 @@ template <typename V> sp_status classify_rows(warp_run<V> *run)
         CHECK(run->a_repeats.allocate(context, a->rows));
         CHECK(launch_strided(context, find_repeats, (a->rows * 8 + 255) / 256, stream_of(context), a->rows,
                              a->row_offsets, a->col_indices, compared, run->a_repeats.data));
-        if (!square && !left_out("spgemm-b-repeats")) {
-            CHECK(run->b_repeats.allocate(context, b->rows));
-            CHECK(launch_strided(context, find_repeats, (b->rows * 8 + 255) / 256, stream_of(context), b->rows,
-                                 b->row_offsets, b->col_indices, compared, run->b_repeats.data));
-        }
-        run->job.product.repeats = square ? run->a_repeats.data : run->b_repeats.data;
+        if (square) run->job.product.repeats = run->a_repeats.data;
     }
     return launch_strided(context, lanes == 8 ? classify_long<8> : classify_long<32>, (a->rows * lanes + 255) / 256,
                           stream_of(context), a->rows, a->row_offsets, a->col_indices, b->row_offsets, b->col_indices,

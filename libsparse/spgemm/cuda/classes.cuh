@@ -234,7 +234,7 @@ template <typename V> struct warp_run {
     uint8_t *notes;
     device_array<row_part> parts;
     device_array<uint32_t> index;
-    device_array<uint8_t> a_repeats, b_repeats;
+    device_array<uint8_t> a_repeats;
     giant_rows<V> giants;
     side_work taken;
 };

@@ -430,11 +430,12 @@ static sp_status find_rows(sp_context *context, const sp_csr *a, const sp_csr *b
     *suit = are_faster(totals + 1, a->rows, run.dense > 0,
                        totals[0].products >= LEAST_SHARED * (unsigned long long)pattern->nnz);
     if (!*suit) return SP_OK;
-    device_array<uint8_t> &repeats = run.b_repeats.data ? run.b_repeats : run.a_repeats;
     kept->room = run.room.data;
-    kept->repeats = repeats.data;
     kept->dense = run.dense;
-    run.room.data = repeats.data = NULL;
+    run.room.data = NULL;
+    if (!run.job.product.repeats) return SP_OK; /* B is not A */
+    kept->repeats = run.a_repeats.data;
+    run.a_repeats.data = NULL;
     return SP_OK;
 }
 
