@@ -1,7 +1,6 @@
-/* C = alpha · op(A) · op(B) + beta · C on CUDA. An inner dimension of up to THIN has a kernel here, a C of few
- * columns multiply_narrow.cu, large products of f32 on Hopper multiply_split.cu, all others cuBLAS in f32 (no TF32),
- * f64, or bf16 with sums in f32, also those of parts of the inner dimension. cuBLAS stores by columns, so it computes
- * Cᵀ = op(B)ᵀ · op(A)ᵀ.
+/* C = alpha · op(A) · op(B) + beta · C on CUDA. A C of few columns is multiply_narrow.cu's, large products of f32 on
+ * Hopper multiply_split.cu's, all others cuBLAS's in f32 (no TF32), f64, or bf16 with sums in f32, also those of parts of
+ * the inner dimension. cuBLAS stores by columns, so it computes Cᵀ = op(B)ᵀ · op(A)ᵀ.
  *
  * The library is loaded at run time and its few functions are declared here: neither the build nor the other tools
  * need cuBLAS. The engine gives it a work space, so that products can be captured and use the same kernel in every
@@ -125,82 +124,6 @@ sp_status gnn_cuda_open_blas(gnn_engine *engine)
     CHECK(sp_array_create(engine->context, WORKSPACE, 1, SP_DEVICE, &state->blas->workspace));
     return check_blas(engine, state->blas->set_workspace(state->blas->handle, state->blas->workspace, WORKSPACE),
                       "cublasSetWorkspace");
-}
-
-/* ---- thin products --------------------------------------------------------------------------------------- */
-
-/* C = alpha · A · op(B) + beta · C with an inner dimension of at most INNER (G·Wᵀ of the last layer's classes). C
- * takes the time, 16 bytes a thread and row. A thread keeps its columns of op(B). */
-template <typename S, typename C, int V, int INNER> struct thin_op {
-    using T = computed_t<C>;
-    struct local {
-        T b[INNER][V];
-    };
-    using input = pack<T, V>;
-    const S *a, *b;
-    int64_t a_stride, b_row, b_col; /* from row to row and from column to column of op(B) */
-    int inner;
-    T alpha, beta;
-    dense_view<C> c;
-
-    __device__ __forceinline__ local begin(int64_t col) const
-    {
-        local made = {};
-#pragma unroll
-        for (int k = 0; k < INNER; k++)
-#pragma unroll
-            for (int v = 0; v < V; v++)
-                if (k < inner) made.b[k][v] = number_from(b + k * b_row + (col + v) * b_col);
-        return made;
-    }
-    __device__ __forceinline__ input load(int64_t row, int64_t col) const
-    {
-        return beta != 0 ? c.template load<V>(row, col) : input{};
-    }
-    __device__ __forceinline__ void store(int64_t row, int64_t col, const input &in, const local &own) const
-    {
-        pack<T, V> sums = {};
-#pragma unroll
-        for (int k = 0; k < INNER; k++) {
-            if (k >= inner) break;
-            const T by = number_from(a + row * a_stride + k);
-#pragma unroll
-            for (int v = 0; v < V; v++) sums.part[v] = fused(by, own.b[k][v], sums.part[v]);
-        }
-#pragma unroll
-        for (int v = 0; v < V; v++)
-            sums.part[v] = beta != 0 ? alpha * sums.part[v] + beta * in.part[v] : alpha * sums.part[v];
-        c.store(row, col, sums);
-    }
-};
-
-enum { THIN = 16 };
-
-template <typename S, typename C, int V>
-static sp_status launch_thin(gnn_engine *engine, bool transpose_b, double alpha, const sp_dense *a, const sp_dense *b,
-                             double beta, sp_dense *c)
-{
-    using T = computed_t<C>;
-    const int64_t b_row = transpose_b ? 1 : b->stride, b_col = transpose_b ? b->stride : 1;
-    const thin_op<S, C, V, THIN / 2> half = {(const S *)a->values, (const S *)b->values, a->stride, b_row, b_col,
-                                             (int)a->cols, (T)alpha, (T)beta, view_of<C>(c)};
-    const thin_op<S, C, V, THIN> whole = {half.a, half.b, a->stride, b_row, b_col, half.inner, half.alpha, half.beta,
-                                          half.c};
-    return a->cols <= THIN / 2 ? launch_each<C, V>(engine, c->rows, c->cols, half)
-                               : launch_each<C, V>(engine, c->rows, c->cols, whole);
-}
-
-/* Four numbers of C in bf16 a thread, not eight, whose columns of op(B) would not fit the registers. */
-static sp_status multiply_thin(gnn_engine *engine, bool transpose_b, double alpha, const sp_dense *a,
-                               const sp_dense *b, double beta, sp_dense *c)
-{
-    return by_type(c->type, is_aligned(c), [&](auto number, auto width) {
-        using C = decltype(number);
-        constexpr int V = width < 8 ? (int)width : 4;
-        if (a->type == SP_DENSE_BF16 && sizeof(C) <= 4)
-            return launch_thin<__nv_bfloat16, C, V>(engine, transpose_b, alpha, a, b, beta, c);
-        return launch_thin<computed_t<C>, C, V>(engine, transpose_b, alpha, a, b, beta, c);
-    });
 }
 
 /* ---- products -------------------------------------------------------------------------------------------- */
@@ -388,8 +311,6 @@ sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose
                        "a product of %lld x %lld x %lld: cuBLAS counts to 2^31", (long long)c->rows, (long long)inner,
                        (long long)c->cols);
     if (c->rows == 0 || c->cols == 0) return SP_OK;
-    if (!transpose_a && inner <= THIN && !left_out("gnn-thin"))
-        return multiply_thin(engine, transpose_b, alpha, a, b, beta, c);
     if (gnn_cuda_narrow_wins(engine, transpose_a, transpose_b, a, 1, &narrow))
         return gnn_cuda_multiply_narrow(engine, transpose_a, alpha, a, 1, &narrow, beta);
     if (gnn_cuda_split_wins(engine, transpose_a, transpose_b, a, c)) {
