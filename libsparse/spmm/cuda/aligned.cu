@@ -8,8 +8,10 @@
 #include "spmm/cuda/shape.cuh"
 
 /* Copies pay from this many entries a row of X on: in general; with panels, which find most of X in the caches; if rows
- * are even numbers of f32, which could be loaded by twos; and if they are odd ones, which could by single numbers. */
-static const int64_t COPY_ENTRIES = 16, PANEL_ENTRIES = 64, PAIR_ENTRIES = 32, NUMBER_ENTRIES = 8;
+ * are even numbers of f32, which could be loaded by twos, where the caches hold less than X, and where they hold it; and
+ * if they are odd ones, which could by single numbers. */
+static const int64_t COPY_ENTRIES = 16, PANEL_ENTRIES = 64, PAIR_ENTRIES = 32, NEAR_PAIR_ENTRIES = 128,
+                     NUMBER_ENTRIES = 8;
 /* From this many multiplications on the launches of copies do not count. */
 static const int64_t COPY_WORK = 1 << 24;
 /* A copy of X may take this many times the second-level cache. */
@@ -52,13 +54,16 @@ static spmm_copies lay_out(const sp_dense *x, const sp_dense *y, int64_t columns
     return {(int)room, cuda_spmm_fits(&part, packet) ? 0 : (int)(words * packet * (int64_t)sizeof(float) / WORD)};
 }
 
+/* Whether the second-level cache holds less than two lines of each row of X. */
+static bool is_far(const sp_csr *a, const spmm_state *state) { return 2 * LINE * a->cols > state->cache / 10 * 11; }
+
 /* Columns from `first` on that are copied at a time: one line of X if the cache does not hold two and there are no
  * panels, else some lines; and the rest with them if it is half a line at most. */
 static int64_t columns_at_once(const sp_csr *a, const sp_dense *x, const spmm_state *state, int64_t first)
 {
     const int64_t line = LINE / (int64_t)sp_dense_size(x->type), left = x->cols - first;
     const int64_t most = COPY_CACHES * state->cache / LINE / (a->cols > 0 ? a->cols : 1);
-    const bool far = !state->panels && 2 * LINE * a->cols > state->cache / 10 * 11;
+    const bool far = !state->panels && is_far(a, state);
     const int64_t columns = (far || most < 1 ? 1 : most) * line;
     return left <= columns + (state->algorithm == SP_SPMM_ROW_SPLIT && far ? 0 : line / 2) ? left : columns;
 }
@@ -76,14 +81,16 @@ static bool needs_copy(const sp_csr *a, const sp_dense *x, const sp_dense *y, bo
     if (cuda_spmm_takes_apart(x, y)) return false;
     if (!cuda_spmm_fits(x, WORD / size) || !cuda_spmm_fits(y, WORD / size)) {
         const bool pairs = size == 4 && cuda_spmm_fits(x, 2) && cuda_spmm_fits(y, 2);
-        const int64_t least = pairs ? PAIR_ENTRIES : size == 4 ? NUMBER_ENTRIES : 1;
-        return size < 8 && a->nnz >= least * a->cols && a->nnz >= COPY_WORK / x->cols;
+        const int64_t pair = is_far(a, state) ? PAIR_ENTRIES : NEAR_PAIR_ENTRIES;
+        const int64_t least = pairs ? pair : size == 4 ? NUMBER_ENTRIES : 1;
+        const int64_t mean = (a->rows + a->cols) / 2; /* of rows of Y and X, which are both copied */
+        return size < 8 && a->nnz >= least * mean && a->nnz >= COPY_WORK / x->cols;
     }
     if (cuda_spmm_takes_pairs(x, y, extreme, state->algorithm, 0) || x->cols * size < LINE) return false;
     if (cuda_spmm_at_lines(x)) return false;
     return state->panels && size < 8
                ? a->nnz >= PANEL_ENTRIES * a->cols
-               : a->nnz >= COPY_ENTRIES * a->cols && 2 * LINE * a->cols > state->cache / 10 * 11;
+               : a->nnz >= COPY_ENTRIES * a->cols && is_far(a, state);
 }
 
 /* The product, some columns at a time, from a copy of X at `copy`; a copy of Y, if it needs one, lies behind it. */

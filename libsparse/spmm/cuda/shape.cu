@@ -21,7 +21,7 @@ bool cuda_spmm_fits(const sp_dense *matrix, int64_t numbers)
  * in lines would take 896 for 871. */
 static spmm_shape choose_shape(const sp_dense *x, const sp_dense *y, bool extreme, bool few, int64_t most)
 {
-    static const int whole_shapes[][2] = {{4, 1}, {4, 2}, {8, 1}, {8, 2}, {8, 3}, {8, 4}, {16, 2}};
+    static const int whole_shapes[][2] = {{4, 1}, {4, 2}, {8, 1}, {8, 2}, {16, 2}};
     static const int narrow_shapes[][2] = {{8, 1}, {32, 1}, {32, 2}, {16, 1}};
     const int packet = (int)(16 / sp_dense_size(x->type));
     const bool whole = cuda_spmm_fits(x, packet) && cuda_spmm_fits(y, packet), single = x->type == SP_DENSE_F32;
@@ -34,9 +34,7 @@ static spmm_shape choose_shape(const sp_dense *x, const sp_dense *y, bool extrem
     for (int i = 0; i < count; i++) {
         const int lanes = (whole ? whole_shapes : narrow_shapes)[i][0];
         const int repeats = (whole ? whole_shapes : narrow_shapes)[i][1], span = lanes * repeats;
-        if ((repeats > 1 && extreme) || (repeats > 2 && !single)) continue;
-        if ((whole && lanes == 16 && !across) || (repeats == 4 && across)) continue;
-        if (repeats > 2 && left_out("spmm-deep")) continue;
+        if ((repeats > 1 && extreme) || (whole && lanes == 16 && !across)) continue;
         if ((span * vector > (lanes == 16 ? 2 * most : most) && span > 8) ||
             (lanes == 4 && repeats == 2 && !few))
             continue;
@@ -84,12 +82,6 @@ sp_status cuda_spmm_describe(sp_context *context, const sp_csr *a, const sp_spmm
     /* Tiles of X that the second-level cache holds, if lines of it are narrow enough. */
     int64_t most = 128;
     while (most > TILE_COLUMNS && a->cols * most * (int64_t)sp_dense_size(x->type) > state->cache / 10 * 11) most /= 2;
-    /* Half of the cache is near. Where it holds 64 columns of X and not 128, 64 and 96 are faster: with 89,250
-     * rows of X 512 columns take 267 us for 285, with 65,536 rows 128 take 92 for 100, but with 131,072 rows 118
-     * for 117. Rows across lines are not, see choose_shape: 89,250 at 100 columns take 69 us in two tiles for 57. */
-    const int64_t near_columns = state->cache / 2 / (a->cols > 0 ? a->cols : 1) / (int64_t)sizeof(float);
-    const bool some_near = !left_out("spmm-96") && near_columns >= 64 && near_columns < 128;
-    if (x->type == SP_DENSE_F32 && cuda_spmm_at_lines(x) && most == 128 && some_near) most = 96;
     if (state->algorithm == SP_SPMM_BIDIRECTIONAL) most = TILE_COLUMNS;
     const int64_t places = state->parts ? state->parts->places : a->rows;
     if (cuda_spmm_takes_apart(x, y))

@@ -507,13 +507,9 @@ template <typename Kernel> static sp_status can_be_early(sp_context *context, Ke
 template <typename T, int V, typename Launch>
 static sp_status spmm_with_lanes(const spmm_shape &shape, const Launch &launch)
 {
-    constexpr bool whole = sizeof(T) * V == 16, single = sizeof(T) == 4;
+    constexpr bool whole = sizeof(T) * V == 16;
     if constexpr (whole && sizeof(T) <= 4 && !Launch::EXTREME)
         if (shape.pairs) return launch.template run<T, V, 8, 2, 2>();
-    if constexpr (whole && single && !Launch::EXTREME) {
-        if (shape.repeats == 4) return launch.template run<T, V, 8, 4>();
-        if (shape.repeats == 3) return launch.template run<T, V, 8, 3>();
-    }
     if constexpr (whole && sizeof(T) <= 4 && !Launch::EXTREME)
         if (shape.lanes == 16) return launch.template run<T, V, 16, 2>();
     if constexpr (whole && !Launch::EXTREME) {
