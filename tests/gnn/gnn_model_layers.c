@@ -147,11 +147,12 @@ static double *numbers_of(runner *r, const sp_dense *x)
 }
 
 /* Sums over neighbours have the same order. BLAS chooses the order of a product by its number of rows (OpenBLAS has
- * other kernels for small ones), and so does CUDA for long rows of A; bf16 may then round the other way. */
+ * other kernels for small ones), and so does CUDA for long rows of A; bf16 may then round the other way. The softmax of
+ * GAT multiplies what scores of some 100 lose. */
 static void same_numbers(runner *r, const example *e, int64_t rows, const char *what, const sp_dense *whole,
                          const sp_dense *walked)
 {
-    const double far = e->o.type == SP_DENSE_F64 ? 1e-12 : e->o.half ? 0.05 : 2e-5;
+    const double far = e->o.type == SP_DENSE_F64 ? 1e-12 : e->o.half ? 0.05 : e->o.layer == GNN_GAT ? 2e-4 : 2e-5;
     double *expected = numbers_of(r, whole), *found = numbers_of(r, walked), most = 1;
     ck_assert(whole->rows == walked->rows && whole->cols == walked->cols && whole->type == walked->type);
     for (int64_t k = 0; k < whole->rows * whole->cols; k++) most = fmax(most, fabs(expected[k]));

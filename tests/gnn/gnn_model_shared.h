@@ -82,7 +82,7 @@ void check_forward(runner *r, const example *e);
 extern int64_t kinks, differences;
 
 /* d scalar / d weights[k] by central differences; NAN where a step of 1e-5 crosses a kink. */
-double difference(const example *e, const double *direction, int64_t k, uint64_t centre);
+double difference(const example *e, const double *direction, int64_t k, uint64_t centre, double step);
 /* The gradients that the model holds are those of Σ logits ∘ direction. */
 void compare_gradients(runner *r, const example *e, const double *direction);
 /* A direction for the logits, on the host and, in *there, where the engine computes. */
