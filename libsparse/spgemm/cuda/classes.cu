@@ -388,7 +388,7 @@ template <typename V> sp_status classify_rows(warp_run<V> *run)
                               run->splits, run->merges, run->notes, run->lengths, run->job.totals);
     const int lanes = a->nnz <= 24 * a->rows ? 8 : 32;
     const int64_t compared = run->splits ? (int64_t)GIANT_ELEMENTS : INT64_MAX;
-    const bool square = a->row_offsets == b->row_offsets && a->col_indices == b->col_indices;
+    const bool square = a->rows == b->rows && a->row_offsets == b->row_offsets && a->col_indices == b->col_indices;
     if (run->twins) {
         CHECK(run->a_repeats.allocate(context, a->rows));
         CHECK(launch_strided(context, find_repeats, (a->rows * 8 + 255) / 256, stream_of(context), a->rows,

@@ -224,6 +224,29 @@ HOST_TEST(working_memory_is_small_beside_operand_and_product, 1)
     }
 }
 
+/* A view that shares the arrays of the right operand, of fewer rows. Neighbouring rows have the same columns. */
+CONTEXT_TEST(the_first_rows_of_a_matrix_times_all_of_it_are_those_of_its_square, _i, 2)
+{
+    sp_context *host = test_context(0, 1);
+    sp_csr m, here, expected, found;
+    ck_ok(host, generate_matrix(host, "fem2d:100,100,4", 4, SP_F64, &m));
+    ck_ok(context, sp_csr_copy(context, &m, sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST, &here));
+    ck_ok(host, sp_spgemm(host, &m, &m, NULL, &expected, NULL));
+    for (int64_t rows = 1; rows < m.rows; rows = 5 * rows + 3) {
+        sp_csr first = here, part = expected;
+        first.rows = part.rows = rows;
+        first.nnz = m.row_offsets[rows];
+        part.nnz = expected.row_offsets[rows];
+        ck_ok(context, sp_spgemm(context, &first, &here, NULL, &found, NULL));
+        test_to_host(context, &found);
+        test_same(&part, &found, (uint64_t)rows);
+        sp_csr_free(context, &found);
+    }
+    sp_csr_free(context, &here);
+    test_free(host, &m, &expected);
+    sp_context_destroy(host);
+}
+
 static void refuse(sp_context *context, const sp_csr *a, const sp_csr *b, sp_spgemm_options options)
 {
     sp_csr c;
@@ -343,6 +366,7 @@ static const test_entry tests[] = {
     ON_DEVICES(odd_values_give_what_the_arithmetic_gives),
     ON_DEVICES(products_do_not_depend_on_threads),
     ON_DEVICES(one_matrix_may_be_all_operands),
+    ON_DEVICES(the_first_rows_of_a_matrix_times_all_of_it_are_those_of_its_square),
     ON_DEVICES(a_small_memory_budget_changes_no_bit),
     ONCE(working_memory_is_small_beside_operand_and_product),
     ON_DEVICES(impossible_requests_are_refused),
