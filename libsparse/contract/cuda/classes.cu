@@ -20,7 +20,7 @@ static __device__ __forceinline__ void list_wide(const contract_args<V> &job, in
     contract_totals *totals = job.totals;
     const int to = entries > 2 * PART ? -1 - (int)atomicAdd(&totals->wide_long, 1u)
                                       : (int)atomicAdd(&totals->wide_short, 1u);
-    const unsigned parts = parts_of(entries);
+    const unsigned parts = parts_of(job, entries);
     const unsigned long long first = atomicAdd(&totals->parts, (unsigned long long)parts);
     atomicAdd(&totals->wide_stage, (unsigned long long)entries);
     job.list[job.lists[WIDE_ROWS] + to] = p;

@@ -15,9 +15,10 @@
  *   - TO_1024 to TO_8192: a block each, with a bit a column; the bits before a column are its place in C's row. Entries
  *     lie in registers and cells in shared memory. Sums of f32 are summed.cuh's, which writes columns that occur once
  *     without atomics, all else ranked.cuh's. A class for each size keeps several blocks on a multiprocessor;
- *   - WIDE_ROWS, which have more: sums of f32 are formed by a block every 8,192 entries (parted.cuh), since one row may
- *     have most of G. All else, and rows whose sums may not be exact, is sorted by radix (ordered.cu), or where memory is
- *     short formed by a block a row, whose cells lie in global memory (ranked.cuh).
+ *   - WIDE_ROWS, which have more: sums of f32 are formed by a block in shared memory (near.cuh) or, with few
+ *     columns or above 196,608 entries, by a block every 8,192 (parted.cuh), since one row may have most of G. All else,
+ *     and rows whose sums may not be exact, is sorted by radix (ordered.cu), or where memory is short formed by a block
+ *     a row, whose cells lie in global memory (ranked.cuh).
  * rows.cu says which of them there are and launches them; integers.cuh has numbers as integers; run.cuh what a call has
  * on the device; nodes.cu, classes.cu and result.cu are its other phases; patterns.cu makes products of patterns of the
  * same phases; tiles.cuh deals out entries to warps.

@@ -60,6 +60,7 @@ template <typename V> struct contract_args {
     uint64_t keep_entries, keep_labels; /* in the cache: G's, and the labels */
     bool whole; /* rows of C are rows of G that follow each other, which begin in the stage where they do there */
     int count_shift; /* of groups that are counted, this many bits are entries, and those above are nodes; else 0 */
+    int64_t near; /* entries of the longest wide rows that a block each sums; 0: none */
     contract_totals *totals, *spare; /* those of the next call, which are zeroed */
     unsigned long long *tallies; /* entries and nodes of groups until rows have classes; then zeroed */
     uint32_t *keys;   /* by group: a node's label, `groups` for none */
@@ -194,12 +195,15 @@ static __device__ __forceinline__ typename node_places<PLACED>::type node_at(con
 }
 
 /* The parts of a wide row. */
-static __device__ __forceinline__ unsigned parts_of(int64_t entries) { return (unsigned)((entries + PART - 1) / PART); }
+template <typename V> static __device__ __forceinline__ unsigned parts_of(const contract_args<V> &job, int64_t entries)
+{
+    return entries <= job.near ? 0 : (unsigned)((entries + PART - 1) / PART);
+}
 
-/* Where the cells of a wide row lie, there is room for this many. */
+/* Where the cells of a wide row lie, there is room for this many; or for its entries. */
 template <typename V> static __device__ __forceinline__ int64_t cells_in(const contract_args<V> &job, int64_t entries)
 {
-    return min(entries, job.columns);
+    return entries <= job.near ? entries : min(entries, job.columns);
 }
 
 /* The row that a warp or a block will take next, read step by step while it works on another. */

@@ -1,4 +1,5 @@
-/* Parted rows of a contraction: sums of f32 in wide rows.
+/* Parted rows of a contraction: sums of f32 in wide rows of few columns, or of more than ROW_ENTRIES (near.cuh has the
+ * others).
  *
  * A block takes PART entries of a row. Bits, their counts and sums lie in global memory. First the parts
  * write their entries to the stage, set the row's bits and find what its numbers have in common; a block a row
@@ -155,6 +156,7 @@ static __global__ void __launch_bounds__(RANK_THREADS) rank_parts(contract_args<
     for (unsigned at = blockIdx.x; at < own.count; at += gridDim.x) {
         const int32_t p = own.rows[at];
         const int64_t length = job.ranges[p].end - job.ranges[p].begin;
+        if (length <= job.near) continue;
         const uint4 *bits = (const uint4 *)(rows.bits + at * rows.words);
         int done = 0;
         for (int64_t first = 0; first < counted; first += RANK_THREADS) {
@@ -310,7 +312,7 @@ static __global__ void __launch_bounds__(WRITE_THREADS) write_parts(contract_arg
         const int cells = job.lengths[p];
         const sum_units units = units_of_row(rows.spans[at], length, cells);
         const bool is_left = job.classes[p] == WIDE_ROWS; /* which another warp may say at any time */
-        if (__any_sync(FULL_WARP, is_left)) continue;
+        if (length <= job.near || __any_sync(FULL_WARP, is_left)) continue;
         const bool counted = are_counted(units, cells);
         const unsigned long long *sums = rows.sums + job.cells_of[at];
         const uint32_t *counts = rows.counts + job.cells_of[at];

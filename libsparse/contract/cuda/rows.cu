@@ -2,7 +2,7 @@
  * contract.cu says which file has which. */
 #include "base/ablation.h"
 #include "base/search.h"
-#include "contract/cuda/parted.cuh"
+#include "contract/cuda/near.cuh"
 #include "contract/cuda/sorted.cuh"
 #include "contract/cuda/wide.cuh"
 
@@ -39,6 +39,20 @@ template <typename V> static bool is_summed(const contract_run<V> *run, int entr
     return summed_bytes(*words, entries) <= limit;
 }
 
+/* How near rows lie in shared memory; no cells where they do not. */
+template <typename V> static near_table near_of(const contract_run<V> *run)
+{
+    const size_t whole = cuda_state_of(run->context)->shared_limit - NEAR_STATIC;
+    const size_t limit = run->job.columns <= NEAR_FEW && whole > NEAR_SHARED ? (size_t)NEAR_SHARED : whole;
+    const int64_t all = (run->job.columns + 32 * WORD_STEP - 1) / (32 * WORD_STEP) * WORD_STEP;
+    near_table table = {all < NEAR_WINDOW ? (int)all : (int)NEAR_WINDOW, 0};
+    const size_t bits = (size_t)table.words * (sizeof(uint32_t) + sizeof(uint16_t));
+    if (!run->sums || bits >= limit) return table;
+    const int64_t cells = (int64_t)((limit - bits) / NEAR_BYTES / 4 * 4);
+    if (cells >= PART) table.cells = (int)cells;
+    return table;
+}
+
 /* Words of bits for all columns, at most a window's, and classes of ranked rows: what fits a block's shared
  * memory. */
 template <typename V> void size_tables(contract_run<V> *run)
@@ -66,6 +80,8 @@ template <typename V> void size_tables(contract_run<V> *run)
         run->few_words = false;
         run->limits = {MOST_SORTED_OF_MANY, 0, 0, 0};
     }
+    if (run->job.columns > NEAR_COLUMNS && near_of(run).cells && !left_out("contract-near"))
+        run->job.near = ROW_ENTRIES;
 }
 
 /* ---- host: launches ------------------------------------------------------------------------------------- */
@@ -154,6 +170,12 @@ static sp_status launch_parts(contract_run<V> *run, const contract_totals *total
     sp_context *context = run->context;
     const unsigned count = totals->members[WIDE_ROWS];
     const size_t bytes = PART * sizeof(uint64_t);
+    if (run->job.near) {
+        const near_table table = near_of(run);
+        CHECK(cuda_leave_cache(context, near_rows, PART_THREADS, near_bytes(table)));
+        CHECK(launch(run, near_rows, PART_THREADS, near_bytes(table), count, stream, table));
+    }
+    if (totals->parts == 0) return SP_OK;
     CUDA_CHECK(cudaMemsetAsync(run->cells.base, 0, run->zeros, stream));
     CHECK(launch(run, mark_parts, PART_THREADS, bytes, (int64_t)totals->parts, stream, run->parted));
     CHECK(launch(run, rank_parts, RANK_THREADS, 0, count, stream, run->parted));
@@ -216,7 +238,7 @@ template <typename V> bool takes_any_order(const contract_run<V> *run, const con
     summed_words words;
     int64_t bits;
     if (!run->sums || (longest && !is_summed(run, longest, &words))) return false;
-    return !members[WIDE_ROWS] || is_parted(run, members[WIDE_ROWS], &bits);
+    return !members[WIDE_ROWS] || (run->job.near && totals->parts == 0) || is_parted(run, members[WIDE_ROWS], &bits);
 }
 
 /* What wide rows need beside the stage. */
@@ -229,11 +251,12 @@ template <typename V> static sp_status open_wide(contract_run<V> *run, const con
     const unsigned rows = totals->members[WIDE_ROWS];
     const bool mean = job->operation.combine == SP_COMBINE_MEAN;
     int64_t words;
-    run->parts = is_parted(run, rows, &words);
+    const bool near = job->near && totals->parts == 0, parted = !near && is_parted(run, rows, &words);
+    run->parts = near || parted;
     if (!run->parts) CHECK(open_ordered(run, totals, false));
     if (run->ordered.fit) return SP_OK;
     CHECK(cells->add(context, entries, &job->cells));
-    if (run->parts) {
+    if (parted) {
         run->parted.words = words;
         CHECK(cells->add(context, rows * words, &run->parted.bits));
         CHECK(cells->add(context, rows, &run->parted.spans));

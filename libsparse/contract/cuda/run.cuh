@@ -38,7 +38,7 @@ static __device__ __forceinline__ void send_totals(const contract_totals *totals
     if (threadIdx.x == 0) *(volatile unsigned *)arrived = 1;
 }
 
-/* Parted rows: wide ones, in the order of their list. */
+/* Parted rows: wide ones, in the order of their list, without near ones. */
 struct parted_rows {
     uint32_t *bits;           /* `words` a row */
     uint32_t *before;         /* bits before every COUNTED_WORDS of them */
@@ -131,7 +131,7 @@ template <typename V> struct contract_run {
     size_t zeros;              /* bytes of cells that begin as such */
     bool early;                /* kernels may be launched early */
     double grouped;            /* when the host knew the classes */
-    bool parts;                /* wide rows are parted */
+    bool parts;                /* wide rows are near ones or parted */
     parted_rows parted;
     ordered_rows<V> ordered; /* if not */
 };

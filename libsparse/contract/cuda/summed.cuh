@@ -114,6 +114,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         uint32_t cells[WARPS];                     /* of each warp's words */
         uint32_t lowest, highest, signs;           /* as in span_of */
         int late;                                  /* the row is listed */
+        unsigned drawn;                            /* the row after the next one */
     };
     const contract_args<float> &job;
     memory &shared;
