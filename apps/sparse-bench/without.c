@@ -6,8 +6,6 @@
 
 #include "sparse-bench/bench.h"
 
-static bool begins_with(const char *text, const char *prefix) { return strncmp(text, prefix, strlen(prefix)) == 0; }
-
 bool without_next(const char *operation, without *path)
 {
 #ifdef SPARSE_ABLATION
@@ -16,7 +14,7 @@ bool without_next(const char *operation, without *path)
         const size_t length = strcspn(path->rest, ",");
         snprintf(path->name, sizeof path->name, "%.*s", (int)length, path->rest);
         path->rest += length + (path->rest[length] == ',');
-        if (begins_with(path->name, operation)) return setenv("SPARSE_WITHOUT", path->name, 1) == 0;
+        if (strncmp(path->name, operation, strlen(operation)) == 0) return setenv("SPARSE_WITHOUT", path->name, 1) == 0;
     }
     unsetenv("SPARSE_WITHOUT");
 #else

@@ -139,6 +139,20 @@ static int64_t row_bound(const run *r, int64_t row, int64_t products)
     return products < most ? products : most;
 }
 
+/* Whether RUN rows from `row` on have at most `room` products together, and none more than C has columns; their sum and
+ * the largest. Without a question a row they take half the time. */
+enum { RUN = 64 };
+static bool is_light_run(const run *r, int64_t row, int64_t room, int64_t *sum, int64_t *largest)
+{
+    const int64_t *products = r->made.row_offsets + 1 + row;
+    *sum = *largest = 0;
+    for (int i = 0; i < RUN; i++) {
+        *sum += products[i];
+        if (products[i] > *largest) *largest = products[i];
+    }
+    return *sum <= room && *largest <= r->made.cols;
+}
+
 /* Cuts the rows into chunks of about equal products, `total` in all, or of equally many rows. */
 static sp_status cut_rows(run *r, int64_t total)
 {
@@ -146,6 +160,7 @@ static sp_status cut_rows(run *r, int64_t total)
     const int64_t *products = r->made.row_offsets + 1;
     const int64_t most = even < CHUNK_LEAST ? CHUNK_LEAST : even > CHUNK_MOST ? CHUNK_MOST : even;
     const int64_t fixed = r->method->chunk_rows, longest = fixed ? fixed : CHUNK_ROWS;
+    const bool plain = !fixed && !r->method->room && !r->method->row_entries; /* rows have their products for a bound */
     /* all but the last have this many rows or products */
     const int64_t room = rows / longest + (fixed ? 0 : total / most) + 1;
     sp_status status;
@@ -155,11 +170,21 @@ static sp_status cut_rows(run *r, int64_t total)
     for (int64_t row = 0; row < rows; r->first[r->chunk_count] = row) {
         const int64_t start = row;
         int64_t sum = 0, bound = 0;
-        for (; row < rows && row - start < longest && (fixed || sum < most); row++) {
+        const int64_t end = rows - start < longest ? rows : start + longest;
+        while (row < end && (fixed || sum < most)) {
+            int64_t together, one;
+            if (plain && end - row >= RUN && is_light_run(r, row, most - sum, &together, &one)) {
+                sum += together;
+                bound += together;
+                if (one > r->largest) r->largest = one;
+                row += RUN;
+                continue;
+            }
             const int64_t of_row = row_bound(r, row, products[row]);
             sum += products[row];
             bound += of_row;
             if (of_row > r->largest) r->largest = of_row;
+            row++;
         }
         r->bound += bound;
         r->chunks[r->chunk_count++] = (chunk){.bound = bound, .count = -1};

@@ -129,7 +129,7 @@ static sp_status measure_without(bench_case *c, own_run *run)
     sp_status status = SP_OK;
     while (status == SP_OK && without_next("spgemm-", &path)) {
         candidate product = {0}, plan = {0};
-        sp_spgemm_info info;
+        sp_spgemm_info info = {0};
         status = measure(run, &c->options->common, &product, &info);
         if (status == SP_OK && c->options->plan) status = time_plan(c, run, &plan);
         without_report(&path, r->from, r->operation, &r->own, &product);

@@ -98,9 +98,15 @@ sp_status sp_accumulate_rows(void *worker, int64_t first, int64_t end, int64_t *
     accumulator *w = worker;
     const row_product *job = w->job;
     const int64_t cols = job->b->cols;
+    const bool light = !job->mask && job->algorithm == SP_SPGEMM_AUTO;
     for (int64_t row = first; row < end;) {
+        if (light) {
+            const sp_status made = sp_rows_light(w, &row, end, counts, out);
+            if (made != SP_OK) return made;
+            if (row == end) break;
+        }
         const int64_t products = counts[row];
-        if (products == 0) { /* most rows of a hypersparse matrix: its count is right */
+        if (products == 0) {
             row++;
             continue;
         }

@@ -51,8 +51,9 @@ KERNEL uint32_t place_bits(const eight *places)
     return (uint32_t)(pair | pair >> 32);
 }
 
-/* The same with eight columns a register. A product's place in C is the number of taken places below its own, so that
- * nothing is moved twice, and only the length of the list is branched on. */
+/* The same with eight columns a register, for rows without a mask: what passes a mask is little, and takes longer so. A
+ * product's place in C is the number of taken places below its own, so that nothing is moved twice, and only the length
+ * of the list is branched on. */
 KERNEL int64_t take_short_avx2(accumulator *w, int op, int type, int32_t *columns, void *values, int64_t to)
 {
     const int count = (int)w->listed;
@@ -81,31 +82,13 @@ KERNEL int64_t take_short_avx2(accumulator *w, int op, int type, int32_t *column
     for (int i = 0; type == F32 && i < made; i++) store(values, type, to + i, sums[i]);
     return made;
 }
-
-#define SHORT(op, type, filtered)                                                                 \
-    do {                                                                                          \
-        walk(w, row, op, type, false, false, NULL, 0, put_short);                                 \
-        count = take_short_avx2(w, op, type, out->columns + out->count, out->values, out->count); \
-    } while (0)
-__attribute__((target("avx2,popcnt"))) static void row_short_avx2(accumulator *w, int64_t row, row_buffer *out)
-{
-    int64_t count = 0;
-    w->listed = 0;
-    EACH_KIND(w->job->kind, SHORT)
-    out->count += count;
-}
-#undef SHORT
 #endif
+
+/* ---- rows ---------------------------------------------------------------------------------------------- */
 
 void sp_row_short(accumulator *w, int64_t row, const int32_t *mask, int64_t mask_count, row_buffer *out)
 {
     const row_product *job = w->job;
-#ifdef __x86_64__
-    if (!mask && __builtin_cpu_supports("avx2")) { /* what passes a mask is little, and takes longer so */
-        row_short_avx2(w, row, out);
-        return;
-    }
-#endif
     int32_t *columns = out->columns + out->count;
     int64_t count = 0;
     w->listed = 0;
@@ -117,4 +100,86 @@ void sp_row_short(accumulator *w, int64_t row, const int32_t *mask, int64_t mask
     EACH_KIND(job->kind, SHORT)
 #undef SHORT
     out->count += count;
+}
+
+/* Lists the products of A's row. */
+KERNEL void list_products(accumulator *w, int64_t row, int op, int type)
+{
+    const row_product *job = w->job;
+    const sp_csr *a = job->a, *b = job->b;
+    int64_t listed = 0;
+    for (int64_t k = a->row_offsets[row]; k < a->row_offsets[row + 1]; k++) {
+        const int32_t j = a->col_indices[k];
+        const double weight = type == NO_VALUES ? 0 : load(job->a_values, type, k & job->a_select);
+        prefetch_rows(job, k, type);
+        for (int64_t q = b->row_offsets[j]; q < b->row_offsets[j + 1]; q++, listed++) {
+            w->short_columns[listed] = b->col_indices[q];
+            if (type != NO_VALUES)
+                w->short_values[listed] = multiply(op, weight, load(job->b_values, type, q & job->b_select));
+        }
+    }
+    w->listed = listed;
+}
+
+/* B's row, scaled. */
+KERNEL void copy_row(const row_product *job, int64_t k, int64_t count, int op, int type, row_buffer *out)
+{
+    const int64_t from = job->b->row_offsets[job->a->col_indices[k]], to = out->count;
+    const double weight = type == NO_VALUES ? 0 : load(job->a_values, type, k & job->a_select);
+    prefetch_rows(job, k, type);
+    for (int64_t i = 0; i < count; i++) {
+        out->columns[to + i] = job->b->col_indices[from + i];
+        if (type == NO_VALUES) continue;
+        const double value = multiply(op, weight, load(job->b_values, type, (from + i) & job->b_select));
+        store(out->values, type, to + i, add(op, identity(op), value));
+    }
+}
+
+typedef int64_t take_products(accumulator *w, int op, int type, int32_t *columns, void *values, int64_t to);
+
+KERNEL sp_status make_light(accumulator *w, int64_t *row, int64_t end, int64_t *counts, int op, int type,
+                            take_products *take, row_buffer *out)
+{
+    const int64_t *offsets = w->job->a->row_offsets;
+    int64_t i = *row, copied = 0, summed = 0;
+    sp_status status = SP_OK;
+    for (; i < end && counts[i] <= SHORT_PRODUCTS; i++) {
+        if (counts[i] == 0) continue; /* most rows of a hypersparse matrix */
+        /* take_short clears SHORT_PRODUCTS ahead. */
+        if (out->capacity - out->count < 2 * SHORT_PRODUCTS) status = sp_row_buffer_reserve(out, 2 * SHORT_PRODUCTS);
+        if (status != SP_OK) break;
+        if (offsets[i + 1] - offsets[i] == 1) {
+            copy_row(w->job, offsets[i], counts[i], op, type, out);
+            copied++;
+        } else {
+            list_products(w, i, op, type);
+            counts[i] = take(w, op, type, out->columns + out->count, out->values, out->count);
+            summed++;
+        }
+        out->count += counts[i];
+    }
+    w->rows[ROW_COPY] += copied;
+    w->rows[ROW_SHORT] += summed;
+    *row = i;
+    return status;
+}
+
+#ifdef __x86_64__
+#define LIGHT(op, type, filtered) return make_light(w, row, end, counts, op, type, take_short_avx2, out)
+__attribute__((target("avx2,popcnt"))) static sp_status make_light_avx2(accumulator *w, int64_t *row, int64_t end,
+                                                                        int64_t *counts, row_buffer *out)
+{
+    EACH_KIND(w->job->kind & ~1, LIGHT)
+}
+#undef LIGHT
+#endif
+
+sp_status sp_rows_light(accumulator *w, int64_t *row, int64_t end, int64_t *counts, row_buffer *out)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2")) return make_light_avx2(w, row, end, counts, out);
+#endif
+#define LIGHT(op, type, filtered) return make_light(w, row, end, counts, op, type, take_short, out)
+    EACH_KIND(w->job->kind & ~1, LIGHT)
+#undef LIGHT
 }
