@@ -36,6 +36,8 @@ def all_tables(folder):
     made.update((marker, gnn.gnn_table(runs, part, rows)) for marker, part, rows in gnn.GNN_TABLES)
     surveyed = results("survey-h200-*.json")
     made["survey"], made["survey-short"] = survey.survey_table(surveyed), survey.short_table(surveyed)
+    surveyed = results("survey-cpu-*.json")
+    made["survey-cpu"], made["survey-cpu-families"] = survey.survey_table(surveyed), survey.family_table(surveyed)
     volumes = results("volume-*.json")
     made.update({"ranks": ranks.ranks_table(results("ranks-*.json")), "cards": ranks.cards_table(networks, volumes),
                  "volume-check": ranks.check_table(volumes), "volume": ranks.volume_table(volumes),

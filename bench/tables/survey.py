@@ -1,8 +1,9 @@
-"""The table of the survey: each operation and type over all families, beside the usual peer and beside all of them."""
+"""The tables of the survey: each operation and type over all families, beside the usual peer and beside all of them; on
+a CPU also each family."""
 from survey import cases, mean
 
 OPERATIONS = {"spgemm": "sparse × sparse", "spmm": "sparse × dense", "contract": "quotient graphs"}
-USUAL = {"spgemm": "cuSPARSE", "spmm": "cuSPARSE", "contract": "CUB"}
+USUAL = {"spgemm": "cuSPARSE", "spmm": "cuSPARSE", "contract": "CUB"}  # on a GPU
 PLAN = "plan: "  # how survey.py begins the family of a plan's cases
 
 
@@ -23,7 +24,7 @@ def part_rows(result, plans):
     kind = "double" if result["options"]["values"] == "fp64" else "single"
     what = OPERATIONS[result["bench"]] + widths_of(result) + (", new values by a plan" if plans else "") + \
         f", {kind} precision"
-    usual = USUAL[result["bench"]]
+    usual = USUAL[result["bench"]] if result["machine"]["gpu"] else "GraphBLAS"
     products = sorted({product_of(p) for _, _, peers in found for p in peers}, key=lambda p: (p != usual, p.lower()))
     before = None
     for wanted in [usual], products:
@@ -74,4 +75,21 @@ def short_table(results):
     for what, peers, ratios, _ in all_rows(results):
         lines.append(f"| {what} | {peers} | {len(ratios)} | **{mean([r for r, _ in ratios]):.2f}×** | "
                      f"{min(ratios)[0]:.2f}× | {sum(r < 1 for r, _ in ratios)} |")
+    return "\n".join(lines)
+
+
+def family_table(results):
+    """Geometric mean and least of each family beside the fastest of all peers, a column a part."""
+    order = list(OPERATIONS)
+    parts, families = [], {}
+    for result in sorted(results, key=lambda r: (order.index(r["bench"]), r["options"]["values"] != "fp64")):
+        kind = "double" if result["options"]["values"] == "fp64" else "single"
+        parts.append(f"{OPERATIONS[result['bench']]}, {kind} precision, {result['options']['threads']} threads")
+        for family, _, ours, peers in cases(result):
+            if ours and peers:
+                families.setdefault(family, {}).setdefault(parts[-1], []).append(min(peers.values()) / ours)
+    lines = ["| family | " + " | ".join(parts) + " |", "|---" * (len(parts) + 1) + "|"]
+    for family, found in families.items():
+        cells = [f"{mean(found[p]):.2f} ({min(found[p]):.2f})" if p in found else "" for p in parts]
+        lines.append(f"| {family} | " + " | ".join(cells) + " |")
     return "\n".join(lines)

@@ -27,7 +27,7 @@
  *   maxk.cu         MaxK's product and gradient (MaxK-GNN); maxk_select.cu its selection
  *   sddmm.cu        products sampled at A's entries, softmax over the entries of a row
  *
- * Not yet judged by the survey, as CONTRIBUTING.md asks: walks by fours, exchange and pairs, copies, the plan without
+ * Not yet judged by the survey, as CONTRIBUTING.md asks: walks by fours and exchange of 16 bits, pairs, the plan without
  * ranges for 16 bits.
  */
 #ifndef SPARSE_CUDA_SPMM_CUH
