@@ -32,11 +32,23 @@ def suffix(r):
     return "" if r.get("operation") in (None, "A*A") else " " + r["operation"]
 
 
-def our_seconds(r):
-    """Our time as a user gets it: of SpMM the algorithm that the library chooses, of quotients the one pass."""
+def ours_of(r):
+    """Our figures as a user gets them: of SpMM the algorithm that the library chooses, of quotients the one pass."""
     own = r["ours"]
-    own = own.get("auto") or own.get("fused") or own
-    return own.get("median_seconds")
+    return own.get("auto") or own.get("fused") or own
+
+
+def our_seconds(r):
+    return ours_of(r).get("median_seconds")
+
+
+def first_calls(result):
+    """A sentence on what the first call of a case takes beside the later ones; "" where that was not measured."""
+    ratios = [(own["first_seconds"] / own["median_seconds"], r["matrix"] + suffix(r)) for r in result["matrices"]
+              if (own := ours_of(r)).get("first_seconds") and own.get("median_seconds")]
+    if not ratios:
+        return ""
+    return f"  first calls: {mean([r for r, _ in ratios]):.2f} of later ones, at most {max(ratios)[0]:.2f} ({max(ratios)[1]})\n"
 
 
 def peer_seconds(r):
@@ -82,7 +94,7 @@ def judge(path, result):
         every = [r for family in names for r in families[family]]
         if names:
             print(line("all plans" if plan else "all", every, sum(failed.get(f, 0) for f in names)))
-    print("  worst:")
+    print(first_calls(result) + "  worst:")
     for ratio, name, ours, best in sorted(worst)[:10]:
         print(f"    {ratio:6.2f}  {name:44} {1e3 * ours:10.3f} ms, {best}")
 

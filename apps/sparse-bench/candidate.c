@@ -38,6 +38,8 @@ sp_status time_steps(const bench_options *options, sp_status (*step)(void *), vo
     const double first = wall_seconds();
     time->count = 0;
     sp_status status = step(user);
+    device_finish();
+    time->first = wall_seconds() - first;
     while (status == SP_OK && time->count < options->repeat) {
         if (time->count > 0 && wall_seconds() - first > options->limit) break;
         device_finish();

@@ -114,6 +114,7 @@ void put_source(json *j, const source *from)
 void put_timing(json *j, const timing *time)
 {
     json_seconds(j, "median_seconds", time->median);
+    if (time->first > 0) json_seconds(j, "first_seconds", time->first);
     json_numbers(j, "samples", time->seconds, time->count);
 }
 

@@ -21,7 +21,7 @@ d = json.load(open(sys.argv[1]))
 assert d["matrices"] and all(eval(sys.argv[2]) for m in d["matrices"]), d' "$1" "$2"
 }
 checked='m["checked"]["good"] and m["checked"]["with"] and m["checked"]["whole"]'
-times='m["ours"]["median_seconds"] > 0 and m["gflops"] > 0 and 0 < m["copy_fraction"]'
+times='m["ours"]["median_seconds"] > 0 and m["ours"]["first_seconds"] > 0 and m["gflops"] > 0 and 0 < m["copy_fraction"]'
 square() { # square EXPRESSION ARGUMENTS...: the run is right, and so is what it writes
     local expression=$1
     shift
