@@ -16,6 +16,7 @@
 
 #include "core/backend_cpu.h"
 #include "base/ablation.h"
+#include "base/select.h"
 #include "core/rows.h"
 #include "core/table.h"
 #include "markov/cpu/lines.h"
@@ -175,29 +176,6 @@ static int64_t expand_row(markov_worker *w, int64_t row, int64_t products, row_f
 }
 
 /* ---- pruning ------------------------------------------------------------------------------------------- */
-
-/* The nth largest (from 1) of finite values, which are reordered. */
-static float nth_largest(float *values, int64_t count, int64_t nth)
-{
-    int64_t low = 0, high = count - 1, target = nth - 1;
-    while (low < high) {
-        float a = values[low], b = values[low + (high - low) / 2], c = values[high];
-        float pivot = a > b ? (b > c ? b : a > c ? c : a) : (a > c ? a : b > c ? c : b);
-        int64_t i = low, j = high;
-        while (i <= j) {
-            while (values[i] > pivot) i++;
-            while (values[j] < pivot) j--;
-            if (i > j) break;
-            float swap = values[i];
-            values[i++] = values[j];
-            values[j--] = swap;
-        }
-        if (target <= j) high = j;
-        else if (target >= i) low = i;
-        else return values[target];
-    }
-    return values[target];
-}
 
 static int64_t values_below(const float *values, int64_t count, float bar, float *below)
 {
