@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #endif
 
-#include "core/half.h"
+#include "base/half.h"
 #include "spmm/cpu/tile.h"
 
 /* X's rows are asked for this many entries ahead: 16 rows of 64 bytes cover the latency of memory (100 ns) at the

@@ -1,6 +1,6 @@
 /* f16 and bf16, stored as 16 bits, to and from f32; rounding to nearest, ties to even. */
-#ifndef SPARSE_CPU_HALF_H
-#define SPARSE_CPU_HALF_H
+#ifndef BASE_HALF_H
+#define BASE_HALF_H
 
 #include <stdint.h>
 #include <string.h>
