@@ -3,8 +3,7 @@
  *
  * Which neighbours are free, and which edge of equals is the best, cannot be predicted: so nothing branches on it. In
  * the first round all neighbours are free, and are not looked up. */
-#include <string.h>
-
+#include "base/bits.h"
 #include "coarsen.h"
 
 #if defined(__x86_64__)
@@ -16,14 +15,6 @@
 typedef enum rated { BY_NONE, BY_F32, BY_F64, BY_PLACES } rated;
 
 /* ---- one edge at a time ---------------------------------------------------------------------------------- */
-
-/* Positive numbers have the order of their bits, as whole numbers. */
-KERNEL uint64_t order_of(double rating)
-{
-    uint64_t bits;
-    memcpy(&bits, &rating, sizeof bits);
-    return bits;
-}
 
 KERNEL int32_t scan_row(const coarsening *c, int32_t node, rated by, bool capped)
 {
@@ -40,7 +31,8 @@ KERNEL int32_t scan_row(const coarsening *c, int32_t node, rated by, bool capped
                               : by == BY_F32    ? (double)((const float *)values)[k]
                               : by == BY_F64    ? ((const double *)values)[k]
                                                 : rate(c, entry_value(g, k), node, own, other, load[other]);
-        const uint64_t order = by == BY_NONE ? 0 : order_of(rating), bits = edge_bits(seed, node, other);
+        /* Positive numbers have the order of their bits. */
+        const uint64_t order = by == BY_NONE ? 0 : bits_of_double(rating), bits = edge_bits(seed, node, other);
         bool better = (order > best) | ((order == best) & (bits >= best_bits));
         better &= (other != node) & (leader[other] < 0);
         if (by != BY_NONE) better &= rating > 0;

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "backend.h"
 
 /* Numbers of an array that a thread takes at a time. */
@@ -27,20 +28,12 @@ static inline bool dropped(const cpu_mask *how, int64_t index)
  * 2.6). */
 static inline float float_or_0(float value, bool kept)
 {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    bits &= -(uint32_t)kept;
-    memcpy(&value, &bits, sizeof bits);
-    return value;
+    return float_of_bits(bits_of_float(value) & -(uint32_t)kept);
 }
 
 static inline double double_or_0(double value, bool kept)
 {
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    bits &= -(uint64_t)kept;
-    memcpy(&value, &bits, sizeof bits);
-    return value;
+    return double_of_bits(bits_of_double(value) & -(uint64_t)kept);
 }
 
 /* NaN stays NaN, so that a diverged model is noticed. `first` is the index of the row's first number. */

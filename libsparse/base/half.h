@@ -3,21 +3,8 @@
 #define BASE_HALF_H
 
 #include <stdint.h>
-#include <string.h>
 
-static inline float float_of_bits(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline uint32_t bits_of_float(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
+#include "base/bits.h"
 
 static inline float float_of_bf16(uint16_t half) { return float_of_bits((uint32_t)half << 16); }
 

@@ -16,6 +16,7 @@
 
 #include "core/backend_cpu.h"
 #include "base/ablation.h"
+#include "base/bits.h"
 #include "base/select.h"
 #include "core/rows.h"
 #include "core/table.h"
@@ -133,12 +134,11 @@ static int64_t collect_hashed(markov_worker *w, int64_t products, bool f32_produ
     int64_t count = 0;
     uint64_t *list = w->sorted[0];
     for (uint32_t at = 0; at < size; at++)
-        if (keys[at] != -1 && slots[at] != 0) list[count++] = pack_entry(keys[at], float_bits((float)slots[at]));
+        if (keys[at] != -1 && slots[at] != 0) list[count++] = pack_entry(keys[at], bits_of_float((float)slots[at]));
     list = sort_entries(list, w->sorted[1], count, b->cols);
     for (int64_t i = 0; i < count; i++) {
-        const uint32_t value = (uint32_t)list[i];
         w->all_columns[i] = (int32_t)(list[i] >> 32);
-        memcpy(&w->all_values[i], &value, sizeof value);
+        w->all_values[i] = float_of_bits((uint32_t)list[i]);
     }
     return count;
 }
