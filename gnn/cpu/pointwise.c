@@ -164,8 +164,8 @@ static void take_half(const uint16_t *x, const uint16_t *y, uint16_t *left, uint
 
 static void fill_half(double value, uint16_t *to, int64_t cols)
 {
-    const float number = (float)value;
-    for (int64_t j = 0; j < cols; j++) cpu_round(&number, to + j, 1);
+    const uint16_t number = bf16_of_float((float)value);
+    for (int64_t j = 0; j < cols; j++) to[j] = number;
 }
 
 static void sum_half(const uint16_t *x, double *sums, int64_t cols)

@@ -20,8 +20,8 @@ static inline float float_of_f16(uint16_t half)
 static inline uint16_t bf16_of_float(float value)
 {
     const uint32_t bits = bits_of_float(value);
-    if (value != value) return (uint16_t)(bits >> 16 | 0x40); /* a NaN must stay a NaN when its low bits are cut */
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    /* A NaN must stay a NaN when its low bits are cut. */
+    return (uint16_t)((value != value ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 static inline uint16_t f16_of_float(float value)
