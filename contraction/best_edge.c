@@ -4,11 +4,8 @@
  * Which neighbours are free, and which edge of equals is the best, cannot be predicted: so nothing branches on it. In
  * the first round all neighbours are free, and are not looked up. */
 #include "base/bits.h"
+#include "base/vectors.h"
 #include "coarsen.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 #define KERNEL static inline __attribute__((always_inline))
 
@@ -56,13 +53,6 @@ static int32_t by_places(const coarsening *c, int32_t node) { return scan_row(c,
 /* ---- eight edges at a time ------------------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
-#define AVX512 __attribute__((target("avx512f,avx512dq,avx512vl")))
-
-static bool have_avx512(void)
-{
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
-
 AVX512 KERNEL __m512i mix_lanes(__m512i z)
 {
     const __m512i first = _mm512_set1_epi64((int64_t)UINT64_C(0xbf58476d1ce4e5b9));

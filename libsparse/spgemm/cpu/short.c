@@ -1,4 +1,5 @@
 /* Up to 16 products: the place of each column is the number of smaller ones, counted without a branch. */
+#include "base/vectors.h"
 #include "spgemm/cpu/kernels.h"
 
 KERNEL void put_short(accumulator *w, int op, int type, int32_t column, double value)
@@ -87,7 +88,7 @@ KERNEL int64_t take_short_avx2(accumulator *w, int op, int type, int32_t *column
         walk(w, row, op, type, false, false, NULL, 0, put_short);                                 \
         count = take_short_avx2(w, op, type, out->columns + out->count, out->values, out->count); \
     } while (0)
-__attribute__((target("avx2,popcnt"))) static void row_short_avx2(accumulator *w, int64_t row, row_buffer *out)
+AVX2 static void row_short_avx2(accumulator *w, int64_t row, row_buffer *out)
 {
     int64_t count = 0;
     w->listed = 0;
@@ -101,7 +102,7 @@ void sp_row_short(accumulator *w, int64_t row, const int32_t *mask, int64_t mask
 {
     const row_product *job = w->job;
 #ifdef __x86_64__
-    if (!mask && __builtin_cpu_supports("avx2")) { /* what passes a mask is little, and takes longer so */
+    if (!mask && have_avx2()) { /* what passes a mask is little, and takes longer so */
         row_short_avx2(w, row, out);
         return;
     }
