@@ -17,6 +17,7 @@
 #include "core/backend_cpu.h"
 #include "base/ablation.h"
 #include "base/bits.h"
+#include "base/longest.h"
 #include "base/select.h"
 #include "core/rows.h"
 #include "core/table.h"
@@ -396,14 +397,6 @@ static void close_workers(sp_context *context, markov_worker *workers, int threa
         sp_panel_block_free(context, w->block);
     }
     sp_free(context, workers);
-}
-
-static int64_t longest_row(const sp_csr *a)
-{
-    int64_t longest = 0;
-    for (int64_t i = 0; i < a->rows; i++)
-        if (a->row_offsets[i + 1] - a->row_offsets[i] > longest) longest = a->row_offsets[i + 1] - a->row_offsets[i];
-    return longest;
 }
 
 /* Scratch for rows of at most `largest` products. */
