@@ -99,7 +99,7 @@ static void take_stretch(const sp_triples *t, int64_t first, int64_t end, bool o
         const int32_t before = i ? t->row_indices[i - 1] : -1;
         for (int64_t row = t->row_indices[i]; row > before; row--) made->row_offsets[row] = i;
         made->col_indices[i] = t->col_indices[i];
-        sp_store_value(made->values, t->type, i, ones ? 1 : load_value(t->values, t->type, i));
+        store_value(made->values, t->type, i, ones ? 1 : load_value(t->values, t->type, i));
     }
 }
 
@@ -242,7 +242,7 @@ static int64_t combine_row(const sp_triples *t, const sp_entry *list, int64_t co
         }
         if (t->rule == SP_COMBINE_MEAN) value /= (double)(i - first);
         cols[left] = col;
-        sp_store_value(out, t->type, left++, value);
+        store_value(out, t->type, left++, value);
     }
     return left;
 }

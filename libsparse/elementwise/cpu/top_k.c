@@ -70,7 +70,7 @@ static void select_row(const sp_csr *a, int64_t row, int64_t k, uint64_t *keys, 
         const uint64_t key = key_of(value);
         const int64_t equal = key == least && equals > 0;
         b->col_indices[to] = a->col_indices[e];
-        sp_store_value(b->values, b->value_type, to, value);
+        store_value(b->values, b->value_type, to, value);
         to += key > least || equal;
         equals -= equal;
     }
