@@ -3,27 +3,15 @@
  *
  * Which neighbours are free, and which edge of equals is the best, cannot be predicted: so nothing branches on it. In
  * the first round all neighbours are free, and are not looked up. */
-#include <string.h>
-
+#include "base/bits.h"
+#include "base/vectors.h"
 #include "coarsen.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 #define KERNEL static inline __attribute__((always_inline))
 
 typedef enum rated { BY_NONE, BY_F32, BY_F64, BY_PLACES } rated;
 
 /* ---- one edge at a time ---------------------------------------------------------------------------------- */
-
-/* Positive numbers have the order of their bits, as whole numbers. */
-KERNEL uint64_t order_of(double rating)
-{
-    uint64_t bits;
-    memcpy(&bits, &rating, sizeof bits);
-    return bits;
-}
 
 KERNEL int32_t scan_row(const coarsening *c, int32_t node, rated by, bool capped)
 {
@@ -40,7 +28,8 @@ KERNEL int32_t scan_row(const coarsening *c, int32_t node, rated by, bool capped
                               : by == BY_F32    ? (double)((const float *)values)[k]
                               : by == BY_F64    ? ((const double *)values)[k]
                                                 : rate(c, entry_value(g, k), node, own, other, load[other]);
-        const uint64_t order = by == BY_NONE ? 0 : order_of(rating), bits = edge_bits(seed, node, other);
+        /* Positive numbers have the order of their bits. */
+        const uint64_t order = by == BY_NONE ? 0 : bits_of_double(rating), bits = edge_bits(seed, node, other);
         bool better = (order > best) | ((order == best) & (bits >= best_bits));
         better &= (other != node) & (leader[other] < 0);
         if (by != BY_NONE) better &= rating > 0;
@@ -64,13 +53,6 @@ static int32_t by_places(const coarsening *c, int32_t node) { return scan_row(c,
 /* ---- eight edges at a time ------------------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
-#define AVX512 __attribute__((target("avx512f,avx512dq,avx512vl")))
-
-static bool have_avx512(void)
-{
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
-
 AVX512 KERNEL __m512i mix_lanes(__m512i z)
 {
     const __m512i first = _mm512_set1_epi64((int64_t)UINT64_C(0xbf58476d1ce4e5b9));

@@ -6,6 +6,7 @@
  * epoch is a replay and the reading of one score. Small graphs are bound by launches and gain most. Evaluation is
  * recorded in the same way.
  */
+#include "base/half.h"
 #include "trainer.h"
 
 #include <math.h>
@@ -577,12 +578,7 @@ sp_status gnn_trainer_evaluate(gnn_trainer *t, gnn_epoch *epoch)
 static double number_at(const sp_dense *x, int64_t i, int64_t j)
 {
     const int64_t place = i * x->stride + j;
-    if (x->type == SP_DENSE_BF16) {
-        const uint32_t bits = (uint32_t)((const uint16_t *)x->values)[place] << 16;
-        float number;
-        memcpy(&number, &bits, sizeof number);
-        return (double)number;
-    }
+    if (x->type == SP_DENSE_BF16) return (double)float_of_bf16(((const uint16_t *)x->values)[place]);
     return x->type == SP_DENSE_F64 ? ((const double *)x->values)[place] : (double)((const float *)x->values)[place];
 }
 

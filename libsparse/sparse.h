@@ -532,7 +532,7 @@ typedef struct sp_spmm_options {
     sp_reduce reduce;
     bool transpose;       /* multiply Aᵀ. The plan also keeps the place of each value of A and takes twice as long to
                              make as sp_csr_transpose and a plan of its result, which suffice if values never change */
-    bool deterministic;   /* the same bits in every run: no floating-point atomics */
+    bool deterministic;   /* changes nothing: results have the same bits in every run */
     size_t partition_bytes; /* bidirectional: bytes of X that one launch gathers from; 0: by the size of the cache */
 } sp_spmm_options;
 

@@ -8,20 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/try.h"
 #include "ranks.h"
 
 enum { ROUNDS = 6, MOST_MEMBERS = 1 << 14 /* of a community: larger ones are no help to the caches */ };
-static int owner_of(const int64_t *cut, int size, int64_t row)
-{
-    int low = 0, high = size - 1;
-    while (low < high) {
-        const int middle = (low + high + 1) / 2;
-        if (cut[middle] <= row) low = middle;
-        else high = middle - 1;
-    }
-    return low;
-}
+
+static int owner_of(const int64_t *cut, int size, int64_t row) { return (int)row_of_entry(cut, size, row); }
 
 static void cut_equally(int64_t rows, int size, int64_t *cut)
 {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/search.h"
+#include "base/select.h"
 #include "transform.h"
 
 static void replace(sp_context *context, sp_csr *graph, sp_csr *other)
@@ -90,31 +91,6 @@ static sp_status transpose(sp_context *context, sp_csr *graph)
 
 /* ---- neighbour lists ------------------------------------------------------------------------------------ */
 
-/* The k-th largest of n values (1 <= k <= n), which are shuffled: Hoare's quickselect. */
-static float kth_largest(float *values, int64_t n, int64_t k)
-{
-    int64_t low = 0, high = n - 1;
-    while (low < high) {
-        float pivot = values[low + (high - low) / 2];
-        int64_t i = low, j = high;
-        while (i <= j) {
-            while (values[i] > pivot) i++;
-            while (values[j] < pivot) j--;
-            if (i > j) break;
-            float swap = values[i];
-            values[i++] = values[j];
-            values[j--] = swap;
-        }
-        if (k - 1 <= j)
-            high = j;
-        else if (k - 1 >= i)
-            low = i;
-        else
-            break;
-    }
-    return values[k - 1];
-}
-
 /* Of n weights, mcl keeps the `count` largest; where ties would make them more, the tied ones all go, and with them
  * any weight within one f32 step (2^-23) of these. Returns the bar: keep what reaches it. `scratch` holds n values. */
 static double neighbour_bar(const float *values, int64_t n, int64_t count, float *scratch)
@@ -124,7 +100,7 @@ static double neighbour_bar(const float *values, int64_t n, int64_t count, float
         if (values[e] != 0) scratch[held++] = values[e];
     if (held <= count) return 0;
     if (count == 0) return INFINITY;
-    float bar = kth_largest(scratch, held, count);
+    float bar = nth_largest(scratch, held, count);
     for (int64_t e = 0; e < held; e++) reached += scratch[e] >= bar;
     return (double)bar * (reached > count ? 1 + (double)FLT_EPSILON : 1);
 }

@@ -3,17 +3,15 @@
  * Some formats say it. Matrices and arcs do not: they are an undirected graph if they are equal to their transpose.
  * Lists have each edge once, unless each is there in both directions with the same weight, as contract writes --to tsv.
  */
-#include <string.h>
 
+#include "base/bits.h"
 #include "base/random.h"
 #include "job.h"
 
 /* A random number for an arc, the same in all processes. */
 static uint64_t number_arc(int32_t tail, int32_t head, double weight)
 {
-    uint64_t bits;
-    memcpy(&bits, &weight, sizeof bits);
-    return mix64(mix64((uint64_t)(uint32_t)tail << 32 | (uint32_t)head) ^ bits);
+    return mix64(mix64((uint64_t)(uint32_t)tail << 32 | (uint32_t)head) ^ bits_of_double(weight));
 }
 
 /* The numbers of this process's arcs less those of their opposites. Over all arcs the sum is 0 if each has its opposite

@@ -45,7 +45,7 @@ static double row_products(const sp_csr *matrix, int64_t row)
 
 static int64_t length_of(const sp_csr *m, int64_t row) { return m->row_offsets[row + 1] - m->row_offsets[row]; }
 
-static int64_t longest_row(const sp_csr *m)
+static int64_t find_hub(const sp_csr *m)
 {
     int64_t longest = 0;
     for (int64_t row = 1; row < m->rows; row++)
@@ -106,7 +106,7 @@ void job_note_work(job *j, double products)
 {
     const speeds speed = speeds_of(j);
     if (j->start.rows == 0) return;
-    const int64_t hub = longest_row(&j->start);
+    const int64_t hub = find_hub(&j->start);
     note_hub(j, hub, products, &speed);
     note_wide(j, hub, products, &speed);
     note_cost(j, products, &speed);

@@ -7,6 +7,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "recipe.h"
 
 /* ---- places and names ---------------------------------------------------------------------------------- */
@@ -19,12 +20,7 @@ int64_t part_of(const int64_t *starts, int64_t parts, int64_t place)
     for (int64_t step = 4; low > 0 && starts[low] > place; step *= 2) low = low > step ? low - step : 0;
     for (int64_t step = 4; high < parts - 1 && starts[high + 1] <= place; step *= 2)
         high = parts - 1 - high > step ? high + step : parts - 1;
-    while (low < high) {
-        const int64_t middle = low + (high - low + 1) / 2;
-        if (starts[middle] <= place) low = middle;
-        else high = middle - 1;
-    }
-    return low;
+    return upper_bound_i64(starts, low + 1, high + 1, place) - 1;
 }
 
 uint64_t relabel(uint64_t x, int bits, uint64_t seed)

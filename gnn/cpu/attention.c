@@ -14,15 +14,10 @@ typedef struct attention_job {
 
 static inline float float_of(const float *at) { return *at; }
 static inline double double_of(const double *at) { return *at; }
-static inline float half_of(const uint16_t *at)
-{
-    float number;
-    cpu_widen(at, &number, 1);
-    return number;
-}
+static inline float half_of(const uint16_t *at) { return float_of_bf16(*at); }
 static inline void to_float(float number, float *at) { *at = number; }
 static inline void to_double(double number, double *at) { *at = number; }
-static inline void to_half(float number, uint16_t *at) { cpu_round(&number, at, 1); }
+static inline void to_half(float number, uint16_t *at) { *at = bf16_of_float(number); }
 
 static inline uint64_t stream_of(const cpu_mask *how, int head)
 {

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/half.h"
 #include "internal.h"
 
 /* The engine's `state`. */
@@ -70,20 +71,12 @@ static inline int64_t cpu_steps(int64_t rows, int64_t cols, int64_t inner)
 
 static inline void cpu_widen(const uint16_t *from, float *to, int64_t count)
 {
-    for (int64_t j = 0; j < count; j++) {
-        const uint32_t bits = (uint32_t)from[j] << 16;
-        memcpy(to + j, &bits, sizeof bits);
-    }
+    for (int64_t j = 0; j < count; j++) to[j] = float_of_bf16(from[j]);
 }
 
-/* Ties to even; a NaN stays one when its low bits go. */
 static inline void cpu_round(const float *from, uint16_t *to, int64_t count)
 {
-    for (int64_t j = 0; j < count; j++) {
-        uint32_t bits;
-        memcpy(&bits, from + j, sizeof bits);
-        to[j] = (uint16_t)((from[j] != from[j] ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-    }
+    for (int64_t j = 0; j < count; j++) to[j] = bf16_of_float(from[j]);
 }
 
 /* half.c: for operations that know no bf16. *wide is the matrix, or if it is bf16 an f32 matrix of the same shape: with

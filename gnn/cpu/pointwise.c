@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "backend.h"
 
 /* Numbers of an array that a thread takes at a time. */
@@ -27,20 +28,12 @@ static inline bool dropped(const cpu_mask *how, int64_t index)
  * 2.6). */
 static inline float float_or_0(float value, bool kept)
 {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    bits &= -(uint32_t)kept;
-    memcpy(&value, &bits, sizeof bits);
-    return value;
+    return float_of_bits(bits_of_float(value) & -(uint32_t)kept);
 }
 
 static inline double double_or_0(double value, bool kept)
 {
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    bits &= -(uint64_t)kept;
-    memcpy(&value, &bits, sizeof bits);
-    return value;
+    return double_of_bits(bits_of_double(value) & -(uint64_t)kept);
 }
 
 /* NaN stays NaN, so that a diverged model is noticed. `first` is the index of the row's first number. */
@@ -171,8 +164,8 @@ static void take_half(const uint16_t *x, const uint16_t *y, uint16_t *left, uint
 
 static void fill_half(double value, uint16_t *to, int64_t cols)
 {
-    const float number = (float)value;
-    for (int64_t j = 0; j < cols; j++) cpu_round(&number, to + j, 1);
+    const uint16_t number = bf16_of_float((float)value);
+    for (int64_t j = 0; j < cols; j++) to[j] = number;
 }
 
 static void sum_half(const uint16_t *x, double *sums, int64_t cols)

@@ -4,10 +4,10 @@
  *
  * Values of the wanted type are read straight into place. Sizes are checked against the file before memory is taken.
  */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "base/try.h"
 #include "arrays/npy.h"
 #include "bytes/message.h"
@@ -307,19 +307,6 @@ void io_array_free(sp_context *context, io_array *array)
 
 /* ---- conversions --------------------------------------------------------------------------------------- */
 
-/* IEEE 754 half precision: subnormal numbers are multiples of 2^-24. */
-static float from_half(uint16_t half)
-{
-    const uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = (half >> 10) & 31, fraction = half & 1023;
-    uint32_t bits = sign | (exponent + 112) << 23 | fraction << 13;
-    if (exponent == 31) bits = sign | 0x7f800000u | fraction << 13;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    if (exponent > 0) return value;
-    value = ldexpf((float)fraction, -24);
-    return sign ? -value : value;
-}
-
 static sp_status no_number(sp_context *context, const char *name, bool whole)
 {
     return sp_fail(context, SP_ERROR_ARGUMENT, "%s: an array of %s; save it as %s", name,
@@ -345,7 +332,7 @@ static sp_status no_number(sp_context *context, const char *name, bool whole)
     case IO_U16: EACH(uint16_t, (real)from[i]); break;                    \
     case IO_U32: EACH(uint32_t, (real)from[i]); break;                    \
     case IO_U64: EACH(uint64_t, (real)from[i]); break;                    \
-    case IO_F16: EACH(uint16_t, (real)from_half(from[i])); break;         \
+    case IO_F16: EACH(uint16_t, (real)float_of_f16(from[i])); break;      \
     case IO_F32: EACH(float, (real)from[i]); break;                       \
     default: EACH(double, (real)from[i]); break;                          \
     }

@@ -15,6 +15,7 @@
  */
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/random.h"
 #include "bytes/memory.h"
 #include "graphs/metis.h"
@@ -23,8 +24,7 @@ enum { BUCKETS = 1 << 15, FEW = 32 /* neighbours, compared each with each */, FI
 
 uint64_t io_metis_hash(int32_t low, int32_t high, double weight)
 {
-    uint64_t bits;
-    memcpy(&bits, &weight, sizeof bits);
+    uint64_t bits = bits_of_double(weight);
     bits ^= bits >> 32; /* small whole numbers have nothing in the lower half */
     uint64_t hash = ((uint64_t)(uint32_t)low << 32 | (uint32_t)high) + RANDOM_STEP * (bits + 1);
     return mix64(hash);

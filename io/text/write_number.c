@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "text/number.h"
 #include "text/words.h"
 
@@ -92,9 +93,7 @@ static size_t lay_out(char *to, const char *digits, size_t count, int place)
 /* The place of a number's first digit: e with 10^e <= v < 10^(e+1), for v within exact powers. */
 static int first_place(double v)
 {
-    uint64_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    const int exponent = (int)(bits >> 52) - 1023;
+    const int exponent = (int)(bits_of_double(v) >> 52) - 1023;
     const int place = (exponent * 1233 - (exponent < 0) * 4095) / 4096; /* rounded down; one too low at most */
     if (place < -IO_EXACT_POWER || place >= IO_EXACT_POWER) return place;
     const double next = place + 1 >= 0 ? io_powers_of_ten[place + 1] : 1 / io_powers_of_ten[-(place + 1)];
@@ -140,9 +139,7 @@ static bool reads_back(char *text, size_t length, double *value)
 /* Half-way between two f32. */
 static bool is_midpoint(double value)
 {
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return (bits & ((UINT64_C(1) << 29) - 1)) == UINT64_C(1) << 28;
+    return (bits_of_double(value) & ((UINT64_C(1) << 29) - 1)) == UINT64_C(1) << 28;
 }
 
 size_t io_format_f32(char *to, float value)

@@ -10,6 +10,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "core/coo.h"
 
 /* ---- sorting --------------------------------------------------------------------------------------------- */
@@ -71,18 +72,6 @@ void sp_sort_entries(sp_entry *list, int64_t count, sp_watch *watch)
     sort_entries(list, count, depth, watch);
 }
 
-/* The first row whose entries begin at or after `place`. */
-static int64_t row_at(const int64_t *starts, int64_t rows, int64_t place)
-{
-    int64_t low = 0, high = rows;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (starts[middle] < place) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
-
 /* ---- triples in order ------------------------------------------------------------------------------------ */
 
 /* Whether the triples ascend strictly by rows and, within a row, by columns. With `rows` and `cols` exchanged: by
@@ -110,7 +99,7 @@ static void take_stretch(const sp_triples *t, int64_t first, int64_t end, bool o
         const int32_t before = i ? t->row_indices[i - 1] : -1;
         for (int64_t row = t->row_indices[i]; row > before; row--) made->row_offsets[row] = i;
         made->col_indices[i] = t->col_indices[i];
-        sp_store_value(made->values, t->type, i, ones ? 1 : load_value(t->values, t->type, i));
+        store_value(made->values, t->type, i, ones ? 1 : load_value(t->values, t->type, i));
     }
 }
 
@@ -158,7 +147,7 @@ __attribute__((always_inline)) static inline void place_part(columns_run *r, int
     const sp_triples *t = r->t;
     const int32_t *rows = t->row_indices;
     const int64_t *offsets = t->col_offsets, begin = part_start(r, part), end = part_start(r, part + 1);
-    int64_t *next = r->next + part * t->rows, column = offsets ? row_at(offsets, t->cols, begin + 1) - 1 : 0;
+    int64_t *next = r->next + part * t->rows, column = offsets ? row_of_entry(offsets, t->cols, begin) : 0;
     int32_t *cols = r->made->col_indices;
     char *values = r->made->values;
     for (int64_t i = begin; i < end; column++) {
@@ -253,7 +242,7 @@ static int64_t combine_row(const sp_triples *t, const sp_entry *list, int64_t co
         }
         if (t->rule == SP_COMBINE_MEAN) value /= (double)(i - first);
         cols[left] = col;
-        sp_store_value(out, t->type, left++, value);
+        store_value(out, t->type, left++, value);
     }
     return left;
 }
@@ -282,8 +271,8 @@ static void scatter(const sp_triples *t, const int64_t *starts, int threads, int
 #pragma omp parallel num_threads(threads)
     {
         const int64_t share = starts[t->rows] / omp_get_num_threads() + 1;
-        const int64_t low = row_at(starts, t->rows, share * omp_get_thread_num());
-        const int64_t high = row_at(starts, t->rows, share * (omp_get_thread_num() + 1));
+        const int64_t low = lower_bound_i64(starts, 0, t->rows, share * omp_get_thread_num());
+        const int64_t high = lower_bound_i64(starts, 0, t->rows, share * (omp_get_thread_num() + 1));
         for (int64_t i = 0; i < t->count && !sp_stops_at(watch, i); i++) {
             const int32_t row = t->row_indices[i], col = t->col_indices[i];
             if (row >= low && row < high) list[next[row]++] = sp_make_entry(col, i, shift);

@@ -51,12 +51,6 @@ static inline void sp_copy_entries(const sp_csr *a, int64_t from, int64_t count,
                (size_t)count * size);
 }
 
-static inline void sp_store_value(void *values, sp_value_type type, int64_t at, double value)
-{
-    if (type == SP_F32) ((float *)values)[at] = (float)value;
-    else ((double *)values)[at] = value;
-}
-
 static inline double sp_combine_values(double kept, double next, sp_combine rule)
 {
     switch (rule) {

@@ -238,7 +238,7 @@ __attribute__((always_inline)) static inline int64_t emit(partition *p, int bloc
             row_begin = left;
         }
         p->cols[first + left] = (int32_t)(key & cols);
-        sp_store_value(p->values, type, first + left, value);
+        store_value(p->values, type, first + left, value);
         left++;
     }
     if (count > 0) lengths[row] = left - row_begin;

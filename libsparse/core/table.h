@@ -38,13 +38,6 @@ static inline uint32_t table_slot(const int32_t *keys, int bits, int32_t column)
 
 static inline uint64_t pack_entry(int32_t column, uint32_t load) { return (uint64_t)(uint32_t)column << 32 | load; }
 
-static inline uint32_t float_bits(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
 /* Sorts entries with distinct columns below `cols`. `other` has room for as many. Returns the array that holds the
  * result. Insertion sort for short lists, else a radix sort by the bytes that column numbers have. */
 static inline uint64_t *sort_entries(uint64_t *list, uint64_t *other, int64_t count, int64_t cols)

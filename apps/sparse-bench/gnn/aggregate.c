@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/longest.h"
 #include "sparse-bench/gnn/gnn_bench.h"
 
 /* The operands: Â on the host and where the context computes; X with k entries a row, expanded and as CSR. */
@@ -78,10 +79,7 @@ static sp_status prepare(aggregate_run *run)
     sp_status status = gnn_operator(c->host, &c->data->graph, GNN_GCN, SP_F32, &run->host_a);
     if (status != SP_OK) return sp_fail(context, status, "%s", sp_last_error(c->host));
     const sp_csr *a = &run->host_a;
-    for (int64_t i = 0; i < a->rows; i++) {
-        const int64_t length = a->row_offsets[i + 1] - a->row_offsets[i];
-        if (length > made->longest_row) made->longest_row = length;
-    }
+    made->longest_row = longest_row(a);
     TRY(sp_csr_copy(context, a, run->space, &run->a));
     TRY(random_rows(run, a->rows, 1, &run->x));
     TRY(random_rows(run, a->rows, 2, &run->gradient));

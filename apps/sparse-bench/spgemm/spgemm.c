@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/longest.h"
 #include "sparse-bench/bench.h"
 #include "sparse-bench/report.h"
 
@@ -46,10 +47,7 @@ static void describe_case(bench_case *c)
     r->nnz_a = a->nnz;
     r->nnz_b = c->b->nnz;
     r->bytes = bytes_of(a) + (c->b == a ? 0 : bytes_of(c->b));
-    for (int64_t i = 0; i < a->rows; i++) {
-        const int64_t length = a->row_offsets[i + 1] - a->row_offsets[i];
-        if (length > r->longest_row) r->longest_row = length;
-    }
+    r->longest_row = longest_row(a);
 }
 
 static sp_status load_case(bench_case *c, const source *from)

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/longest.h"
 #include "base/random.h"
 #include "base/value.h"
 #include "sparse-bench/report.h"
@@ -368,10 +369,7 @@ static void describe(spmm_case *c, const source *from, int64_t width)
     r->warp_metadata_bytes = spmm_warp_metadata(a);
     r->compulsory_bytes = 8 * (a->rows + 1) + a->nnz * (4 + value) + a->cols * width * element +
                           a->rows * width * sum;
-    for (int64_t i = 0; i < a->rows; i++) {
-        const int64_t length = a->row_offsets[i + 1] - a->row_offsets[i];
-        if (length > r->longest_row) r->longest_row = length;
-    }
+    r->longest_row = longest_row(a);
 }
 
 static sp_status run_case(spmm_case *c, int64_t width, const spmm_peer_set *peers)

@@ -4,18 +4,15 @@
  *
  * Graphs whose nodes have few edges, meshes and roads, mostly have such rows after a matching. Without this, half of each
  * row is made and mirrored (mirror.c), which takes 1.7 to 2.9 times as long on 4elt, luxembourg, New York and a grid. */
+#include "base/vectors.h"
 #include "contract/cpu/short.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#define AVX512 __attribute__((target("avx512f,avx512dq,avx512vl,popcnt")))
 
 bool sp_may_be_short(const contraction *job)
 {
-    return job->counts && job->loops != SP_LOOPS_ONLY && __builtin_cpu_supports("avx512f") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("popcnt");
+    return job->counts && job->loops != SP_LOOPS_ONLY && have_avx512();
 }
 
+#if defined(__x86_64__)
 /* Lanes are compared with those that `places` has; those in `upper` keep the greater. */
 AVX512 static inline __m512i exchange(__m512i keys, __m512i places, __mmask16 upper)
 {
@@ -117,12 +114,6 @@ AVX512 sp_status sp_make_short_rows(void *scratch, int64_t first, int64_t end, i
 }
 
 #else
-
-bool sp_may_be_short(const contraction *job)
-{
-    (void)job;
-    return false;
-}
 
 sp_status sp_make_short_rows(void *scratch, int64_t first, int64_t end, int64_t *counts, row_buffer *out)
 {

@@ -1,6 +1,7 @@
 /* Reductions of rows on the CPU: their entries combined in order, and the order of rows by length. */
 #include <math.h>
 
+#include "base/longest.h"
 #include "core/backend_cpu.h"
 #include "core/coo.h"
 
@@ -41,9 +42,8 @@ sp_status sp_cpu_degree_order(sp_context *context, const sp_csr *a, int32_t *ord
 {
     const int64_t *offsets = a->row_offsets;
     sp_watch watch = {context, false};
-    int64_t longest = 0, *place; /* of the next row of each length, the longest first */
-    for (int64_t i = 0; i < a->rows; i++)
-        if (offsets[i + 1] - offsets[i] > longest) longest = offsets[i + 1] - offsets[i];
+    const int64_t longest = longest_row(a);
+    int64_t *place; /* of the next row of each length, the longest first */
     const sp_status status = sp_calloc(context, longest + 2, sizeof *place, (void **)&place);
     if (status != SP_OK) return status;
     for (int64_t i = 0; i < a->rows; i++) place[longest - (offsets[i + 1] - offsets[i]) + 1]++;

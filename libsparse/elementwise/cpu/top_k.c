@@ -5,8 +5,8 @@
  * skipped. So a row of n entries takes about 2n steps if values are spread, and at most 64n; nothing branches on a
  * value. Then the row is read once more and copied in order. */
 #include <omp.h>
-#include <string.h>
 
+#include "base/bits.h"
 #include "core/backend_cpu.h"
 #include "core/coo.h"
 
@@ -14,10 +14,8 @@
 static inline uint64_t key_of(double value)
 {
     const uint64_t sign = (uint64_t)1 << 63;
-    uint64_t bits;
     if (value != value) return UINT64_MAX;
-    value += 0; /* -0 becomes 0 */
-    memcpy(&bits, &value, sizeof bits);
+    const uint64_t bits = bits_of_double(value + 0); /* -0 becomes 0 */
     return bits & sign ? ~bits : bits | sign;
 }
 
@@ -72,7 +70,7 @@ static void select_row(const sp_csr *a, int64_t row, int64_t k, uint64_t *keys, 
         const uint64_t key = key_of(value);
         const int64_t equal = key == least && equals > 0;
         b->col_indices[to] = a->col_indices[e];
-        sp_store_value(b->values, b->value_type, to, value);
+        store_value(b->values, b->value_type, to, value);
         to += key > least || equal;
         equals -= equal;
     }

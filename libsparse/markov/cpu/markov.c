@@ -16,6 +16,9 @@
 
 #include "core/backend_cpu.h"
 #include "base/ablation.h"
+#include "base/bits.h"
+#include "base/longest.h"
+#include "base/select.h"
 #include "core/rows.h"
 #include "core/table.h"
 #include "markov/cpu/lines.h"
@@ -132,12 +135,11 @@ static int64_t collect_hashed(markov_worker *w, int64_t products, bool f32_produ
     int64_t count = 0;
     uint64_t *list = w->sorted[0];
     for (uint32_t at = 0; at < size; at++)
-        if (keys[at] != -1 && slots[at] != 0) list[count++] = pack_entry(keys[at], float_bits((float)slots[at]));
+        if (keys[at] != -1 && slots[at] != 0) list[count++] = pack_entry(keys[at], bits_of_float((float)slots[at]));
     list = sort_entries(list, w->sorted[1], count, b->cols);
     for (int64_t i = 0; i < count; i++) {
-        const uint32_t value = (uint32_t)list[i];
         w->all_columns[i] = (int32_t)(list[i] >> 32);
-        memcpy(&w->all_values[i], &value, sizeof value);
+        w->all_values[i] = float_of_bits((uint32_t)list[i]);
     }
     return count;
 }
@@ -175,29 +177,6 @@ static int64_t expand_row(markov_worker *w, int64_t row, int64_t products, row_f
 }
 
 /* ---- pruning ------------------------------------------------------------------------------------------- */
-
-/* The nth largest (from 1) of finite values, which are reordered. */
-static float nth_largest(float *values, int64_t count, int64_t nth)
-{
-    int64_t low = 0, high = count - 1, target = nth - 1;
-    while (low < high) {
-        float a = values[low], b = values[low + (high - low) / 2], c = values[high];
-        float pivot = a > b ? (b > c ? b : a > c ? c : a) : (a > c ? a : b > c ? c : b);
-        int64_t i = low, j = high;
-        while (i <= j) {
-            while (values[i] > pivot) i++;
-            while (values[j] < pivot) j--;
-            if (i > j) break;
-            float swap = values[i];
-            values[i++] = values[j];
-            values[j--] = swap;
-        }
-        if (target <= j) high = j;
-        else if (target >= i) low = i;
-        else return values[target];
-    }
-    return values[target];
-}
 
 static int64_t values_below(const float *values, int64_t count, float bar, float *below)
 {
@@ -418,14 +397,6 @@ static void close_workers(sp_context *context, markov_worker *workers, int threa
         sp_panel_block_free(context, w->block);
     }
     sp_free(context, workers);
-}
-
-static int64_t longest_row(const sp_csr *a)
-{
-    int64_t longest = 0;
-    for (int64_t i = 0; i < a->rows; i++)
-        if (a->row_offsets[i + 1] - a->row_offsets[i] > longest) longest = a->row_offsets[i + 1] - a->row_offsets[i];
-    return longest;
 }
 
 /* Scratch for rows of at most `largest` products. */

@@ -2,14 +2,9 @@
 #ifndef SPARSE_CPU_SPREAD_H
 #define SPARSE_CPU_SPREAD_H
 
-#include <stdbool.h>
+#include "base/vectors.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-#define AVX2 __attribute__((target("avx2,popcnt")))
-
-static inline bool have_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"); }
-
 extern const char sp_spread_places[256][8]; /* lines.c */
 
 /* The packed values at `packed` spread over the lanes of the mask, zero elsewhere. Reads eight values. */
@@ -19,9 +14,6 @@ AVX2 static inline __m256 spread(const float *packed, uint32_t mask)
     const __m256 value = _mm256_permutevar8x32_ps(_mm256_loadu_ps(packed), places);
     return _mm256_blendv_ps(value, _mm256_setzero_ps(), _mm256_castsi256_ps(places));
 }
-
-#else
-static inline bool have_avx2(void) { return false; }
 #endif
 
 #endif

@@ -13,6 +13,7 @@
 #include <math.h>
 
 #include "base/search.h"
+#include "base/vectors.h"
 #include "core/backend_cpu.h"
 #include "core/rows.h"
 #include "core/table.h"
@@ -242,8 +243,8 @@ static sp_status compare_portable(worker *w, int64_t row, int64_t window, bool m
 }
 
 #ifdef __x86_64__
-__attribute__((target("avx2"))) static sp_status compare_avx2(worker *w, int64_t row, int64_t window, bool marked,
-                                                              double *least, row_buffer *out)
+AVX2 static sp_status compare_avx2(worker *w, int64_t row, int64_t window, bool marked, double *least,
+                                   row_buffer *out)
 {
     return compare_lines(w, row, window, marked, least, out);
 }
@@ -252,7 +253,7 @@ __attribute__((target("avx2"))) static sp_status compare_avx2(worker *w, int64_t
 static compare_window *choose_compare(void)
 {
 #ifdef __x86_64__
-    if (__builtin_cpu_supports("avx2")) return compare_avx2;
+    if (have_avx2()) return compare_avx2;
 #endif
     return compare_portable;
 }

@@ -1,5 +1,6 @@
 /* Up to four rows of A with the same columns at once, as finite elements have them: their sums lie side by side, for as
  * many columns as such a row spans, in a ring. */
+#include "base/vectors.h"
 #include "spgemm/cpu/kernels.h"
 
 typedef double four __attribute__((vector_size(BLOCK * sizeof(double))));
@@ -77,13 +78,13 @@ KERNEL void take_block(accumulator *w, const int32_t *columns, int64_t count, in
     }
 WALK_BLOCK(walk_block_portable, )
 #ifdef __x86_64__
-WALK_BLOCK(walk_block_avx2, __attribute__((target("avx2"))))
+WALK_BLOCK(walk_block_avx2, AVX2)
 #endif
 
 static void sum_block(accumulator *w, int64_t row, int rows, bool mark)
 {
 #ifdef __x86_64__
-    if (__builtin_cpu_supports("avx2")) {
+    if (have_avx2()) {
         walk_block_avx2(w, row, rows, (int)w->job->a->value_type, mark);
         return;
     }

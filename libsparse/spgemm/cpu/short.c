@@ -1,4 +1,5 @@
 /* Up to 16 products: the place of each column is the number of smaller ones, counted without a branch. */
+#include "base/vectors.h"
 #include "spgemm/cpu/kernels.h"
 
 KERNEL void put_short(accumulator *w, int op, int type, int32_t column, double value)
@@ -166,8 +167,7 @@ KERNEL sp_status make_light(accumulator *w, int64_t *row, int64_t end, int64_t *
 
 #ifdef __x86_64__
 #define LIGHT(op, type, filtered) return make_light(w, row, end, counts, op, type, take_short_avx2, out)
-__attribute__((target("avx2,popcnt"))) static sp_status make_light_avx2(accumulator *w, int64_t *row, int64_t end,
-                                                                        int64_t *counts, row_buffer *out)
+AVX2 static sp_status make_light_avx2(accumulator *w, int64_t *row, int64_t end, int64_t *counts, row_buffer *out)
 {
     EACH_KIND(w->job->kind & ~1, LIGHT)
 }
@@ -177,7 +177,7 @@ __attribute__((target("avx2,popcnt"))) static sp_status make_light_avx2(accumula
 sp_status sp_rows_light(accumulator *w, int64_t *row, int64_t end, int64_t *counts, row_buffer *out)
 {
 #ifdef __x86_64__
-    if (__builtin_cpu_supports("avx2")) return make_light_avx2(w, row, end, counts, out);
+    if (have_avx2()) return make_light_avx2(w, row, end, counts, out);
 #endif
 #define LIGHT(op, type, filtered) return make_light(w, row, end, counts, op, type, take_short, out)
     EACH_KIND(w->job->kind & ~1, LIGHT)

@@ -8,6 +8,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "base/longest.h"
 #include "spgemm/cpu/accumulator.h"
 #include "core/backend_cpu.h"
 
@@ -84,14 +85,6 @@ typedef struct plan_state {
     row_chunks chunks;
     bool masked;
 } plan_state;
-
-static int64_t longest_row(const sp_csr *c)
-{
-    int64_t longest = 0;
-    for (int64_t i = 0; i < c->rows; i++)
-        if (c->row_offsets[i + 1] - c->row_offsets[i] > longest) longest = c->row_offsets[i + 1] - c->row_offsets[i];
-    return longest;
-}
 
 sp_status sp_cpu_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp_csr *b,
                                  const sp_spgemm_options *options, sp_csr *pattern, void **state,

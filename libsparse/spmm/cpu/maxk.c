@@ -9,6 +9,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "base/vectors.h"
 #include "core/backend_cpu.h"
 
 /* Operands of one call; those that it does not have are NULL. */
@@ -34,7 +35,6 @@ static double scale_of(const maxk_job *job, int64_t row)
 }
 
 #if defined __x86_64__
-#define AVX2 __attribute__((target("avx2")))
 #define REAL float
 #define KEY int32_t
 #define COLUMN uint8_t
@@ -94,7 +94,7 @@ static const maxk_loops *loops_for(const sp_cbsr *kept)
 #ifdef AVX2
     static const maxk_loops *const wide[2][2] = {{&loops_f32_bytes_wide, &loops_f32_words_wide},
                                                  {&loops_f64_bytes_wide, &loops_f64_words_wide}};
-    if (__builtin_cpu_supports("avx2")) return wide[doubles][words];
+    if (have_avx2()) return wide[doubles][words];
 #endif
     return plain[doubles][words];
 }

@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #endif
 
-#include "core/half.h"
+#include "base/half.h"
 #include "spmm/cpu/tile.h"
 
 /* X's rows are asked for this many entries ahead: 16 rows of 64 bytes cover the latency of memory (100 ns) at the
@@ -21,11 +21,11 @@ enum { PIECE = 1024 };
 #define ALWAYS __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 8")
 #if defined __x86_64__
-#define AVX2 __attribute__((target("avx2,f16c")))
+#define AVX2_F16C __attribute__((target("avx2,f16c")))
 
 /* Asked once: under a hypervisor cpuid takes microseconds, and not every compiler's __builtin_cpu_supports knows of
  * conversions from f16. */
-static bool have_avx2(void)
+static bool have_avx2_f16c(void)
 {
     static int known; /* 1: no, 2: yes */
     int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
@@ -80,7 +80,7 @@ static void finish_double(const sp_dense *y, int64_t row, int64_t column, int64_
 #define JOIN_EXPANDED(name, type, level) name##_##type##_##level
 #define JOIN(name, type, level) JOIN_EXPANDED(name, type, level)
 
-#ifdef AVX2
+#ifdef AVX2_F16C
 #define X_TYPE F32
 #define LEVEL WIDE
 #include "spmm/cpu/tile.inc"
@@ -91,7 +91,7 @@ static void finish_double(const sp_dense *y, int64_t row, int64_t column, int64_
 #define X_TYPE F32
 #define LEVEL SINGLE
 #include "spmm/cpu/tile.inc"
-#ifdef AVX2
+#ifdef AVX2_F16C
 #define X_TYPE F64
 #define LEVEL WIDE
 #include "spmm/cpu/tile.inc"
@@ -102,7 +102,7 @@ static void finish_double(const sp_dense *y, int64_t row, int64_t column, int64_
 #define X_TYPE F64
 #define LEVEL SINGLE
 #include "spmm/cpu/tile.inc"
-#ifdef AVX2
+#ifdef AVX2_F16C
 #define X_TYPE F16
 #define LEVEL WIDE
 #include "spmm/cpu/tile.inc"
@@ -113,7 +113,7 @@ static void finish_double(const sp_dense *y, int64_t row, int64_t column, int64_
 #define X_TYPE F16
 #define LEVEL SINGLE
 #include "spmm/cpu/tile.inc"
-#ifdef AVX2
+#ifdef AVX2_F16C
 #define X_TYPE BF16
 #define LEVEL WIDE
 #include "spmm/cpu/tile.inc"
@@ -130,7 +130,7 @@ typedef tile_rows *const tile_table[TILE_REDUCTIONS][TILE_VECTORS];
 /* The loops for tiles of this many columns, and the lanes of their vectors. */
 static tile_table *find_table(sp_dense_type type, int64_t width, int64_t *lanes)
 {
-#ifdef AVX2
+#ifdef AVX2_F16C
     static tile_table *const wide[] = {&JOIN(tiles, F32, WIDE), &JOIN(tiles, F64, WIDE), &JOIN(tiles, F16, WIDE),
                                        &JOIN(tiles, BF16, WIDE)};
 #endif
@@ -139,9 +139,9 @@ static tile_table *find_table(sp_dense_type type, int64_t width, int64_t *lanes)
     static tile_table *const single[] = {&JOIN(tiles, F32, SINGLE), &JOIN(tiles, F64, SINGLE),
                                          &JOIN(tiles, F16, SINGLE), &JOIN(tiles, BF16, SINGLE)};
     const int64_t size = type == SP_DENSE_F64 ? sizeof(double) : sizeof(float);
-#ifdef AVX2
+#ifdef AVX2_F16C
     *lanes = 32 / size;
-    if (width >= *lanes && have_avx2()) return wide[type];
+    if (width >= *lanes && have_avx2_f16c()) return wide[type];
 #endif
     *lanes = 16 / size;
     if (width >= *lanes) return narrow[type];

@@ -1,23 +1,10 @@
 /* f16 and bf16, stored as 16 bits, to and from f32; rounding to nearest, ties to even. */
-#ifndef SPARSE_CPU_HALF_H
-#define SPARSE_CPU_HALF_H
+#ifndef BASE_HALF_H
+#define BASE_HALF_H
 
 #include <stdint.h>
-#include <string.h>
 
-static inline float float_of_bits(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline uint32_t bits_of_float(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
+#include "base/bits.h"
 
 static inline float float_of_bf16(uint16_t half) { return float_of_bits((uint32_t)half << 16); }
 
@@ -33,8 +20,8 @@ static inline float float_of_f16(uint16_t half)
 static inline uint16_t bf16_of_float(float value)
 {
     const uint32_t bits = bits_of_float(value);
-    if (value != value) return (uint16_t)(bits >> 16 | 0x40); /* a NaN must stay a NaN when its low bits are cut */
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    /* A NaN must stay a NaN when its low bits are cut. */
+    return (uint16_t)((value != value ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 static inline uint16_t f16_of_float(float value)
