@@ -1,4 +1,5 @@
-"""Writes the tables of README.md, docs/guide.md, docs/performance.md and docs/notebook/*.md from bench/results/*.json.
+"""Writes the tables of README.md, docs/guide.md, docs/performance.md, docs/python.md and docs/notebook/*.md from
+bench/results/*.json.
 
 usage: python3 -B bench/table.py                           write every table between its markers
        python3 -B bench/table.py --check                   write nothing; status 1 where a table is not up to date
@@ -20,7 +21,8 @@ from tables.markers import all_tables, filled, shown  # noqa: E402
 
 
 def documents():
-    return [os.path.join(ROOT, "README.md"), *(os.path.join(ROOT, "docs", name) for name in ("guide.md", "performance.md")),
+    return [os.path.join(ROOT, "README.md"),
+            *(os.path.join(ROOT, "docs", name) for name in ("guide.md", "performance.md", "python.md")),
             *sorted(glob.glob(os.path.join(ROOT, "docs", "notebook", "*.md")))]
 
 

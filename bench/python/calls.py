@@ -4,13 +4,14 @@
 
 scipy, sparse_dot_mkl, graphblas (python-graphblas), torch and sparse_dot_topn are measured if they are installed. All
 candidates of a case run once a round, one after another, so that what else the machine does falls on all alike; medians
-count. Each result is compared with scipy's, or for joins with sparse_dot_topn's number of entries. With --gpu, spgraph
-and torch multiply tensors on the GPU as well. PYTHONPATH=$(scripts/lay-out-python) takes spgraph from the build.
+count. The numbers of entries of the results are printed beside the times. With --gpu, spgraph and torch multiply
+tensors on the GPU as well. PYTHONPATH=$(scripts/lay-out-python) takes spgraph from the build. BENCH_COMMIT is the
+commit that the JSON names; bench/table.py makes the table of docs/python.md from bench/results/python-calls-*.json.
 """
 
 import argparse
-import datetime
 import importlib
+import importlib.metadata
 import json
 import os
 import platform
@@ -18,8 +19,15 @@ import sys
 import time
 
 import numpy as np
-import scipy
 import scipy.sparse as ss
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from compare import circumstances  # noqa: E402
+
+# Modules and the packages whose versions count: the peers, and the libraries that do their work.
+MODULES = {"numpy": ["numpy"], "scipy": ["scipy"], "sparse_dot_mkl": ["sparse-dot-mkl", "mkl"],
+           "graphblas": ["python-graphblas", "suitesparse-graphblas"], "torch": ["torch"],
+           "sparse_dot_topn": ["sparse-dot-topn"]}
 
 
 def package(name):
@@ -27,6 +35,18 @@ def package(name):
         return importlib.import_module(name)
     except ImportError:
         return None
+
+
+def versions():
+    """Of Python and of the packages that were measured."""
+    found = {"python": platform.python_version(), "spgraph": sys.modules["spgraph"].__version__}
+    for module, packages in MODULES.items():
+        for name in packages if module in sys.modules else []:
+            try:
+                found[name] = importlib.metadata.version(name)
+            except importlib.metadata.PackageNotFoundError:  # installed by other means
+                found[name] = getattr(sys.modules[module], "__version__", None)
+    return found
 
 
 def random_graph(nodes, degree, seed=1):
@@ -104,7 +124,8 @@ def size_of(result):
 
 
 def measure(name, candidates, rounds, limit=60):
-    """Medians of all candidates, in rounds; one that fails says so and is left out."""
+    """Medians of all candidates, in rounds: at least 5, then until the limit in seconds. One that fails says so and is
+    left out."""
     taken = {}
     sizes = {}
     for one, call in candidates.items():
@@ -114,12 +135,12 @@ def measure(name, candidates, rounds, limit=60):
         except Exception as failure:  # of whatever kind: that is the answer to this case
             print(f"  {one}: {type(failure).__name__}: {str(failure).splitlines()[0] if str(failure) else ''}")
     end = time.perf_counter() + limit
-    for _ in range(rounds):
+    for done in range(1, rounds + 1):
         for one in taken:
             start = time.perf_counter()
             candidates[one]()
             taken[one].append(time.perf_counter() - start)
-        if time.perf_counter() > end:
+        if done >= 5 and time.perf_counter() > end:
             break
     own = np.median(taken["spgraph"])
     case = {"case": name, "rounds": len(taken["spgraph"]), "entries": sizes, "peers": []}
@@ -149,20 +170,15 @@ def main():
                                            (200000, 8, options.rounds // 2))[:2 if options.small else 4]]
     cases += [measure(f"join, {rows} rows of {entries}, {features} features, top 10",
                       join_candidates(items(rows, features, entries), 10, options.threads, options.gpu),
-                      max(options.rounds // 4, 3))
+                      max(options.rounds // 4, 5))
               for rows, features, entries in ((30000, 1000, 20), (100000, 42000, 20))[:0 if options.small else 2]]
     if options.small:
         cases.append(measure("join, 2000 rows", join_candidates(items(2000, 300, 10), 10, options.threads, options.gpu),
                              3))
     if options.json:
-        versions = {name: getattr(package(name), "__version__", None)
-                    for name in ("spgraph", "scipy", "numpy", "sparse_dot_mkl", "graphblas", "torch",
-                                 "sparse_dot_topn") if name in sys.modules}
-        made = {"bench": "python", "date": datetime.date.today().isoformat(),
-                "commit": os.environ.get("BENCH_COMMIT"),
-                "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count(),
-                            "python": platform.python_version(), "versions": versions},
-                "options": vars(options), "cases": cases}
+        made = {"bench": "python", "version": spgraph.__version__, **circumstances()}
+        made["machine"].update(versions())
+        made.update({"options": {key: value for key, value in vars(options).items() if key != "json"}, "cases": cases})
         with open(options.json, "w") as file:
             json.dump(made, file, indent=1)
             file.write("\n")

@@ -3,7 +3,7 @@ import glob
 import os
 import re
 
-from . import compact, contract, gnn, markov, partitions, ranks, reading, spgemm, spmm, survey
+from . import calls, compact, contract, gnn, markov, partitions, ranks, reading, spgemm, spmm, survey
 from .cases import all_cases
 from .common import load, tables
 
@@ -44,6 +44,7 @@ def all_tables(folder):
                  "volume-hosts": ranks.extrapolation_table(volumes), "volume-growing": ranks.growing_table(volumes),
                  "sizing": ranks.sizing_table(volumes)})
     made["partitions"] = partitions.partitions_table(results("partitions-*.json"))
+    made["python-calls"] = calls.calls_table(results("python-calls-*.json"))
     made["reading"] = reading.reading_table(results("text-*.json"))
     cases = all_cases(results, runs)
     made["summary"] = compact.summary_table(cases)

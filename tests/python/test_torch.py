@@ -243,50 +243,23 @@ def test_wrong_operands_of_attention_are_named():
             call()
 
 
-@pytest.mark.parametrize("rows, cols, k", [(0, 5, 2), (1, 1, 1), (7, 5, 2), (30, 256, 255), (30, 257, 9),
-                                           (3, 40000, 100), (4, 5, 5), (4, 5, 9)])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
-def test_maxk_keeps_the_largest_of_each_row(rows, cols, k, dtype):
-    x = torch.randn(rows, cols).to(dtype)  # with equals, where types are short
-    expected = torch.zeros_like(x)
-    for i in range(rows):
-        kept = torch.argsort(x[i].double(), descending=True, stable=True)[:k]
-        expected[i, kept] = x[i, kept]
-    found = st.maxk(x, k)
-    assert found.dtype == dtype and torch.equal(found, expected)
-    assert torch.equal(st.maxk(x.t().contiguous().t(), k), expected)
-    assert torch.equal(st.maxk(x[None], k), expected[None])
-
-
-def test_gradients_of_maxk_reach_what_was_kept():
-    x = torch.randn(6, 300, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda x: st.maxk(x, 7), x)
-    assert torch.autograd.gradgradcheck(lambda x: st.maxk(x, 7) ** 2, x)
-    torch.library.opcheck(torch.ops.spgraph.maxk, (x.detach(), 7))
-    y = torch.tensor([[1.0, 3.0, 2.0]], requires_grad=True)
-    st.maxk(y, 2).sum().backward()
-    assert y.grad.tolist() == [[0, 1, 1]]
-
-
-def test_maxk_refuses_what_it_cannot_do():
-    for x, k, kind in ((torch.zeros(2, 3), 0, ValueError), (torch.zeros(2, 3), -1, ValueError),
-                       (torch.tensor(1.0), 1, ValueError),
-                       (torch.zeros(2, 3, dtype=torch.int64), 1, NotImplementedError),
-                       (torch.zeros(1, 70000), 1, NotImplementedError), (torch.zeros(2, 3), 1.5, TypeError)):
-        with pytest.raises(kind):
-            st.maxk(x, k)
-
-
 def test_operators_pass_torchs_own_check():
     a = st.SparseMatrix.from_edge_index(edges(6, 8, 25), torch.rand(25, dtype=torch.float64), (8, 6))
     for gradient in (False, True):
         x = torch.randn(8, 3, dtype=torch.float64, requires_grad=gradient)
         y = torch.randn(6, 3, dtype=torch.float64, requires_grad=gradient)
+        z = torch.randn(6, 5, dtype=torch.float64, requires_grad=gradient)
         v = a.values.clone().requires_grad_(gradient)
+        columns = torch.tensor([[0, 2, 4], [1, 2, 3]], dtype=torch.uint8).repeat(4, 1)
         for operator, given in ((torch.ops.spgraph.spmm, (x, v, a._number, 6, False)),
                                 (torch.ops.spgraph.spmm, (y, None, a._number, 8, True)),
                                 (torch.ops.spgraph.sddmm, (y, x, a._number, 25)),
                                 (torch.ops.spgraph.spmm_extreme, (x, v, a._number, 6, False, "max")),
+                                (torch.ops.spgraph.maxk_kept, (x, 2)),
+                                (torch.ops.spgraph.maxk_expand, (x, columns, 5)),
+                                (torch.ops.spgraph.spmm_kept, (x, columns, v, 5, a._number, 6, False)),
+                                (torch.ops.spgraph.spmm_kept, (x, columns, None, 5, a._number, 6, False)),
+                                (torch.ops.spgraph.spmm_at, (z, columns, v, a._number, True)),
                                 (torch.ops.spgraph.edge_sums, (y, x, a._number, 25)),
                                 (torch.ops.spgraph.edge_softmax, (v[None], a._number)),
                                 (torch.ops.spgraph.spmm_heads, (x, v.expand(3, 25), a._number, 6, False)),
@@ -301,7 +274,8 @@ def test_compiled_in_one_graph(backend):
 
     def model(a, x):
         y = torch.relu(st.spmm(a, x * 2, "mean"))
-        return st.spmm(a.t(), y).sum() + st.spmm(a, x, "max").sum() + st.sddmm(a, x, y).sum()
+        return (st.spmm(a.t(), y).sum() + st.spmm(a, x, "max").sum() + st.sddmm(a, x, y).sum() +
+                st.spmm_maxk(a, x, 2, "mean").square().sum())
 
     try:
         compiled = torch.compile(model, fullgraph=True, backend=backend)

@@ -327,6 +327,23 @@ def test_a_first_product_cannot_be_captured():
     torch.testing.assert_close((a @ x).cpu(), d @ torch.ones(400, 16), rtol=1e-4, atol=1e-4)
 
 
+def test_products_with_kept_numbers_as_a_cuda_graph():
+    a, d = graph()
+    x = torch.randn(400, 300, device=GPU)
+    a @ x  # prepares the matrix, but not for kept numbers
+    with pytest.raises(RuntimeError, match="once before the capture"):
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            st.spmm_maxk(a, x, 16)
+    torch.cuda.synchronize()
+    st.spmm_maxk(a, x, 16)
+    captured = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(captured):
+        y = st.spmm_maxk(a, x, 16)
+    x.copy_(torch.randn(400, 300))
+    captured.replay()
+    torch.testing.assert_close(y.cpu(), d @ st.maxk(x.cpu(), 16), rtol=1e-4, atol=1e-4)
+
+
 def test_matrices_that_end_during_a_capture():
     a, d = graph()
     x = torch.ones(400, 16, device=GPU)

@@ -4,7 +4,7 @@ The operators `torch.ops.spgraph.spmm`, `sddmm` and `spmm_extreme` work with aut
 torch, so one wheel serves all its versions from 2.4 on.
 """
 
-from ._activations import maxk
+from ._activations import maxk, spmm_maxk
 from ._attention import edge_softmax, spmm_heads
 from ._layers import GATConv, GCNConv, GINConv, SAGEConv
 from ._matrix import SparseMatrix, sddmm, spmm
@@ -13,4 +13,5 @@ from ._pyg import install_pyg, uninstall_pyg
 from ._sampler import NeighborSampler
 
 __all__ = ["Classifier", "GATConv", "GCNConv", "GINConv", "NeighborSampler", "SAGEConv", "SparseMatrix", "edge_softmax",
-           "install_pyg", "load_model", "maxk", "save_model", "sddmm", "spmm", "spmm_heads", "uninstall_pyg"]
+           "install_pyg", "load_model", "maxk", "save_model", "sddmm", "spmm", "spmm_heads", "spmm_maxk",
+           "uninstall_pyg"]

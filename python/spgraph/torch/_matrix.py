@@ -221,6 +221,11 @@ def _work_type(x: Tensor) -> torch.dtype:
     return torch.float64 if x.dtype == torch.float64 else torch.float32
 
 
+def mean_of(a: SparseMatrix, sums: Tensor) -> Tensor:
+    """The means of the rows of a product with a matrix; a row without entries stays 0."""
+    return sums / a.degrees().clamp(min=1).to(sums.dtype)[:, None]
+
+
 def spmm(a: SparseMatrix, x: Tensor, reduce: str = "sum") -> Tensor:
     """Multiply a sparse matrix and a dense tensor.
 
@@ -259,7 +264,7 @@ def spmm(a: SparseMatrix, x: Tensor, reduce: str = "sum") -> Tensor:
     else:
         y = torch.ops.spgraph.spmm(columns, values, a._number, a.shape[0], a.transposed)
     if reduce == "mean":
-        y = y / a.degrees().clamp(min=1).to(y.dtype)[:, None]
+        y = mean_of(a, y)
     return y[:, 0] if x.dim() == 1 else y
 
 

@@ -82,6 +82,7 @@ class _Plan:
     def __init__(self, session: Session, a: _abi.sp_csr, width: int, reduce: str, transpose: bool) -> None:
         self.handle = ctypes.c_void_p()
         self.on_gpu = a.space == _abi.SP_DEVICE
+        self.for_kept = False
         self.values: Optional[Tensor] = None
         self.version = -1
         options = _abi.sp_spmm_options(reduce=REDUCTIONS[reduce], transpose=transpose, deterministic=True)
