@@ -3,6 +3,7 @@
 # mcl's programs are installed, and a page that a real browser draws where there is one.
 #   MCL_GPU  the tool [$BUILD/bin/mcl-gpu]   CHROMIUM  a browser that knows --headless [chromium]
 cd "$(dirname "$0")/../.." || exit 1
+root=$PWD
 tool=$(realpath "${MCL_GPU:-${BUILD:-build}/bin/mcl-gpu}") || exit 1
 network=$PWD/data/Hu-2007.txt.gz
 browser=${CHROMIUM:-chromium}
@@ -128,6 +129,26 @@ ok 'an empty network' status 0 none.abc --abc -o z --report z.html --table z.tsv
 unwritten() { ! run "$network" -o w --table missing/t.tsv && [ ! -e w ]; }
 ok 'no clusters where the table cannot be written' unwritten
 ok 'nothing half written' no_leftovers
+cat >first_pixel.py <<'END'
+import struct, sys, zlib
+data, at, packed, colours = open(sys.argv[1], "rb").read(), 8, b"", None
+while at < len(data):
+    length, kind = struct.unpack(">I4s", data[at:at + 8])
+    if kind == b"IHDR": size = struct.unpack(">II", data[at + 8:at + 16])
+    if kind == b"PLTE": colours = data[at + 8:at + 8 + length]
+    if kind == b"IDAT": packed += data[at + 8:at + 8 + length]
+    at += 12 + length
+pixels = zlib.decompress(packed) # in the corner every filter leaves a byte as it is
+assert size == tuple(map(int, sys.argv[2].split("x"))) and len(set(pixels)) > int(sys.argv[3]), "an empty picture"
+print("#%02x%02x%02x" % tuple(colours[3 * pixels[1]:3 * pixels[1] + 3] if colours else pixels[1:4]))
+END
+shown() { # shown FILE COLOUR: a small picture on the ground that the page has
+    local file=$root/docs/plots/$1
+    [ "$(stat -c %s "$file")" -le 60000 ] && [ "$(python3 first_pixel.py "$file" 960x1180 15)" = "$2" ] &&
+        grep -qF "(plots/$1)" "$root/docs/guide.md" && grep -qF -- "--back: $2;" "$root/apps/common/page.html"
+}
+ok 'a picture of a page in the guide' shown report.png '#fbfbfa'
+ok 'and of one in dark colours' shown report-dark.png '#14181d'
 
 # 100,000 nodes with long names in stars of 16, which are clusters at every inflation.
 awk 'BEGIN { for (i = 0; i < 6250; i++) for (k = 1; k < 16; k++)
@@ -200,18 +221,6 @@ if command -v "$browser" >/dev/null; then
             [ "$(grep -o '<svg' dom | wc -l)" -eq 2 ] && ! grep -q 'NaN\|undefined' dom
     }
     ok 'a browser draws the page' drawn
-    cat >first_pixel.py <<'END'
-import struct, sys, zlib
-data, at, packed = open(sys.argv[1], "rb").read(), 8, b""
-while at < len(data):
-    length, kind = struct.unpack(">I4s", data[at:at + 8])
-    if kind == b"IHDR": size = struct.unpack(">II", data[at + 8:at + 16])
-    if kind == b"IDAT": packed += data[at + 8:at + 8 + length]
-    at += 12 + length
-pixels = zlib.decompress(packed) # in the corner every filter leaves a byte as it is
-assert size == (900, 1200) and len(set(pixels)) > 50, "an empty picture"
-print("#%02x%02x%02x" % tuple(pixels[1:4]))
-END
     pictured() { # pictured PAGE SCHEME COLOUR: a picture on that ground; no message of the console, no request
         # to the network but the browser's own
         rm -f shot.png
@@ -220,13 +229,150 @@ END
             --blink-settings=preferredColorScheme="$2" --window-size=900,1200 --virtual-time-budget=3000 \
             --screenshot="$work/shot.png" --log-net-log="$work/net.log" "file://$work/$1" 2>console >/dev/null
         grep -oE '"url":"(https?|wss?|ftp)://[^"]*"' net.log | grep -vE '://[^/]*\.(google|googleapis|gvt1)\.com/' >requests
-        ! grep CONSOLE console && [ -s net.log ] && [ ! -s requests ] && [ "$(python3 first_pixel.py shot.png)" = "$3" ] || { python3 first_pixel.py shot.png; return 1; }
+        ! grep CONSOLE console && [ -s net.log ] && [ ! -s requests ] && [ "$(python3 first_pixel.py shot.png 900x1200 50)" = "$3" ] || { python3 first_pixel.py shot.png 900x1200 50; return 1; }
     }
     ok 'a picture of the page in dark colours, without a message' pictured r.html 0 '#14181d'
     ok 'and in light ones' pictured r.html 1 '#fbfbfa'
     spoilt() { # spoilt SCRIPT FILE PATTERN: a page with this script is noticed, by what the file says
         sed "s|</style>|</style>$1|" r.html >l.html && ! pictured l.html 1 '#fbfbfa' && [ -s "$2" ] && grep -q "$3" "$2"
     }
+    cat >keys.py <<'END'
+import json, os, subprocess, sys, time
+
+page, browser, profile, width = sys.argv[1:]
+to_browser, from_browser = os.pipe(), os.pipe()
+
+
+def ends(): # the browser reads commands from 3 and answers through 4
+    command, answer = os.dup(to_browser[0]), os.dup(from_browser[1])
+    os.dup2(command, 3)
+    os.dup2(answer, 4)
+
+
+process = subprocess.Popen([browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--user-data-dir=" + profile, "--window-size=%s,900" % width, "--remote-debugging-pipe", "about:blank"],
+    preexec_fn=ends, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+os.close(to_browser[0])
+os.close(from_browser[1])
+state = {"sent": 0, "text": b""}
+
+
+def call(method, session=None, **arguments):
+    state["sent"] += 1
+    message = {"id": state["sent"], "method": method, "params": arguments}
+    os.write(to_browser[1], json.dumps({**message, **({"sessionId": session} if session else {})}).encode() + b"\0")
+    while True:
+        while b"\0" not in state["text"]:
+            more = os.read(from_browser[0], 65536)
+            assert more, "the browser has ended"
+            state["text"] += more
+        one, state["text"] = state["text"].split(b"\0", 1)
+        answer = json.loads(one)
+        if answer.get("id") == state["sent"]:
+            assert "error" not in answer, answer
+            return answer["result"]
+
+
+def of(script):
+    got = call("Runtime.evaluate", session, expression=script, returnByValue=True)
+    assert "exceptionDetails" not in got, got
+    return got["result"].get("value")
+
+
+def until(script):
+    for _ in range(200):
+        if of(script): return
+        time.sleep(0.05)
+    assert False, "never so: " + script
+
+
+KEYS = {"Tab": ("Tab", 9, ""), "Enter": ("Enter", 13, "\r"), "Space": (" ", 32, " "), "ArrowUp": ("ArrowUp", 38, ""),
+        "ArrowRight": ("ArrowRight", 39, ""), "Escape": ("Escape", 27, "")}
+
+
+def press(name, shift=False):
+    key, number, text = KEYS[name]
+    event = {"key": key, "code": name, "windowsVirtualKeyCode": number, "modifiers": 8 if shift else 0}
+    call("Input.dispatchKeyEvent", session, type="keyDown" if text else "rawKeyDown", **event, **({"text": text} if text else {}))
+    call("Input.dispatchKeyEvent", session, type="keyUp", **event)
+
+
+# Everything that a mouse can use: what is in a closed <details> is out of reach for both.
+CONTROLS = """window.controls = [...document.querySelectorAll("select, input, button, summary, a, [tabindex], [onclick], .scroll")]
+    .filter(e => e.checkVisibility() && (e.className !== "scroll" || e.scrollWidth > e.clientWidth)), controls.length"""
+FOCUSED = """(() => { const e = document.activeElement, style = getComputedStyle(e), box = e.getBoundingClientRect();
+    return {at: controls.indexOf(e), ring: style.outlineStyle === "none" ? 0 : parseFloat(style.outlineWidth),
+    seen: box.bottom > 0 && box.top < innerHeight && style.outlineColor !== getComputedStyle(document.body).backgroundColor}; })()"""
+HELD = "document.activeElement.parentElement"
+
+
+def at(pattern): # Tab until this has the focus
+    of("document.activeElement.blur(), getSelection().removeAllRanges(), scrollTo(0, 0)")
+    for _ in range(100):
+        press("Tab")
+        if of("document.activeElement.matches(%s)" % json.dumps(pattern)): return
+    assert False, "Tab never comes to " + pattern
+
+
+def reached():
+    count = of(CONTROLS)
+    assert count > 4, count
+    for i in range(count):
+        press("Tab")
+        focus = of(FOCUSED)
+        assert focus["at"] == i and focus["ring"] >= 2 and focus["seen"], (i, focus)
+    press("Tab")
+    assert of("document.activeElement === document.body"), "something else has the focus"
+    press("Tab", shift=True)
+    assert of(FOCUSED)["at"] == count - 1, "Shift and Tab do not go back"
+
+
+def used():
+    at("select")
+    words, chosen = of("document.querySelector('.lead').textContent"), of("document.querySelector('select').selectedIndex")
+    press("ArrowUp")
+    until("document.querySelector('.lead').textContent !== %s" % json.dumps(words))
+    assert of("document.activeElement.matches('select') && document.activeElement.selectedIndex") == chosen - 1
+    for pattern in ".members", "table": # members of the first cluster; the iterations
+        at("summary" if pattern == ".members" else "section > details > summary")
+        for key, opened in (("Enter", True), ("Space", False), ("Space", True), ("Enter", False)):
+            press(key)
+            until("%s.open === %s" % (HELD, json.dumps(opened)))
+            until("(n => n !== null && n.checkVisibility() === %s)(%s.querySelector('%s'))" % (json.dumps(opened), HELD, pattern))
+    at("#search")
+    boxes = of("document.querySelectorAll('details').length")
+    name = of("report.runs[%d].largest_clusters[1].members[0]" % (chosen - 1))
+    call("Input.insertText", session, text=name)
+    until("[...document.querySelectorAll('details[open] mark')].some(m => m.textContent === %s)" % json.dumps(name))
+    assert of("document.activeElement.id") == "search" and of("document.querySelectorAll('details').length") < boxes
+    press("Escape")
+    until("document.querySelectorAll('details').length === %d" % boxes)
+
+
+def moved(): # a table that is wider than the page
+    at(".scroll")
+    press("ArrowRight")
+    until("document.activeElement.scrollLeft > 0")
+
+
+try:
+    target = call("Target.createTarget", url=page)["targetId"]
+    session = call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+    until("document.readyState === 'complete' && document.querySelector('summary') !== null")
+    reached()
+    moved() if int(width) < 600 else used()
+finally:
+    process.kill()
+    process.wait()
+END
+    by_keys() { timeout 120 python3 keys.py "file://$work/$1" "$browser" "$work/profile" "$2"; } # by_keys PAGE WIDTH
+    ok 'Tab comes to every control, shows it, and keys use it' by_keys r.html 900
+    ok 'also to a table that is wider than the page' by_keys r.html 400
+    unkeyed() { # unkeyed MARKUP WORDS: a page with this is noticed
+        sed "s|</style>|</style>$1|" r.html >u.html && ! by_keys u.html 900 && grep -q "$2" check.out
+    }
+    ok 'focus that cannot be seen is noticed' unkeyed '<style>summary { outline: none !important; }</style>' "'ring': 0"
+    ok 'and a control that only a mouse reaches' unkeyed '<div onclick="show()">again</div>' "'at': "
     if command -v pdftotext >/dev/null; then
         printed() { # with the members of the clusters, and the last column of the comparison
             draw r.html --print-to-pdf="$work/r.pdf" && pdftotext -layout r.pdf printed &&
@@ -239,7 +385,7 @@ END
     ok 'and one with an error' spoilt '<script>missing()</script>' console 'CONSOLE.*missing is not defined'
     ok 'and an empty one' eval 'draw z.html --dump-dom | grep -q "0 clusters"'
 else
-    for what in 'the page' 'as printed' 'in dark colours' 'in light colours' 'a page that loads something' 'one with an error' 'an empty page'; do
+    for what in 'the page' 'as printed' 'in dark colours' 'in light colours' 'a page that loads something' 'one with an error' 'an empty page' 'by keys'; do
         skip "$what in a browser: $browser is not installed"
     done
 fi

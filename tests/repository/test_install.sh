@@ -164,7 +164,7 @@ if command -v pkg-config >/dev/null; then
 else skip 'no pkg-config: the program of README.md, examples'; fi
 if find_scipy >find.log; then ok 'neighbours' says_as_scipy
 else skip "examples/neighbours.py: $(tail -n 1 find.log)"; fi
-for header in sparse mcl contraction gnn sparse_io; do
+for header in sparse mcl contraction gnn sparse_io sp_ranks; do
     echo "#include <$header.h>" >header.c
     ok "$header.h in C99" ${CC:-cc} -std=c99 -pedantic $strict -I"$prefix/include" -fsyntax-only header.c
     if command -v g++ >/dev/null; then
@@ -182,16 +182,27 @@ exports() {
     [ ! -s run.out ] || { head -n 20 run.out; return 1; }
 }
 ok 'only the headers are exported' exports
-packaged() ( # each file is in a Debian package, or dpkg-buildpackage fails; libmcl-mpi.so is not built there
+packaged() ( # each file is in a Debian package, or dpkg-buildpackage fails; libsparse-mpi.so is not built there
     patterns=$(cat "$root"/debian/*.install)
     set -f
-    find "$prefix" ! -type d ! -name libmcl-mpi.so | sed "s#^$prefix/#usr/#; s#^usr/lib/#usr/lib/x/#" | while read -r file; do
+    find "$prefix" ! -type d ! -name libsparse-mpi.so | sed "s#^$prefix/#usr/#; s#^usr/lib/#usr/lib/x/#" | while read -r file; do
         for pattern in $patterns; do case $file in $pattern | $pattern/*) continue 2 ;; esac; done
         echo "$file"
     done >run.out
     [ ! -s run.out ]
 )
 ok 'all of it is in the Debian packages' packaged
+listed() { # the recipes for conda name each tool, header and library
+    local file name recipe=$root/packaging/conda/conda-forge/recipe.yaml
+    for file in "$prefix"/include/* "$prefix"/bin/* "$prefix"/lib/lib*.a; do
+        name=$(basename "$file" .a)
+        grep -E '^ *(bin|include|lib): ' "$recipe" | grep -qE "[[ ]${name#lib}[],]" || { echo "no $name in $recipe"; return 1; }
+    done
+    for file in "$prefix"/include/*; do
+        grep -qF "include/${file##*/}\"" "$root/packaging/conda/bioconda/meta.yaml" || { echo "no $file"; return 1; }
+    done
+}
+ok 'and in the recipes for conda' listed
 mkdir -p forgot/obj/cuda
 forgets() { # a build with nvcc is not installed as one without
     ! env -u MAKEFLAGS -u MAKELEVEL make -n -s -C "$root" BUILD="$work/forgot" CUDA=auto NVCC= install >run.out 2>&1 &&
