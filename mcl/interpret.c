@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lists.h"
+#include "sets.h"
 
 /* ---- attraction ---------------------------------------------------------------------------------------- */
 
@@ -56,21 +57,6 @@ static sp_status attraction_graph(sp_context *context, const sp_csr *limit, bool
 }
 
 /* ---- attractor systems --------------------------------------------------------------------------------- */
-
-static int32_t find_root(int32_t *parent, int32_t node)
-{
-    while (parent[node] != node) node = parent[node] = parent[parent[node]];
-    return node;
-}
-
-/* Joins two sets; the smaller number stays root, so a root is the smallest of its set. */
-static void join(int32_t *parent, int32_t a, int32_t b)
-{
-    a = find_root(parent, a);
-    b = find_root(parent, b);
-    if (a < b) parent[b] = a;
-    else parent[a] = b;
-}
 
 typedef struct ranked {
     int32_t root;

@@ -13,14 +13,9 @@
 #include "base/search.h"
 #include "base/try.h"
 #include "lists.h"
+#include "sets.h"
 
 /* ---- components ---------------------------------------------------------------------------------------- */
-
-static int32_t find_root(int32_t *parent, int32_t node)
-{
-    while (parent[node] != node) node = parent[node] = parent[parent[node]];
-    return node;
-}
 
 /* root[j]: the smallest node of j's weakly connected component. */
 static sp_status find_components(sp_context *context, const sp_csr *matrix, int32_t **root)
@@ -31,10 +26,8 @@ static sp_status find_components(sp_context *context, const sp_csr *matrix, int3
     if (status != SP_OK) return status;
     for (int32_t j = 0; j < nodes; j++) parent[j] = j;
     for (int32_t j = 0; j < nodes; j++)
-        for (int64_t e = matrix->row_offsets[j]; e < matrix->row_offsets[j + 1]; e++) {
-            const int32_t a = find_root(parent, j), b = find_root(parent, matrix->col_indices[e]);
-            parent[a < b ? b : a] = a < b ? a : b;
-        }
+        for (int64_t e = matrix->row_offsets[j]; e < matrix->row_offsets[j + 1]; e++)
+            join(parent, j, matrix->col_indices[e]);
     for (int32_t j = 0; j < nodes; j++) parent[j] = find_root(parent, j);
     *root = parent;
     return SP_OK;
