@@ -14,8 +14,8 @@ def heading(result):
     machine = result["machine"]
     versions = ", ".join(f"{name} {machine[name]}" for name in PACKAGES if name in machine)
     place = threads_of(machine, result["options"]["threads"]) + (f", {machine['gpu']}" if machine["gpu"] else "")
-    return (f"Median times of spgraph, and how many times as long the others take. {place}, Python {machine['python']}, "
-            f"{versions}; {result['date']}, commit {result['commit']}:")
+    return ("Median times of spgraph, and how many times as long the others take. "
+            f"{place}, Python {machine['python']}, {versions}; {result['date']}, commit {result['commit']}:")
 
 
 def calls_table(results):
