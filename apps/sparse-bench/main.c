@@ -4,6 +4,16 @@
 
 #include "sparse-bench/options.h"
 
+/* A result that failed is a row on stdout; stderr says so as well, and what was written all the same. */
+static void complain(void)
+{
+    char text[4096] = "";
+    tool_line line = open_line("sparse-bench", false);
+    const bool wrote = io_output_account(text, sizeof text);
+    error_line(&line, "a result failed or was wrong: its row on standard output says why%s%s", wrote ? "; " : "",
+               wrote ? text : "");
+}
+
 /* What was measured and where it was written, if it was; the figures are on stdout. */
 static void summarise(const any_options *any)
 {
@@ -43,7 +53,10 @@ static int run(const any_options *o)
         const int failed = end_failed(&line, host, status);
         if (interrupt_signal || code == EXIT_DONE) code = failed;
     }
-    if (!interrupt_signal && status == SP_OK) summarise(o);
+    if (!interrupt_signal && status == SP_OK) {
+        if (code == EXIT_DONE) summarise(o);
+        else complain();
+    }
     sp_context_destroy(host);
     return code;
 }

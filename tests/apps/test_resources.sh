@@ -22,12 +22,17 @@ awk 'BEGIN { srand(1); for (i = 0; i < 300; i++) print "n" int(40 * rand()), "n"
 gzip -kf g.abc
 awk '{ for (i = 1; i < 3; i++) if (!seen[$i]++) print $i, "g" length(seen) % 5 }' g.abc >labels
 printf 'id,x,y\nn1,2,a\nn2,3,"b"\n' >nodes.csv
+awk 'BEGIN { print "%%MatrixMarket matrix coordinate real general"; print 40, 40, 80
+    for (i = 1; i <= 40; i++) print i, i, i / 7 "\n" i, i % 40 + 1, 1 }' >m.mtx
+gzip -kf m.mtx
 mkdir d
 for ((i = 0; i < 40; i++)); do j=$(((i + 1) % 40)); echo "$i $j"; echo "$j $i"; done >d/graph.txt
 for ((i = 0; i < 40; i++)); do echo "$((i % 2)),$((i % 3))"; done >d/features.csv
 for ((i = 0; i < 40; i++)); do echo $((i % 2)); done >d/labels.txt
 "$bin/mcl-gpu" g.abc --abc -o old.cls -q x
 "$bin/mcl-gpu" g.abc --abc -o x -q x --checkpoint saved --checkpoint-every 0
+cp -r d e
+for ((i = 0; i < 40; i++)); do [ $((i % 4)) -eq 0 ] && echo test || echo train; done >e/split.txt
 "$bin/gnn" train d --split 5,5 --threads 1 --epochs 2 --save model >/dev/null 2>&1
 
 # run KIND CALL COMMAND...: with that request failing
@@ -87,6 +92,12 @@ refused 'a hierarchy' contract g.abc -o t/q.mtx --repeat hec --to-nodes 5 --undi
 refused 'a training' gnn train d --split 5,5 --threads 1 --epochs 2 --save t/m --report t/r.json --device cpu
 refused 'a prediction' gnn predict d --threads 1 --load model -o t/classes --device cpu
 refused 'a conversion' gnn convert d t --threads 1
+bench=(--repeat 1 --device cpu --threads 2 --json t/r.json)
+refused 'a product' sparse-bench spgemm m.mtx --peers none "${bench[@]}"
+refused 'a product with dense matrices' sparse-bench spmm m.mtx --width 4 --peers none "${bench[@]}"
+refused 'quotients' sparse-bench contract m.mtx.gz --groups 10 --peers none "${bench[@]}"
+refused 'levels of coarsening' sparse-bench coarsen m.mtx --method hec "${bench[@]}"
+refused 'layers' sparse-bench gnn e --model gcn --hidden 4 "${bench[@]}"
 
 # ---- gnn within --memory ----------------------------------------------------------------------------------
 

@@ -118,7 +118,7 @@ TEST(interrupts_at_any_allocation_leak_nothing)
  * all loops but the last moves follow: with the work before a flag is set, no call goes on to its end after it. */
 TEST(merges_end_soon_after_an_interrupt)
 {
-    enum { TRIPLES = 300000, NODES = 3000 };
+    enum { NODES = 3000, LENGTH = 1000, TRIPLES = NODES * LENGTH };
     volatile int flag = 0;
     test_heap heap = {.fail_at = -1, .flag = &flag, .raise_at = -1};
     sp_context *context = test_heap_context(&heap, 0, 2);
@@ -128,8 +128,8 @@ TEST(merges_end_soon_after_an_interrupt)
     for (int order = 0; order < 4; order++) { /* anywhere; all in one row; ascending by rows; by columns */
         for (int k = 0; k < TRIPLES; k++) {
             const int32_t any = (int32_t)test_below(&random, NODES), other = (int32_t)test_below(&random, NODES);
-            rows[k] = order == 1 ? 7 : order == 2 ? k / 100 : order == 3 ? k % 100 : any;
-            cols[k] = order == 2 ? k % 100 : order == 3 ? k / 100 : other;
+            rows[k] = order == 1 ? 7 : order == 2 ? k / LENGTH : order == 3 ? k % LENGTH : any;
+            cols[k] = order == 2 ? k % LENGTH : order == 3 ? k / LENGTH : other;
             values[k] = 1;
         }
         int64_t interrupted = 0;
