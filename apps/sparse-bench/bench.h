@@ -123,7 +123,7 @@ typedef struct timing {
     double seconds[MAX_SAMPLES];
     double median;
     int middle;   /* the sample nearest to the median */
-    double first; /* of the first call, which is no sample; 0: not known */
+    double first; /* of the first call, not among the samples; 0: not known */
 } timing;
 
 void time_median(timing *time); /* of its samples */
