@@ -48,8 +48,8 @@ static sp_status keep_rows(bench_case *c, own_run *run)
     const double seconds = wall_seconds() - began;
     const raw_matrix raw = raw_of(&run->c);
     if (first) {
-        c->result->first_seconds = seconds;
         bench_result *r = c->result;
+        r->first_seconds = seconds;
         const size_t value = c->options->common.type == SP_F32 ? sizeof(float) : sizeof(double);
         r->bytes += 8 * (run->c.rows + 1) + run->c.nnz * (int64_t)(4 + (run->c.values ? value : 0));
         r->info = run->info;
