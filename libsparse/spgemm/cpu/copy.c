@@ -1,15 +1,6 @@
 /* Rows of A with one entry: the row of B, scaled. */
 #include "spgemm/cpu/kernels.h"
 
-KERNEL void copy_values(const row_product *job, int64_t k, int64_t from, int64_t count, int op, int type,
-                        void *values, int64_t to)
-{
-    const double weight = load(job->a_values, type, k & job->a_select);
-    for (int64_t i = 0; i < count; i++)
-        store(values, type, to + i,
-              add(op, identity(op), multiply(op, weight, load(job->b_values, type, (from + i) & job->b_select))));
-}
-
 /* Values of a row whose only entry of A is k. */
 void sp_values_copy(const row_product *job, int64_t k, void *values, int64_t to)
 {

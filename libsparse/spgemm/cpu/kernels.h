@@ -114,6 +114,16 @@ KERNEL void walk(accumulator *w, int64_t row, int op, int type, bool filtered, b
     }
 }
 
+/* Scales `count` values of B, from `from` on, by A's entry k. */
+KERNEL void copy_values(const row_product *job, int64_t k, int64_t from, int64_t count, int op, int type,
+                        void *values, int64_t to)
+{
+    const double weight = load(job->a_values, type, k & job->a_select);
+    for (int64_t i = 0; i < count; i++)
+        store(values, type, to + i,
+              add(op, identity(op), multiply(op, weight, load(job->b_values, type, (from + i) & job->b_select))));
+}
+
 /* One case for each compiled kernel; KERNEL_OF(op, type, filtered). */
 #define EACH_KIND(kind, KERNEL_OF)                              \
     switch (kind) {                                             \

@@ -103,37 +103,13 @@ void sp_row_short(accumulator *w, int64_t row, const int32_t *mask, int64_t mask
     out->count += count;
 }
 
-/* Lists the products of A's row. */
-KERNEL void list_products(accumulator *w, int64_t row, int op, int type)
-{
-    const row_product *job = w->job;
-    const sp_csr *a = job->a, *b = job->b;
-    int64_t listed = 0;
-    for (int64_t k = a->row_offsets[row]; k < a->row_offsets[row + 1]; k++) {
-        const int32_t j = a->col_indices[k];
-        const double weight = type == NO_VALUES ? 0 : load(job->a_values, type, k & job->a_select);
-        prefetch_rows(job, k, type);
-        for (int64_t q = b->row_offsets[j]; q < b->row_offsets[j + 1]; q++, listed++) {
-            w->short_columns[listed] = b->col_indices[q];
-            if (type != NO_VALUES)
-                w->short_values[listed] = multiply(op, weight, load(job->b_values, type, q & job->b_select));
-        }
-    }
-    w->listed = listed;
-}
-
-/* B's row, scaled. */
+/* B's row, scaled; A's row has the one entry k. Few columns are moved without a call. */
 KERNEL void copy_row(const row_product *job, int64_t k, int64_t count, int op, int type, row_buffer *out)
 {
-    const int64_t from = job->b->row_offsets[job->a->col_indices[k]], to = out->count;
-    const double weight = type == NO_VALUES ? 0 : load(job->a_values, type, k & job->a_select);
+    const int64_t from = job->b->row_offsets[job->a->col_indices[k]];
     prefetch_rows(job, k, type);
-    for (int64_t i = 0; i < count; i++) {
-        out->columns[to + i] = job->b->col_indices[from + i];
-        if (type == NO_VALUES) continue;
-        const double value = multiply(op, weight, load(job->b_values, type, (from + i) & job->b_select));
-        store(out->values, type, to + i, add(op, identity(op), value));
-    }
+    for (int64_t i = 0; i < count; i++) out->columns[out->count + i] = job->b->col_indices[from + i];
+    if (type != NO_VALUES) copy_values(job, k, from, count, op, type, out->values, out->count);
 }
 
 typedef int64_t take_products(accumulator *w, int op, int type, int32_t *columns, void *values, int64_t to);
@@ -153,7 +129,8 @@ KERNEL sp_status make_light(accumulator *w, int64_t *row, int64_t end, int64_t *
             copy_row(w->job, offsets[i], counts[i], op, type, out);
             copied++;
         } else {
-            list_products(w, i, op, type);
+            w->listed = 0;
+            walk(w, i, op, type, false, false, NULL, 0, put_short);
             counts[i] = take(w, op, type, out->columns + out->count, out->values, out->count);
             summed++;
         }
