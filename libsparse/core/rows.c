@@ -172,19 +172,20 @@ static sp_status cut_rows(run *r, int64_t total)
         int64_t sum = 0, bound = 0;
         const int64_t end = rows - start < longest ? rows : start + longest;
         while (row < end && (fixed || sum < most)) {
+            const int64_t next = end - row < RUN ? end : row + RUN;
             int64_t together, one;
-            if (plain && end - row >= RUN && is_light_run(r, row, most - sum, &together, &one)) {
+            if (plain && next == row + RUN && is_light_run(r, row, most - sum, &together, &one)) {
                 sum += together;
                 bound += together;
                 if (one > r->largest) r->largest = one;
-                row += RUN;
-                continue;
+                row = next;
             }
-            const int64_t of_row = row_bound(r, row, products[row]);
-            sum += products[row];
-            bound += of_row;
-            if (of_row > r->largest) r->largest = of_row;
-            row++;
+            for (; row < next && (fixed || sum < most); row++) {
+                const int64_t of_row = row_bound(r, row, products[row]);
+                sum += products[row];
+                bound += of_row;
+                if (of_row > r->largest) r->largest = of_row;
+            }
         }
         r->bound += bound;
         r->chunks[r->chunk_count++] = (chunk){.bound = bound, .count = -1};
