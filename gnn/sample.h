@@ -8,8 +8,8 @@
 #define GNN_SAMPLE_H
 
 #include <math.h>
-#include <string.h>
 
+#include "base/bits.h"
 #include "internal.h"
 
 #ifdef __cplusplus
@@ -34,28 +34,14 @@ INLINE uint64_t gnn_follow(uint64_t state, int64_t t)
     return mix64(state + RANDOM_STEP * (uint64_t)(t + 1));
 }
 
-INLINE double gnn_double(uint64_t bits)
-{
-    double number;
-    memcpy(&number, &bits, sizeof number);
-    return number;
-}
-
-INLINE uint64_t gnn_bits(double number)
-{
-    uint64_t bits;
-    memcpy(&bits, &number, sizeof bits);
-    return bits;
-}
-
 /* Exponentially distributed with mean 1: -log u, u in (0, 1] of 53 bits. Logarithms of libraries differ in the last
  * bit. This one is the same everywhere, as it uses operations that IEEE 754 defines: u = m · 2^e with m in [0.707,
  * 1.414], log m = 2 artanh((m - 1) / (m + 1)) in eleven terms. */
 INLINE double gnn_exponential(uint64_t random)
 {
-    const uint64_t bits = gnn_bits((double)((random >> 11) + 1) * 0x1p-53), fraction = bits & 0xfffffffffffffu;
+    const uint64_t bits = bits_of_double((double)((random >> 11) + 1) * 0x1p-53), fraction = bits & 0xfffffffffffffu;
     int exponent = (int)(bits >> 52) - 1023;
-    double m = gnn_double(fraction | 0x3ff0000000000000u);
+    double m = double_of_bits(fraction | 0x3ff0000000000000u);
     if (m > 1.4142135623730951) {
         m *= 0.5;
         exponent++;
@@ -71,7 +57,7 @@ INLINE double gnn_chance(double x)
 {
     if (!(x < 40)) return 1;
     const int k = (int)(x * 1.4426950408889634 + 0.5);
-    const double t = (double)k * 0.69314718055994531 - x, half = gnn_double((uint64_t)(1023 - k) << 52);
+    const double t = (double)k * 0.69314718055994531 - x, half = double_of_bits((uint64_t)(1023 - k) << 52);
     double series = 1;
     for (int i = 17; i >= 2; i--) series = 1 + t * series / i;
     return 1 - half - half * (t * series);
@@ -81,7 +67,7 @@ INLINE double gnn_chance(double x)
  * remaining weights (Efraimidis and Spirakis 2006). One without weight comes last. */
 INLINE double gnn_key(uint64_t random, double weight)
 {
-    return weight > 0 ? gnn_exponential(random) / weight : gnn_double(0x7ff0000000000000u);
+    return weight > 0 ? gnn_exponential(random) / weight : double_of_bits(0x7ff0000000000000u);
 }
 
 /* What a drawn value is multiplied by, so that sums have no bias: 1 over the probability that its key is below the

@@ -346,11 +346,11 @@ static int64_t make_keys(const gnn_sampler *sampler, const sp_csr *p, int64_t li
     for (int64_t e = p->row_offsets[list]; e < p->row_offsets[list + 1]; e++, keys++) {
         const int32_t node = p->col_indices[e];
         const double weight = weight_of(sampler, p, e);
-        *keys = gnn_bits(INFINITY);
+        *keys = bits_of_double(INFINITY);
         if (sampler->place[list * sampler->a.rows + node] >= 0 || !(weight > 0)) continue;
         const uint64_t random = gnn_random(sampler->engine->seed, sampler->pass, GNN_SITE_SAMPLE + (uint64_t)layer,
                                            (number + list) * sampler->a.rows + node);
-        *keys = gnn_bits(gnn_key(random, weight));
+        *keys = bits_of_double(gnn_key(random, weight));
         finite[count++] = *keys;
     }
     return count;
@@ -370,10 +370,10 @@ static sp_status choose(const gnn_sampler *sampler, const sp_csr *p, int64_t num
         const int64_t begin = p->row_offsets[m];
         uint32_t *drawn = sampler->drawn + m * sampler->words;
         const int64_t count = make_keys(sampler, p, m, number, layer, keys + begin, finite + begin);
-        const uint64_t threshold = count > fanout ? select_key(finite + begin, count, fanout) : gnn_bits(INFINITY);
+        const uint64_t threshold = count > fanout ? select_key(finite + begin, count, fanout) : bits_of_double(INFINITY);
         for (int64_t e = begin; e < p->row_offsets[m + 1]; e++)
             if (keys[e] < threshold) drawn[p->col_indices[e] / 32] |= 1u << p->col_indices[e] % 32;
-        thresholds[m] = gnn_double(threshold);
+        thresholds[m] = double_of_bits(threshold);
     }
 done:
     sp_free(context, finite);

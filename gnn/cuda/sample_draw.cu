@@ -162,7 +162,7 @@ static __global__ void __launch_bounds__(THREADS) draw_by_value(draw_job job, co
     const int64_t to = job.offsets[list.first + r];
     if (row.others <= job.fanout) {
         for (int32_t t = lane; t < row.length; t += 32) job.put(row, t, to + t);
-        if (lane == 0) thresholds[list.first + r] = gnn_double(INFINITE_KEY);
+        if (lane == 0) thresholds[list.first + r] = double_of_bits(INFINITE_KEY);
         return;
     }
     const uint64_t state = job.state(node);
@@ -173,7 +173,7 @@ static __global__ void __launch_bounds__(THREADS) draw_by_value(draw_job job, co
         int32_t place = INT32_MAX;
         for (int32_t t = lane; t < row.length; t += 32) {
             if (t == row.own) continue;
-            const uint64_t key = gnn_bits(gnn_key(gnn_follow(state, t), fabs((double)__ldg(values + row.begin + t))));
+            const uint64_t key = bits_of_double(gnn_key(gnn_follow(state, t), fabs((double)__ldg(values + row.begin + t))));
             if (key < last || (key == last && t <= last_place) || key >= least) continue;
             least = key;
             place = t;
@@ -191,7 +191,7 @@ static __global__ void __launch_bounds__(THREADS) draw_by_value(draw_job job, co
     }
     if (lane > 0) return;
     if (row.own >= 0) job.put(row, row.own, to + job.fanout);
-    thresholds[list.first + r] = gnn_double(last);
+    thresholds[list.first + r] = double_of_bits(last);
 }
 
 /* Lists the entries of known columns, a warp a row. */
@@ -277,7 +277,7 @@ static __global__ void __launch_bounds__(THREADS)
     const double weight = c.weight(entry);
     uint64_t key = INFINITE_KEY;
     if (weight > 0 && g.place[list * g.nodes + node] < 0)
-        key = gnn_bits(gnn_key(gnn_random(seed, pass, site, (number + list) * g.nodes + node), weight));
+        key = bits_of_double(gnn_key(gnn_random(seed, pass, site, (number + list) * g.nodes + node), weight));
     keys[entry] = key;
 }
 
@@ -294,7 +294,7 @@ static __global__ void __launch_bounds__(SELECT_THREADS)
     uint64_t found = 0;
     int shift = 64;
     if (end - begin <= fanout) {
-        if (threadIdx.x == 0) thresholds[blockIdx.x] = gnn_double(INFINITE_KEY);
+        if (threadIdx.x == 0) thresholds[blockIdx.x] = double_of_bits(INFINITE_KEY);
         return;
     }
     if (threadIdx.x == 0) rest = (int)fanout;
@@ -326,7 +326,7 @@ static __global__ void __launch_bounds__(SELECT_THREADS)
         __syncthreads();
         found |= (uint64_t)digit << shift;
     }
-    if (threadIdx.x == 0) thresholds[blockIdx.x] = gnn_double(found);
+    if (threadIdx.x == 0) thresholds[blockIdx.x] = double_of_bits(found);
 }
 
 static __global__ void __launch_bounds__(THREADS)
@@ -336,7 +336,7 @@ static __global__ void __launch_bounds__(THREADS)
     if (entry >= c.count) return;
     const int64_t list = c.list_of(entry);
     const int32_t node = c.cols[entry];
-    if (keys[entry] < gnn_bits(thresholds[list])) atomicOr(g.drawn + list * g.words + node / 32, 1u << node % 32);
+    if (keys[entry] < bits_of_double(thresholds[list])) atomicOr(g.drawn + list * g.words + node / 32, 1u << node % 32);
 }
 
 sp_status gnn_cuda_sample_choose(const gnn_sampler *s, const sp_csr *p, int64_t number, int layer, int64_t fanout,
