@@ -118,7 +118,7 @@ static __global__ void __launch_bounds__(THREADS)
 static sp_status leave(const gnn_sampler *s, const gnn_lists *lists, const gnn_target *targets)
 {
     sample_array<gnn_target> there;
-    if (longest_list(lists) == 0) return SP_OK;
+    if (longest_of(lists->first, lists->count) == 0) return SP_OK;
     CHECK(send_targets(s, lists->count, targets, &there));
     return launch_lists(s, leave_nodes, lists, 1, graph_of(s), lists->first_there, lists->nodes, there.data);
 }

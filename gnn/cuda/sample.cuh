@@ -4,6 +4,7 @@
 #define GNN_CUDA_SAMPLE_CUH
 
 #include "backend.cuh"
+#include "base/longest.h"
 #include "base/search.h"
 #include "device/array.cuh"
 #include "sample.h"
@@ -31,23 +32,13 @@ static inline sp_status send_targets(const gnn_sampler *s, int64_t count, const 
     return SP_OK;
 }
 
-static inline int64_t longest_list(const gnn_lists *lists)
-{
-    int64_t longest = 0;
-    for (int64_t m = 0; m < lists->count; m++) {
-        const int64_t length = lists->first[m + 1] - lists->first[m];
-        if (length > longest) longest = length;
-    }
-    return longest;
-}
-
 /* Launches `threads` threads for each node of the longest list, and a row of blocks for each list. Does nothing if
  * all lists are empty. */
 template <typename... P, typename... A>
 static inline sp_status launch_lists(const gnn_sampler *s, void (*kernel)(P...), const gnn_lists *lists, int threads,
                                      const A &...arguments)
 {
-    const dim3 grid((unsigned)ceil_div(longest_list(lists) * threads, THREADS), (unsigned)lists->count);
+    const dim3 grid((unsigned)ceil_div(longest_of(lists->first, lists->count) * threads, THREADS), (unsigned)lists->count);
     return grid.x == 0 ? SP_OK : launch_grid(s->engine, false, kernel, grid, THREADS, 0, arguments...);
 }
 

@@ -79,7 +79,7 @@ static sp_status prepare(aggregate_run *run)
     sp_status status = gnn_operator(c->host, &c->data->graph, GNN_GCN, SP_F32, &run->host_a);
     if (status != SP_OK) return sp_fail(context, status, "%s", sp_last_error(c->host));
     const sp_csr *a = &run->host_a;
-    made->longest_row = longest_row(a);
+    made->longest_row = longest_of(a->row_offsets, a->rows);
     TRY(sp_csr_copy(context, a, run->space, &run->a));
     TRY(random_rows(run, a->rows, 1, &run->x));
     TRY(random_rows(run, a->rows, 2, &run->gradient));

@@ -47,7 +47,7 @@ static void describe_case(bench_case *c)
     r->nnz_a = a->nnz;
     r->nnz_b = c->b->nnz;
     r->bytes = bytes_of(a) + (c->b == a ? 0 : bytes_of(c->b));
-    r->longest_row = longest_row(a);
+    r->longest_row = longest_of(a->row_offsets, a->rows);
 }
 
 static sp_status load_case(bench_case *c, const source *from)

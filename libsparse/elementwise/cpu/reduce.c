@@ -42,7 +42,7 @@ sp_status sp_cpu_degree_order(sp_context *context, const sp_csr *a, int32_t *ord
 {
     const int64_t *offsets = a->row_offsets;
     sp_watch watch = {context, false};
-    const int64_t longest = longest_row(a);
+    const int64_t longest = longest_of(offsets, a->rows);
     int64_t *place; /* of the next row of each length, the longest first */
     const sp_status status = sp_calloc(context, longest + 2, sizeof *place, (void **)&place);
     if (status != SP_OK) return status;

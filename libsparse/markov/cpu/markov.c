@@ -406,7 +406,7 @@ static sp_status open_workers(sp_context *context, const markov *job, int64_t la
     const int64_t cols = job->b->cols;
     const int64_t hashed = largest < cols / DENSE_SHARE ? largest : cols / DENSE_SHARE;
     const int64_t longest = largest < cols ? largest : cols;
-    const int64_t terms = job->epilogue->order ? longest_row(job->a) : 0;
+    const int64_t terms = job->epilogue->order ? longest_of(job->a->row_offsets, job->a->rows) : 0;
     const int64_t sorted = longest > terms ? longest : terms;
     const int64_t slots = (int64_t)1 << table_bits(hashed);
     sp_status status = sp_calloc(context, threads, sizeof **workers, (void **)workers);

@@ -103,7 +103,7 @@ sp_status sp_cpu_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp_
     if (options->semiring != SP_OR_AND) {
         if (made->masked) made->job.blocks = false;
         TRY(sp_accumulators_open(context, &made->job, made->masked, made->threads, &made->workers));
-        TRY(sp_accumulators_reserve(made->workers, made->threads, longest_row(&c)));
+        TRY(sp_accumulators_reserve(made->workers, made->threads, longest_of(c.row_offsets, c.rows)));
     }
     *pattern = c;
     *state = made;
