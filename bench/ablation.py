@@ -5,8 +5,9 @@ usage: bench/ablation.py LOG...                            what sparse-bench pri
 
 A ratio above 1 says that the path pays. bench/ablation.sh makes the files."""
 import json
-import math
 import sys
+
+from survey import mean
 
 
 def paths(logs):
@@ -41,10 +42,6 @@ def gnn(name, whole, without):
             yield name, family, case, before[family, case], seconds
 
 
-def geometric_mean(ratios):
-    return math.exp(sum(map(math.log, ratios)) / len(ratios))
-
-
 def table(path, measured):
     """Prints what is lost without one path, by family."""
     families = {}
@@ -52,9 +49,9 @@ def table(path, measured):
         families.setdefault(family, []).append((left / whole, case))
     print(f"without {path}")
     for family, ratios in families.items():
-        print(f"  {family:<32} {geometric_mean([r for r, _ in ratios]):6.3f}   "
+        print(f"  {family:<32} {mean([r for r, _ in ratios]):6.3f}   "
               f"most {max(ratios)[0]:6.3f} ({max(ratios)[1]}), least {min(ratios)[0]:6.3f}")
-    print(f"  {'all':<32} {geometric_mean([r for ratios in families.values() for r, _ in ratios]):6.3f}")
+    print(f"  {'all':<32} {mean([r for ratios in families.values() for r, _ in ratios]):6.3f}")
 
 
 def main(arguments):

@@ -17,13 +17,21 @@ def widths_of(result):
     return f", {len(widths)} widths, {widths[0]} to {widths[-1]}" if widths else ""
 
 
+def in_order(results):
+    order = list(OPERATIONS)
+    return sorted(results, key=lambda r: (order.index(r["bench"]), r["options"]["values"] != "fp64"))
+
+
+def precision_of(result):
+    return "double precision" if result["options"]["values"] == "fp64" else "single precision"
+
+
 def part_rows(result, plans):
     """(operation, peers, [(ratio, case)], result) for the usual peer, and for all peers where that changes a ratio."""
     found = [(name, ours, peers) for family, name, ours, peers in cases(result)
              if family.startswith(PLAN) == plans and ours and peers]
-    kind = "double" if result["options"]["values"] == "fp64" else "single"
     what = OPERATIONS[result["bench"]] + widths_of(result) + (", new values by a plan" if plans else "") + \
-        f", {kind} precision"
+        f", {precision_of(result)}"
     usual = USUAL[result["bench"]] if result["machine"]["gpu"] else "GraphBLAS"
     products = sorted({product_of(p) for _, _, peers in found for p in peers}, key=lambda p: (p != usual, p.lower()))
     before = None
@@ -51,8 +59,7 @@ def case_name(name, result):
 
 
 def all_rows(results):
-    order = list(OPERATIONS)
-    for result in sorted(results, key=lambda r: (order.index(r["bench"]), r["options"]["values"] != "fp64")):
+    for result in in_order(results):
         for plans in False, True:
             yield from part_rows(result, plans)
 
@@ -80,11 +87,9 @@ def short_table(results):
 
 def family_table(results):
     """Geometric mean and least of each family beside the fastest of all peers, a column a part."""
-    order = list(OPERATIONS)
     parts, families = [], {}
-    for result in sorted(results, key=lambda r: (order.index(r["bench"]), r["options"]["values"] != "fp64")):
-        kind = "double" if result["options"]["values"] == "fp64" else "single"
-        parts.append(f"{OPERATIONS[result['bench']]}, {kind} precision, {result['options']['threads']} threads")
+    for result in in_order(results):
+        parts.append(f"{OPERATIONS[result['bench']]}, {precision_of(result)}, {result['options']['threads']} threads")
         for family, _, ours, peers in cases(result):
             if ours and peers:
                 families.setdefault(family, {}).setdefault(parts[-1], []).append(min(peers.values()) / ours)
