@@ -228,7 +228,6 @@ typedef struct bench_result {
     const char *name, *operation;
     int64_t rows, inner, cols, nnz_a, nnz_b, longest_row;
     int64_t bytes; /* of the operands and of C: read once, written once */
-    double first_seconds; /* of our first product */
     candidate own, aia[AIA_MODES], plan, peers[MAX_PEERS];
     sp_spgemm_info info, aia_info[AIA_MODES], plan_info; /* of the samples nearest to the medians; of the symbolic
                                                             phase */

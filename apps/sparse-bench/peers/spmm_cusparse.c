@@ -173,7 +173,7 @@ static sp_status cusparse_view(void *state, const void **y)
 }
 
 const spmm_peer spmm_peer_cusparse = {algorithms, cusparse_open, cusparse_load, cusparse_prepare, cusparse_run,
-                                      cusparse_view, cusparse_unload, cusparse_close};
+                                      cusparse_view, cusparse_unload, cusparse_close, NULL};
 
 #else
 

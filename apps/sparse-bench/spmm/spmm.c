@@ -407,8 +407,8 @@ static sp_status look_around(sp_context *host, const spmm_options *o, machine *m
     }
     spmm_peers_open(host, o, cuda, peers);
     for (int i = 0; i < peers->count; i++)
-        if (peers->peers[i].peer == &spmm_peer_graphblas && peers->peers[i].status == SP_OK)
-            graphblas_version(m->peers, sizeof m->peers);
+        if (peers->peers[i].status == SP_OK && peers->peers[i].peer->version)
+            peers->peers[i].peer->version(m->peers, sizeof m->peers);
     char types[64];
     snprintf(types, sizeof types, "features %s, result %s, %s", features_name(o->features), features_name(o->result),
              reduce_name(o->reduce));

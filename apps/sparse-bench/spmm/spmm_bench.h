@@ -91,6 +91,7 @@ typedef struct spmm_peer {
     sp_status (*view)(void *state, const void **y);   /* Y, rows side by side, once all is finished; the last call */
     void (*unload)(void *state);
     void (*close)(void *state);
+    void (*version)(char *text, size_t size); /* its name and version, once it is open; NULL: not known */
 } spmm_peer;
 
 extern const spmm_peer spmm_peer_cusparse, spmm_peer_graphblas, spmm_peer_published;
