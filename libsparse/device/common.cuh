@@ -157,7 +157,7 @@ template <typename V> static inline matrix_view<V> view_of(const sp_csr *matrix)
 
 /* ---- host: row classes --------------------------------------------------------------------------------- */
 
-enum { MAX_CLASSES = 10, ORDER_THREADS = 256 };
+enum { MAX_CLASSES = 11, ORDER_THREADS = 256 };
 
 /* The number of runs of ORDER_THREADS rows. The members of each class are counted run by run. */
 static inline int64_t order_runs(int64_t rows) { return (rows + ORDER_THREADS - 1) / ORDER_THREADS; }

@@ -133,5 +133,5 @@ def test_side_streams(make):
             y = torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, x.shape)
             found = spgraph.matmul(y, y)
             values.fill_(0)
-            double = found.values() * 2
-        np.testing.assert_array_equal(double.cpu().numpy(), 2 * expected.data)
+            double = (found.values() * 2).cpu()
+        np.testing.assert_array_equal(double.numpy(), 2 * expected.data)

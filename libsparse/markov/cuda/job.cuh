@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "spgemm/cuda/numeric.cuh"
-#include "markov/cuda/windows.cuh"
 
 enum { PLACE_BITS = 48 }; /* a row's place: pass << PLACE_BITS | position in the pass's buffer */
 
@@ -19,6 +18,17 @@ struct markov_memory : block_memory {
     int digit, rank;
     unsigned long long place;
 };
+
+typedef uint16_t window_column; /* within its window: 6 bytes a product instead of 8 */
+
+/* B by windows of columns (windows.cuh). Row k's segments start at first[k], in ascending order: x is the place in B of
+ * the first entry, y the window. The last one, of NO_WINDOW, marks the row's end. */
+struct window_index {
+    const int64_t *first;
+    const uint2 *segments;
+    const window_column *cols; /* of B's entries */
+};
+constexpr uint32_t NO_WINDOW = 0xffff;
 
 /* Prunes, inflates and normalises the rows of C, and appends or places them. */
 struct markov_job : row_operands<float, SP_AIA_OFF> {
@@ -77,5 +87,9 @@ struct list_entries {
     __device__ int32_t col(int i) const { return cols[i]; }
     __device__ float value(int i) const { return values[i]; }
 };
+
+/* hubs.cu: makes `count` rows, a list on the device; not if there is no room to sort their products. */
+sp_status cuda_markov_hubs(sp_context *context, const markov_job &job, const sp_csr *a, const sp_csr *b,
+                           const int32_t *rows, int64_t count, bool *made);
 
 #endif

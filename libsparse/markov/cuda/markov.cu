@@ -5,7 +5,7 @@
  * are made twice (markov_mode in job.cuh).
  *
  * Files: job.cuh what a row becomes; epilogue.cuh pruning, inflation, writing; windows.cuh sums by windows of columns
- * and their index of B, window_rows.cuh the rows made so; tables and walks are those of products
+ * and their index of B, window_rows.cuh the rows made so; hubs.cu rows of many entries in A; tables and walks are those of products
  * (spgemm/cuda/numeric.cuh); here classes, passes and the assembly of C.
  *
  * Classes, and where rows of each move on to:
@@ -15,7 +15,8 @@
  *   windows  rows of many products, if the columns of B lie in clumps: a warp each, without keys, atomics or barriers.
  *            Rows of more than 512, 1,024 or 1,536 entries in A need the next larger list of cursors;
  *   last     any row: the columns that come first, which are those hit most, in a table in shared memory, the others in
- *            one f64 a column in global memory.
+ *            one f64 a column in global memory;
+ *   hubs     rows of more than 4,096 entries in A: by the whole device (hubs.cu); by the last class where memory lacks.
  * Blocks stay resident and take rows from a counter, in ascending order within a class: where nodes are numbered by
  * community, rows in flight share rows of B in the second-level cache.
  *
@@ -33,6 +34,10 @@
 /* ---- constants ----------------------------------------------------------------------------------------- */
 
 enum { DONE_CLASS = MAX_CLASSES - 1, MAX_PASSES = 16, COUNTERS = 256 };
+/* Entries in A of a hub, at least one more. A block takes 24 ms for as many; sorting takes some 1 ms. */
+#ifndef HUB_TERMS
+#define HUB_TERMS 4096
+#endif
 enum { SEGMENT_ROWS = 1 << 17 }; /* rows a launch: tenths of a second of the heaviest; then interrupts are seen */
 /* Products from which rows are made by windows. */
 #ifndef WINDOW_PRODUCTS
@@ -45,7 +50,8 @@ enum { SEGMENT_ROWS = 1 << 17 }; /* rows a launch: tenths of a second of the hea
 
 /* ---- device: survey and assembly ----------------------------------------------------------------------- */
 
-/* The classes of a call in the order in which rows move on: tables, windows if there is an index, the last. */
+/* The classes of a call in the order in which rows move on: tables, windows if there is an index, the last. Behind
+ * these come the hubs. */
 struct class_rules {
     int tables, last;
     int64_t limit[MAX_CLASSES];   /* tables: distinct columns that are sure to fit */
@@ -59,6 +65,7 @@ static __device__ int first_class(const class_rules &rules, int64_t products, in
                                   int64_t terms)
 {
     int table = 0, windows = rules.tables;
+    if (terms > HUB_TERMS) return rules.last + 1;
     while (table < rules.tables && min(products, cols) > rules.limit[table] && products > rules.hopeful[table])
         table++;
     while (windows < rules.last && terms > rules.terms[windows]) windows++;
@@ -150,6 +157,7 @@ template <int TERMS> static numeric_class<markov_job> window_class()
 }
 static const numeric_class<markov_job> WINDOWS[] = {window_class<512>(), window_class<1024>(), window_class<1536>()};
 enum { WINDOW_CLASSES = sizeof WINDOWS / sizeof *WINDOWS };
+static_assert(TABLE_COUNT + WINDOW_CLASSES + 2 <= (int)DONE_CLASS, "tables, windows, the last class and hubs");
 
 /* Any row; for devices with much shared memory and with little (100 KB a multiprocessor). The table is kept below
  * 3/5: to find that a column is not there takes 3.6 looks then. */
@@ -159,6 +167,7 @@ static const numeric_class<markov_job> LAST_CLASSES[2] = {global_class<markov_jo
 /* Everything that one call holds on the device. */
 struct markov_run {
     sp_context *context;
+    const sp_csr *a, *b;
     markov_job job;
     class_rules rules;
     const numeric_class<markov_job> *classes[MAX_CLASSES];
@@ -249,6 +258,8 @@ static sp_status prepare(markov_run *run, const sp_csr *a, const sp_csr *b, cons
     sp_context *context = run->context;
     markov_job *job = &run->job;
     const int64_t rows = a->rows, factor = epilogue->dense_factor;
+    run->a = a;
+    run->b = b;
     CHECK(set_rules(run, a, b));
     CHECK(run->products.allocate(context, rows));
     CHECK(run->places.allocate(context, rows));
@@ -343,13 +354,12 @@ static sp_status open_pass(markov_run *run, int pass, const survey_result *resul
     return SP_OK;
 }
 
-/* The rows of class c and then up to extra_bound that the class before gave up on. */
-static sp_status run_class(markov_run *run, int c, int64_t extra_bound)
+/* The rows of class c, up to place `end` of the order, and then up to extra_bound that the class before gave up on. */
+static sp_status run_class(markov_run *run, int c, int64_t end, int64_t extra_bound)
 {
     sp_context *context = run->context;
     const bool is_last = c == run->rules.last, by_windows = !is_last && c >= run->rules.tables;
     const numeric_class<markov_job> *kind = run->classes[c];
-    const int64_t end = run->begin[c + 1];
     int64_t first = run->begin[c], segment = run->job.rows / 16;
     if (segment < SEGMENT_ROWS) segment = SEGMENT_ROWS;
     do {
@@ -377,13 +387,14 @@ static sp_status run_class(markov_run *run, int c, int64_t extra_bound)
     return SP_OK;
 }
 
-/* The last class: its own rows and those that the tables gave up on. Its scratch stays for later passes. */
-static sp_status run_last(markov_run *run, int64_t may_spill)
+/* The last class: its own rows up to place `end` of the order, and those that the tables gave up on. Its scratch stays
+ * for later passes. */
+static sp_status run_last(markov_run *run, int64_t end, int64_t may_spill)
 {
     sp_context *context = run->context;
     cudaStream_t stream = cuda_state_of(context)->stream;
     const int last = run->rules.last;
-    const int64_t own = run->begin[last + 1] - run->begin[last];
+    const int64_t own = end - run->begin[last];
     if (may_spill > 0) {
         const int *spilled = run->counters.data + COUNTERS + last - 1;
         int count = 0;
@@ -397,7 +408,7 @@ static sp_status run_last(markov_run *run, int64_t may_spill)
         clear_global<markov_job><<<run->scratch_blocks, 1024, 0, stream>>>(run->job.cols, run->scratch.data);
         CUDA_CHECK(cudaGetLastError());
     }
-    return run_class(run, last, may_spill);
+    return run_class(run, last, end, may_spill);
 }
 
 /* One pass over the rows that are left, class by class. */
@@ -410,10 +421,15 @@ static sp_status run_pass(markov_run *run)
         if (c >= rules->tables && own + may_spill > 0 && !run->window_scratch.data)
             CHECK(run->window_scratch.allocate(run->context,
                                                run->window_blocks * window_bytes(run->job.list_length)));
-        if (own + may_spill > 0) CHECK(run_class(run, c, may_spill));
+        if (own + may_spill > 0) CHECK(run_class(run, c, run->begin[c + 1], may_spill));
         if (rules->hopeful[c] > 0 || c >= rules->tables) may_spill += own;
     }
-    return run_last(run, may_spill);
+    const int hubs = rules->last + 1;
+    const int64_t count = run->begin[hubs + 1] - run->begin[hubs];
+    bool made = false;
+    if (count > 0)
+        CHECK(cuda_markov_hubs(run->context, run->job, run->a, run->b, run->order.data + run->begin[hubs], count, &made));
+    return run_last(run, run->begin[made ? hubs : hubs + 1], may_spill);
 }
 
 static sp_status make_rows(markov_run *run, sp_spgemm_info *info)

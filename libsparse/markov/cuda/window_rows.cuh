@@ -4,6 +4,7 @@
 #define SPARSE_CUDA_MARKOV_WINDOW_ROWS_CUH
 
 #include "markov/cuda/epilogue.cuh"
+#include "markov/cuda/windows.cuh"
 
 /* Entries above the cutoff that get a list of their own; entries in all that must fit a list, for rows that recover
  * what is below the cutoff. */

@@ -21,7 +21,7 @@
 #ifndef SPARSE_CUDA_WINDOWS_CUH
 #define SPARSE_CUDA_WINDOWS_CUH
 
-#include "device/common.cuh"
+#include "markov/cuda/job.cuh"
 
 /* 4 KB of sums: 14 to 24 warps share a Hopper multiprocessor, and most of a community of 60 to 300 nodes lies in one
  * window. With 1,024 columns the heaviest iteration measured took 1.23 s, with 512 it took 1.13 s. A power of two, at
@@ -36,19 +36,7 @@ enum { WINDOW_PIECES = 8 };
 #define WINDOW_FILL 3
 #endif
 
-constexpr uint32_t NO_WINDOW = 0xffff;
-
 /* ---- the index of B ------------------------------------------------------------------------------------ */
-
-typedef uint16_t window_column; /* within its window: 6 bytes a product instead of 8 */
-
-/* Row k's segments start at first[k], in ascending order: x is the place in B of the first entry, y the window. The
- * last one, of NO_WINDOW, marks the row's end. */
-struct window_index {
-    const int64_t *first;
-    const uint2 *segments;
-    const window_column *cols; /* of B's entries */
-};
 
 /* A warp a row. counts[k] = segments of row k with the end mark, or, with WRITE, the segments and columns. */
 template <bool WRITE>

@@ -201,12 +201,12 @@ struct side_work {
 };
 
 /* The entries of C in giant rows, until C has its arrays. */
-template <typename V> struct giant_rows {
+struct giant_rows {
     int64_t count, products, entries; /* rows; of all of them */
     device_array<int32_t> rows;
     device_array<int64_t> firsts; /* entries before each row, and all */
     device_array<int32_t> cols;
-    device_array<V> values;
+    device_array<double> sums;
 };
 
 /* Everything that one call holds on the device. */
@@ -235,7 +235,7 @@ template <typename V> struct warp_run {
     device_array<row_part> parts;
     device_array<uint32_t> index;
     device_array<uint8_t> a_repeats;
-    giant_rows<V> giants;
+    giant_rows giants;
     side_work taken;
 };
 
@@ -373,8 +373,11 @@ sp_status sum_dense_rows(sp_context *context, const warp_job<V> &job, const row_
 /* ranked.cu */
 template <typename V> sp_status launch_ranked(warp_run<V> *run);
 
-/* giant.cu: lengths and entries of the listed giant rows, unless there is no room to sort them; their way into C */
-template <typename V> sp_status form_giants(warp_run<V> *run, bool *formed);
+/* giant.cu: the entries of `count` rows of A·B, whose numbers and lengths of C lie on the device, unless there is no room
+ * to sort their products; those of rows of f32_from products and more are rounded to f32. Their way into C. */
+template <typename V>
+sp_status form_giant_rows(sp_context *context, const sp_csr *a, const sp_csr *b, const int32_t *rows, int64_t count,
+                          int64_t f32_from, int32_t *lengths, giant_rows *giants, bool *formed);
 template <typename V> sp_status write_giants(warp_run<V> *run);
 
 /* wide.cu: wide rows, to count also those of class CLASS_LONG; narrow rows to count; values of a known pattern */

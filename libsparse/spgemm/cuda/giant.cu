@@ -3,7 +3,8 @@
  * All products of these rows are written out as (row, column) and value, split evenly over blocks whatever the rows of
  * A and B, and sorted by a stable radix sort. Those of one entry of C then lie side by side in A's order; they are
  * added up before C has its arrays, as the entries of a row have to be counted anyway: one after another, as the CPU
- * does, for long runs by a warp (ordered_sum.cuh), for very long ones by all (long_sums.cuh). Plain products only.
+ * does, for long runs by a warp (ordered_sum.cuh), for very long ones by all (long_sums.cuh). Plain products only, and
+ * Markov products, which prune the sums (markov/cuda/hubs.cu).
  *
  * Bytes: 16 a product to write, 32 a pass of the sort, of 8 bits of row and column each, 16 to sum.
  */
@@ -37,6 +38,7 @@ template <typename V> struct giant_operands {
     int64_t count;           /* of rows */
     const int64_t *elements; /* before each row, and all */
     int column_bits;         /* of a key, below the number of the row */
+    int64_t f32_from;        /* rows of so many products and more multiply in f32 */
 };
 
 /* Where an element lies in A. */
@@ -80,8 +82,10 @@ static __global__ void __launch_bounds__(GIANT_THREADS)
         const int64_t row = row_of_entry(giants.elements, giants.count, element);
         const int64_t from = entry_of_a(giants, row, element);
         const int64_t entry = giants.b.offsets[giants.a.cols[from]] + at - places[element];
+        const bool in_f32 = giants.f32_from < INT64_MAX &&
+                            places[giants.elements[row + 1]] - places[giants.elements[row]] >= giants.f32_from;
         keys[at] = (uint64_t)row << giants.column_bits | (uint32_t)giants.b.cols[entry];
-        values[at] = __dmul_rn((double)giants.a.values[from], (double)giants.b.values[entry]);
+        values[at] = product_of(giants.a.values[from], giants.b.values[entry], in_f32);
     }
 }
 
@@ -93,12 +97,11 @@ struct begins_run {
     __device__ __forceinline__ bool operator()(int32_t i) const { return i == 0 || keys[i] != keys[i - 1]; }
 };
 
-/* Columns and values of the entries, from sorted products; heads[i]: the first product of entry i. A lane takes an
+/* Columns and sums of the entries, from sorted products; heads[i]: the first product of entry i. A lane takes an
  * entry, the warp those of many products; those of more than `most` are listed for the device. */
-template <typename V>
 static __global__ void __launch_bounds__(WARP_THREADS)
     sum_runs(const uint64_t *keys, const double *products, int count, const int32_t *heads, int runs, int column_bits,
-             int most, long_runs *longest, int32_t *cols, V *values)
+             int most, long_runs *longest, int32_t *cols, double *sums)
 {
     __shared__ double tiles[WARP_THREADS / 32][SUM_PLACES];
     double *tile = tiles[threadIdx.x / 32];
@@ -118,7 +121,7 @@ static __global__ void __launch_bounds__(WARP_THREADS)
         if (run >= runs) continue;
         cols[run] = (int32_t)(keys[begin] & (((uint64_t)1 << column_bits) - 1));
         if (is_longest) add_long_run(longest, begin, end - begin, (int32_t)run);
-        else values[run] = (V)sum;
+        else sums[run] = sum;
     }
 }
 
@@ -150,14 +153,14 @@ static __global__ void find_rows_of_entries(const uint64_t *keys, const int32_t 
 
 template <typename V>
 static __global__ void write_entries(int64_t entries, const int32_t *rows, int64_t count, const int64_t *firsts,
-                                     const int32_t *cols, const V *values, const int64_t *offsets, int32_t *c_cols,
+                                     const int32_t *cols, const double *sums, const int64_t *offsets, int32_t *c_cols,
                                      V *c_values)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= entries) return;
     const int64_t row = row_of_entry(firsts, count, i), to = offsets[rows[row]] + i - firsts[row];
     c_cols[to] = cols[i];
-    c_values[to] = values[i];
+    c_values[to] = (V)sums[i];
 }
 
 /* ---- host ------------------------------------------------------------------------------------------------ */
@@ -179,25 +182,11 @@ static sp_status sum_before(sp_context *context, Of of, int64_t count, int64_t *
     return cuda_finish(context);
 }
 
-/* Copies the list of giant rows, which the next phase writes over. */
-template <typename V> static sp_status take_giants(warp_run<V> *run)
+static sp_status fits_scratch(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t products, bool *fits)
 {
-    sp_context *context = run->context;
-    giant_rows<V> &giants = run->giants;
-    int64_t first = 0;
-    for (int c = CLASS_HASHED; c < CLASS_GIANT; c++) first += run->known->members[c];
-    giants.count = run->known->members[CLASS_GIANT];
-    CHECK(giants.rows.allocate(context, giants.count));
-    CUDA_CHECK(cudaMemcpyAsync(giants.rows.data, run->list + first, (size_t)giants.count * sizeof(int32_t),
-                               cudaMemcpyDeviceToDevice, stream_of(context)));
-    return SP_OK;
-}
-
-template <typename V> static sp_status fits_scratch(const warp_run<V> *run, int64_t products, bool *fits)
-{
-    const int64_t usual = 4 * (run->a->nnz + run->b->nnz) + FEW_GIANT_PRODUCTS;
+    const int64_t usual = 4 * (a->nnz + b->nnz) + FEW_GIANT_PRODUCTS;
     size_t available;
-    CHECK(cuda_available(run->context, &available));
+    CHECK(cuda_available(context, &available));
     *fits = products <= usual && products <= MOST_GIANT_PRODUCTS &&
             products <= (int64_t)available / (SCRATCH_SHARE * SCRATCH_BYTES);
     return SP_OK;
@@ -253,90 +242,96 @@ static sp_status find_heads(sp_context *context, int64_t products, sorted_produc
     return SP_OK;
 }
 
-template <typename V>
-static sp_status sum_products(warp_run<V> *run, int column_bits, int64_t elements, const sorted_products &sorted)
+static sp_status sum_products(sp_context *context, int column_bits, int64_t elements, const sorted_products &sorted,
+                              giant_rows *giants, int32_t *lengths)
 {
-    sp_context *context = run->context;
-    giant_rows<V> &giants = run->giants;
     const cudaStream_t stream = stream_of(context);
     device_array<long_runs> longest;
     int blocks;
-    giants.entries = sorted.runs;
-    CHECK(giants.firsts.allocate(context, giants.count + 1));
-    CHECK(giants.cols.allocate(context, giants.entries));
-    CHECK(giants.values.allocate(context, giants.entries));
-    find_rows_of_entries<<<giant_blocks(giants.count + 1), GIANT_THREADS, 0, stream>>>(
-        sorted.keys.data, sorted.heads.data, giants.entries, column_bits, giants.rows.data, giants.count,
-        giants.firsts.data, run->lengths);
+    giants->entries = sorted.runs;
+    CHECK(giants->firsts.allocate(context, giants->count + 1));
+    CHECK(giants->cols.allocate(context, giants->entries));
+    CHECK(giants->sums.allocate(context, giants->entries));
+    find_rows_of_entries<<<giant_blocks(giants->count + 1), GIANT_THREADS, 0, stream>>>(
+        sorted.keys.data, sorted.heads.data, giants->entries, column_bits, giants->rows.data, giants->count,
+        giants->firsts.data, lengths);
     CUDA_CHECK(cudaGetLastError());
-    if (giants.entries == 0) return SP_OK;
-    const int64_t most = std::max((int64_t)LONG_RUN, giants.products / MOST_LONG_RUNS);
+    if (giants->entries == 0) return SP_OK;
+    const int64_t most = std::max((int64_t)LONG_RUN, giants->products / MOST_LONG_RUNS);
     CHECK(longest.allocate(context, 1));
     CHECK(longest.fill(0, 1));
-    CHECK(cuda_full_grid(context, sum_runs<V>, WARP_THREADS, 0, &blocks));
-    blocks = (int)std::min((int64_t)blocks, ceil_div(giants.entries, WARP_THREADS));
+    CHECK(cuda_full_grid(context, sum_runs, WARP_THREADS, 0, &blocks));
+    blocks = (int)std::min((int64_t)blocks, ceil_div(giants->entries, WARP_THREADS));
     sum_runs<<<(unsigned)blocks, WARP_THREADS, 0, stream>>>(
-        sorted.keys.data, sorted.values.data, (int)giants.products, sorted.heads.data, (int)giants.entries,
-        column_bits, (int)most, longest.data, giants.cols.data, giants.values.data);
+        sorted.keys.data, sorted.values.data, (int)giants->products, sorted.heads.data, (int)giants->entries,
+        column_bits, (int)most, longest.data, giants->cols.data, giants->sums.data);
     CUDA_CHECK(cudaGetLastError());
     if (elements <= most) return SP_OK; /* an entry has no more products than its row has elements */
-    return cuda_sum_long_runs(context, sorted.values.data, longest.data, giants.products,
-                              write_sum<V>{giants.values.data});
+    return cuda_sum_long_runs(context, sorted.values.data, longest.data, giants->products,
+                              write_sum<double>{giants->sums.data});
 }
 
-/* The same as form_giants where memory lacks. */
-template <typename V> static sp_status sort_giants(warp_run<V> *run, bool *formed)
+/* The same as form_giant_rows, but an error where memory lacks. */
+template <typename V>
+static sp_status sort_giants(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t f32_from, int32_t *lengths,
+                             giant_rows *giants, bool *formed)
 {
-    sp_context *context = run->context;
-    giant_rows<V> &giants = run->giants;
     device_array<int64_t> elements, places;
     sorted_products sorted = {};
     int64_t all;
-    CHECK(take_giants(run));
-    CHECK(elements.allocate(context, giants.count + 1));
-    const giant_operands<V> operands = {view_of<V>(run->a), view_of<V>(run->b), giants.rows.data, giants.count,
-                                        elements.data, radix_bits(run->b->cols)};
-    CHECK(sum_before(context, elements_of_row<V>{operands}, giants.count, elements.data, &all));
+    CHECK(elements.allocate(context, giants->count + 1));
+    const giant_operands<V> operands = {view_of<V>(a),  view_of<V>(b),       giants->rows.data, giants->count,
+                                        elements.data,  radix_bits(b->cols), f32_from};
+    CHECK(sum_before(context, elements_of_row<V>{operands}, giants->count, elements.data, &all));
     CHECK(places.allocate(context, all + 1));
-    CHECK(sum_before(context, products_of_element<V>{operands, all}, all, places.data, &giants.products));
-    CHECK(fits_scratch(run, giants.products, formed));
+    CHECK(sum_before(context, products_of_element<V>{operands, all}, all, places.data, &giants->products));
+    CHECK(fits_scratch(context, a, b, giants->products, formed));
     if (!*formed) return SP_OK;
-    if (giants.products > 0) {
-        CHECK(sort_products(context, operands, all, places.data, giants.products, &sorted));
-        CHECK(find_heads(context, giants.products, &sorted));
+    if (giants->products > 0) {
+        CHECK(sort_products(context, operands, all, places.data, giants->products, &sorted));
+        CHECK(find_heads(context, giants->products, &sorted));
     }
-    return sum_products(run, operands.column_bits, all, sorted);
+    return sum_products(context, operands.column_bits, all, sorted, giants, lengths);
 }
 
-template <typename V> sp_status form_giants(warp_run<V> *run, bool *formed)
+template <typename V>
+sp_status form_giant_rows(sp_context *context, const sp_csr *a, const sp_csr *b, const int32_t *rows, int64_t count,
+                          int64_t f32_from, int32_t *lengths, giant_rows *giants, bool *formed)
 {
-    giant_rows<V> &giants = run->giants;
+    sp_status status = giants->rows.allocate(context, count);
     *formed = false;
-    const sp_status status = sort_giants(run, formed);
+    giants->count = count;
+    if (status == SP_OK) {
+        CUDA_CHECK(cudaMemcpyAsync(giants->rows.data, rows, (size_t)count * sizeof *rows, cudaMemcpyDeviceToDevice,
+                                   stream_of(context)));
+        status = sort_giants<V>(context, a, b, f32_from, lengths, giants, formed);
+    }
     if (status == SP_ERROR_DEVICE_MEMORY) *formed = false;
     else if (status != SP_OK) return status;
     if (*formed) return SP_OK;
-    giants.count = giants.products = giants.entries = 0;
-    giants.rows.free();
-    giants.firsts.free();
-    giants.cols.free();
-    giants.values.free();
+    giants->count = giants->products = giants->entries = 0;
+    giants->rows.free();
+    giants->firsts.free();
+    giants->cols.free();
+    giants->sums.free();
     return SP_OK;
 }
 
 template <typename V> sp_status write_giants(warp_run<V> *run)
 {
     sp_context *context = run->context;
-    const giant_rows<V> &giants = run->giants;
+    const giant_rows &giants = run->giants;
     if (giants.entries == 0) return SP_OK;
     write_entries<<<giant_blocks(giants.entries), GIANT_THREADS, 0, stream_of(context)>>>(
-        giants.entries, giants.rows.data, giants.count, giants.firsts.data, giants.cols.data, giants.values.data,
+        giants.entries, giants.rows.data, giants.count, giants.firsts.data, giants.cols.data, giants.sums.data,
         run->job.offsets, run->job.c_cols, run->job.c_values);
     CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
-template sp_status form_giants(warp_run<float> *, bool *);
-template sp_status form_giants(warp_run<double> *, bool *);
+template sp_status form_giant_rows<float>(sp_context *, const sp_csr *, const sp_csr *, const int32_t *, int64_t,
+                                          int64_t, int32_t *, giant_rows *, bool *);
+template sp_status form_giant_rows<double>(sp_context *, const sp_csr *, const sp_csr *, const int32_t *, int64_t,
+                                           int64_t, int32_t *, giant_rows *, bool *);
 template sp_status write_giants(warp_run<float> *);
 template sp_status write_giants(warp_run<double> *);

@@ -253,8 +253,11 @@ template <typename V, bool PLAIN> static sp_status begin_product(warp_run<V> *ru
 template <typename V, bool PLAIN> static sp_status split_giants(warp_run<V> *run, warp_totals *totals)
 {
     bool formed;
+    int64_t first = 0;
     if (totals->members[CLASS_GIANT] == 0) return SP_OK;
-    CHECK(form_giants(run, &formed));
+    for (int c = CLASS_HASHED; c < CLASS_GIANT; c++) first += totals->members[c];
+    CHECK(form_giant_rows<V>(run->context, run->a, run->b, run->list + first, totals->members[CLASS_GIANT], INT64_MAX,
+                             run->lengths, &run->giants, &formed));
     if (formed) return SP_OK;
     CHECK(join(run));
     CHECK(run->room.fill(0, 2 * (int64_t)sizeof(warp_totals)));

@@ -242,6 +242,48 @@ HOST_TEST(epilogue_works_in_every_accumulator, 1)
     }
 }
 
+/* A row-stochastic matrix with an entry in a hundred; rows 3, 8, ... and column 0 are full if asked for. */
+static sp_csr with_full_lines(sp_context *host, test_random *random, int64_t rows, int64_t cols, bool by_row)
+{
+    double *numbers = calloc((size_t)(rows * cols), sizeof *numbers);
+    for (int64_t i = 0; i < rows * cols; i++)
+        if ((by_row ? i / cols % 5 == 3 : i % cols == 0) || test_below(random, 100) == 0)
+            numbers[i] = test_unit(random) + 0x1p-20;
+    sp_csr matrix = test_from_dense(host, rows, cols, numbers, SP_F32);
+    ck_ok(host, sp_csr_inflate(host, &matrix, 1));
+    free(numbers);
+    return matrix;
+}
+
+/* Rows of so many entries in A that the whole device makes them; of the first entry they have 6,000 products. */
+HOST_TEST(hubs_follow_the_definition, 1)
+{
+    test_random random = test_seed(23);
+    sp_csr a = with_full_lines(host, &random, 9, 6000, true), b = with_full_lines(host, &random, 6000, 3000, false);
+    for (int e = 0; e < EPILOGUES; e++) check_markov(_i, 2, &a, &b, &epilogues[e], 23);
+    test_free(host, &a, &b);
+}
+
+/* Where their products find no room to be sorted. */
+TEST(hubs_need_no_room_for_their_products)
+{
+    sp_context *host = test_context(0, 1), *plenty = test_context(_i, 2);
+    sp_context *little = test_context_with(_i, (sp_context_options){.threads = 2, .memory_budget = 12 << 20});
+    test_random random = test_seed(29);
+    sp_csr a = with_full_lines(host, &random, 9, 6000, true), b = with_full_lines(host, &random, 6000, 3000, false), c, d;
+    for (int e = 3; e < 7; e++) {
+        ck_ok(plenty, sp_spgemm_markov(plenty, &a, &b, &epilogues[e], &c, NULL, NULL));
+        ck_ok(little, sp_spgemm_markov(little, &a, &b, &epilogues[e], &d, NULL, NULL));
+        test_to_host(plenty, &c);
+        test_to_host(little, &d);
+        test_same(&c, &d, 29);
+        sp_csr_free(plenty, &c);
+        sp_csr_free(little, &d);
+    }
+    test_free(host, &a, &b);
+    test_end(plenty, little, host);
+}
+
 /* Dense matrices are summed by panels: rows in several tiles and blocks, columns that do not fill the last panel, and
  * rows of so few products that they do not take part. */
 HOST_TEST(dense_matrices_follow_the_definition, 1)
@@ -479,6 +521,8 @@ static const test_entry tests[] = {
     ON_DEVICES(epilogue_follows_its_definition),
     ON_DEVICES(ties_stay_together),
     ON_DEVICES(epilogue_works_in_every_accumulator),
+    ON_DEVICES(hubs_follow_the_definition),
+    ON_DEVICES(hubs_need_no_room_for_their_products),
     ON_DEVICES(dense_matrices_follow_the_definition),
     ONCE(fast_sums_are_near_and_repeat),
     ON_DEVICES(renumbering_changes_no_bit),
