@@ -304,6 +304,15 @@ def test_new_values_are_noticed():
         torch.testing.assert_close(a.with_values(v) @ x, 4 * before)
 
 
+def test_values_that_are_no_matrix_s_may_change_unnoticed():
+    """As those in memory that compiled code uses again."""
+    a, x = st.SparseMatrix.from_edge_index(edges(9, 9, 30), torch.rand(30), 9), torch.randn(9, 4)
+    v = torch.rand(a.nnz)
+    before = torch.ops.spgraph.spmm(x, v, a._number, 9, False)
+    v.data.mul_(2)
+    torch.testing.assert_close(torch.ops.spgraph.spmm(x, v, a._number, 9, False), 2 * before)
+
+
 def test_gradients_outlive_the_matrix():
     e = edges(9, 9, 30)
     x = torch.randn(9, 4, requires_grad=True)

@@ -317,6 +317,30 @@ def test_values_that_a_graph_changes():
         torch.testing.assert_close(z, y * 3 ** (i + 1), rtol=1e-4, atol=1e-4)
 
 
+def test_a_graph_has_its_own_values():
+    a, d = graph()
+    x, b = torch.ones(400, 16, device=GPU), a.with_values(a.values * 2)
+    a @ x
+    torch.cuda.synchronize()
+    captured = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(captured):
+        y = a @ x
+    torch.testing.assert_close((b @ x).cpu(), 2 * d @ torch.ones(400, 16), rtol=1e-4, atol=1e-4)
+    captured.replay()
+    torch.testing.assert_close(y.cpu(), d @ torch.ones(400, 16), rtol=1e-4, atol=1e-4)
+
+
+def test_values_that_are_copied_are_waited_for():
+    """Values with gaps are copied first, in memory that held something else."""
+    a, _ = graph(2000, 2000000)
+    x, wide = torch.ones(2000, 4, device=GPU), torch.rand(2 * a.nnz, device=GPU)
+    for gaps in (wide[::2], torch.ones((), device=GPU).expand(a.nnz)):
+        expected = a.with_values(gaps.contiguous()) @ x
+        for _ in range(10):
+            torch.full((a.nnz,), 7.0, device=GPU)
+            torch.testing.assert_close(torch.ops.spgraph.spmm(x, gaps, a._number, 2000, False), expected)
+
+
 def test_a_first_product_cannot_be_captured():
     a, d = graph()
     x = torch.ones(400, 16, device=GPU)

@@ -15,7 +15,7 @@ from torch import Tensor
 from .. import _abi
 from .._core import Session, lib
 from ._matrix import SparseMatrix, _work_type, mean_of, spmm
-from ._ops import _TYPES, Pattern, _by_rows, _check, _lend, _pattern, _patterns, _Plan, _session, _space
+from ._ops import _TYPES, Pattern, _by_rows, _check, _in_one_piece, _lend, _pattern, _patterns, _Plan, _session, _space
 
 _MOST = 65536  # columns, which the library numbers by 16 bits
 
@@ -138,7 +138,7 @@ def _spmm_kept(kept: Tensor, columns: Tensor, values: Optional[Tensor], cols: in
     """A @ x, or A.T @ x, for the x of `cols` columns that has the kept numbers; `rows` are those of the result."""
     pattern = _pattern(matrix)
     _check(pattern, kept, values, pattern.shape[0 if transpose else 1])
-    kept, columns = kept.contiguous(), columns.contiguous()
+    kept, columns, values = kept.contiguous(), columns.contiguous(), _in_one_piece(values)
     y = kept.new_empty((rows, cols))
     with _session(y.device) as session:
         plan = _plan(pattern, session, y, values, transpose)
@@ -191,7 +191,7 @@ def _spmm_at(x: Tensor, columns: Tensor, values: Optional[Tensor], matrix: int, 
     """The entries of A @ x, or of A.T @ x, at the columns of each row. This is the gradient of spmm_kept."""
     pattern = _pattern(matrix)
     _check(pattern, x, values, pattern.shape[0 if transpose else 1])
-    x, columns = _by_rows(x), columns.contiguous()
+    x, columns, values = _by_rows(x), columns.contiguous(), _in_one_piece(values)
     found = x.new_empty(columns.shape)
     with _session(x.device) as session:
         plan = _plan(pattern, session, x, values, transpose)

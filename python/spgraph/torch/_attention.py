@@ -127,7 +127,7 @@ def _spmm_heads(x: Tensor, values: Tensor, matrix: int, rows: int, transpose: bo
     if heads == 0 or x.shape[1] % heads:
         raise ValueError(f"x has {x.shape[1]} columns, which {heads} heads cannot share")
     _check(pattern, x, values[0], pattern.shape[0 if transpose else 1])
-    x = _by_rows(x)
+    x, values = _by_rows(x), values.contiguous()
     y = x.new_empty((rows, x.shape[1]))
     with _session(x.device) as session:
         for h in range(heads):

@@ -35,6 +35,10 @@ class SparseMatrix:
         self.counts = counts  # the number of edges of each entry, if an edge list names some twice
         self._number, self._entries = pattern.number, len(pattern.columns)
         self.shape = pattern.shape[::-1] if transposed else pattern.shape
+        if not torch.compiler.is_compiling():
+            for lasting in (values, counts):
+                if lasting is not None:
+                    pattern.expect(lasting)
 
     @classmethod
     def from_edge_index(cls, edge_index: Tensor, weight: Optional[Tensor] = None,

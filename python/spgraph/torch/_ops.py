@@ -76,6 +76,11 @@ def _by_rows(x: Tensor) -> Tensor:
     return x if fits else x.contiguous()
 
 
+def _in_one_piece(values: Optional[Tensor]) -> Optional[Tensor]:
+    """The values one after another, for a session to come: what torch copies during one its stream does not wait for."""
+    return None if values is None else values.contiguous()
+
+
 class _Plan:
     """A plan of the library and the values that it has."""
 
@@ -88,14 +93,14 @@ class _Plan:
         options = _abi.sp_spmm_options(reduce=REDUCTIONS[reduce], transpose=transpose, deterministic=True)
         session.check(lib.sp_spmm_plan_create(session.handle, a, width, options, ctypes.byref(self.handle)))
 
-    def set_values(self, session: Session, values: Tensor) -> None:
-        """Gives the plan values, unless it has them already. Values with a gradient change nearly always."""
-        version = -1 if values.is_inference() or values.requires_grad else values._version
+    def set_values(self, session: Session, values: Tensor, lasting: bool) -> None:
+        """Gives the plan values, unless they are lasting ones that it has already. Those with a gradient change nearly
+        always."""
+        assert values.is_contiguous()
+        version = values._version if lasting and not values.is_inference() and not values.requires_grad else -1
         old = self.values
-        if (old is None or version < 0 or version != self.version or values.data_ptr() != old.data_ptr() or
-                values.stride() != old.stride()):
-            laid = values.detach().contiguous()
-            session.check(lib.sp_spmm_plan_set_values(self.handle, laid.data_ptr(), _space(values.device)))
+        if old is None or version < 0 or version != self.version or values.data_ptr() != old.data_ptr():
+            session.check(lib.sp_spmm_plan_set_values(self.handle, values.data_ptr(), _space(values.device)))
             self.values, self.version = values.detach(), version  # held, so that nothing else gets its address
 
     def __del__(self, free: Any = lib.sp_spmm_plan_free, keep: Any = _unused.append) -> None:
@@ -112,7 +117,13 @@ class Pattern:
         self.number = next(_numbers)
         self._plans: dict[tuple[Any, ...], _Plan] = {}
         self._rows: Optional[Tensor] = None
+        self._lasting: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()  # by address
         _patterns[self.number] = self
+
+    def expect(self, values: Tensor) -> None:
+        """These are a matrix's values, whose changes torch counts. Those that compiled code makes are written over in
+        place, and nobody counts it."""
+        self._lasting[values.data_ptr()] = values
 
     def lend(self, wide: bool) -> _abi.sp_csr:
         """The library's struct, without values."""
@@ -128,7 +139,7 @@ class Pattern:
         return self._rows
 
     def plan(self, session: Session, x: Tensor, values: Optional[Tensor], reduce: str, transpose: bool) -> _Plan:
-        """The plan for a product, made at its first use."""
+        """The plan for a product, made at its first use. The values are in one piece."""
         wide = x.dtype == torch.float64
         key = (session.context.key, wide, reduce, transpose, values is None)
         if key not in self._plans:
@@ -137,7 +148,10 @@ class Pattern:
                                    "capture: run the step once before the capture")
             self._plans[key] = _Plan(session, self.lend(wide), x.shape[1], reduce, transpose)
         if values is not None and len(values):
-            self._plans[key].set_values(session, values)
+            # A graph is replayed after other values of this plan: it sets its own.
+            lasting = (values.data_ptr() in self._lasting and
+                       not (x.is_cuda and torch.cuda.is_current_stream_capturing()))
+            self._plans[key].set_values(session, values, lasting)
         return self._plans[key]
 
 
@@ -171,7 +185,7 @@ def spmm(x: Tensor, values: Optional[Tensor], matrix: int, rows: int, transpose:
     """A @ x, or A.T @ x; `rows` are those of the result."""
     pattern = _pattern(matrix)
     _check(pattern, x, values, pattern.shape[0 if transpose else 1])
-    x = _by_rows(x)
+    x, values = _by_rows(x), _in_one_piece(values)
     y = x.new_empty((rows, x.shape[1]))
     with _session(x.device) as session:
         plan = pattern.plan(session, x, values, "sum", transpose)
@@ -255,7 +269,7 @@ def spmm_extreme(x: Tensor, values: Optional[Tensor], matrix: int, rows: int, tr
     """The maxima or minima of the rows of x that a row names, times its values, and the entries that gave them."""
     pattern = _pattern(matrix)
     _check(pattern, x, values, pattern.shape[0 if transpose else 1])
-    x = _by_rows(x)
+    x, values = _by_rows(x), _in_one_piece(values)
     y = x.new_empty((rows, x.shape[1]))
     argument = torch.empty((rows, x.shape[1]), dtype=torch.int64, device=x.device)
     with _session(x.device) as session:
