@@ -38,7 +38,7 @@ template <typename V> struct giant_operands {
     int64_t count;           /* of rows */
     const int64_t *elements; /* before each row, and all */
     int column_bits;         /* of a key, below the number of the row */
-    int64_t f32_from;        /* rows of so many products and more multiply in f32 */
+    int64_t f32_from;        /* rows with this many products or more multiply in f32 */
 };
 
 /* Where an element lies in A. */
