@@ -152,9 +152,7 @@ static sp_status step(process *p, mcl_iteration *iteration, sp_csr *next)
 {
     const mcl_options *options = p->options;
     const sp_markov_epilogue epilogue = {
-        .cutoff = options->prune_cutoff > 0 ? options->prune_cutoff
-                  : options->prune_number > 0 ? 0.99999 / (double)options->prune_number
-                                              : 0,
+        .cutoff = mcl_options_cutoff(options),
         .select = options->select,
         .recover = options->recover,
         .recover_mass = options->recover_percent / 100,

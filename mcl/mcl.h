@@ -49,6 +49,9 @@ void mcl_options_default(mcl_options *options);
 /* Sets P, S, R and pct to resource scheme 1 to 7. Another scheme is SP_ERROR_ARGUMENT. */
 sp_status mcl_options_scheme(sp_context *context, mcl_options *options, int scheme);
 
+/* The value below which entries are pruned, from -p or -P; 0 where none are. */
+double mcl_options_cutoff(const mcl_options *options);
+
 /* ---- transforms --------------------------------------------------------------------------------------- */
 
 /* A parsed list of -tf or -abc-tf. */

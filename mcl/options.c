@@ -31,3 +31,9 @@ sp_status mcl_options_scheme(sp_context *context, mcl_options *options, int sche
     options->recover_percent = 90;
     return SP_OK;
 }
+
+double mcl_options_cutoff(const mcl_options *options)
+{
+    if (options->prune_cutoff > 0) return options->prune_cutoff;
+    return options->prune_number > 0 ? 0.99999 / (double)options->prune_number : 0;
+}

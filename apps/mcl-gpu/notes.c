@@ -26,7 +26,7 @@ typedef struct speeds {
 static speeds speeds_of(const job *j)
 {
     const int threads = sp_context_threads(j->host);
-    speeds s = {.product = 6e-8 / threads, .multiplication = 1.5e-9 / threads, .least = 10};
+    speeds s = {.product = 6e-8 / threads, .multiplication = 1.5e-9 / threads, .least = 5};
     counted(threads, "thread", s.name);
     if (j->device) s = (speeds){.product = 4e-10, .multiplication = 7.5e-11, .least = 3, .name = "the GPU"};
     return s;
@@ -53,20 +53,36 @@ static int64_t find_hub(const sp_csr *m)
     return longest;
 }
 
+/* Entries that a row has after the first iteration because of hubs, rows with more entries than pruning leaves. What it
+ * gets through a hub are as many entries as that has, of a share each. Those above the cutoff are selected; if those
+ * below it are too large a part of the row, the largest of them are recovered. */
+static double kept_through_hubs(const job *j, int64_t row, double keep)
+{
+    const sp_csr *m = &j->start;
+    const float *values = m->values;
+    double selected = 0, lost = 0;
+    for (int64_t e = m->row_offsets[row]; e < m->row_offsets[row + 1]; e++) {
+        const double length = (double)length_of(m, m->col_indices[e]);
+        if (length <= keep) continue;
+        if (values[e] / length >= mcl_options_cutoff(&j->mcl)) selected = keep;
+        else lost += values[e];
+    }
+    return lost > 1 - j->mcl.recover_percent / 100 ? fmax(selected, (double)j->mcl.recover) : selected;
+}
+
 /* Says which node makes expansions large. Steps through it lead from each of its neighbours to all others, so the first
- * expansion gives the columns of its neighbours as many entries as it has. Pruning leaves up to max(S, R) of them,
- * which the second expansion multiplies with each other. */
+ * expansion gives the columns of its neighbours as many entries as it has. The second one multiplies those that pruning
+ * leaves, which are the same in all these columns, with each other. */
 static void note_wide(job *j, int64_t hub, double products, const speeds *speed)
 {
     const sp_csr *m = &j->start;
-    const int64_t keep = j->mcl.select > j->mcl.recover ? j->mcl.select : j->mcl.recover;
-    const double most = (double)(keep < m->rows ? keep : m->rows);
+    const double keep = (double)(j->mcl.select > j->mcl.recover ? j->mcl.select : j->mcl.recover);
     char name[256], degree[COUNT_TEXT];
     double through = 0, kept = 0;
     for (int64_t row = 0; row < m->rows; row++) {
         const double length = (double)length_of(m, row);
-        if (length > (double)keep) through += length * length;
-        kept += fmin(row_products(m, row), most);
+        if (length > keep) through += length * length;
+        kept += fmin(kept_through_hubs(j, row, keep), (double)m->rows);
     }
     const double seconds = kept * kept / (double)m->rows * speed->multiplication;
     if (seconds < speed->least || 2 * through < products) return;

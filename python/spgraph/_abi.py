@@ -462,6 +462,7 @@ FUNCTIONS = {
     "sp_arcs_free": (None, [c_void_p, POINTER(sp_arcs)]),
     "mcl_options_default": (None, [POINTER(mcl_options)]),
     "mcl_options_scheme": (c_int, [c_void_p, POINTER(mcl_options), c_int]),
+    "mcl_options_cutoff": (c_double, [POINTER(mcl_options)]),
     "mcl_transform_parse": (c_int, [c_void_p, c_char_p, c_bool, c_void_p]),
     "mcl_transform_free": (None, [c_void_p, c_void_p]),
     "mcl_transform_value": (c_double, [c_void_p, c_double]),
