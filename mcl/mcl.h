@@ -87,6 +87,11 @@ void mcl_drop_vanished(sp_csr *matrix);
  * order means no renumbering. */
 sp_status mcl_renumber(sp_context *context, const sp_csr *matrix, const int32_t *order, sp_csr *renumbered);
 sp_status mcl_restore(sp_context *context, const sp_csr *renumbered, const int32_t *order, sp_csr *matrix);
+/* The same of a host matrix of several processes, which have its rows one after another: process r the rows part->rows
+ * of the renumbered matrix, and afterwards about as many of the restored one as each other, in host memory. With a NULL
+ * `order` rows stay where they are. O(nnz / processes + rows) memory. */
+sp_status mcl_restore_together(sp_context *context, const sp_ranks *ranks, const sp_csr *part, const int32_t *order,
+                               sp_csr *matrix);
 
 typedef struct mcl_iteration {
     int64_t number;       /* from 1 */
@@ -131,9 +136,9 @@ sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_option
 
 /* mcl_iterate in several processes. With `given` NULL each gives the same start matrix, else process r its rows given[r]
  * to given[r + 1] - 1, in a matrix of the whole shape whose other rows are empty. All get the same iterations and *run as
- * a single process on one device of that kind, and process 0 the same limit; elsewhere *limit has no rows. The monitor
- * is called with this process's rows of the iterand (sp_ranks_gather_rows); what it returns counts at process 0. An interrupt of one process is
- * one of all, which have the same iteration then.
+ * a single process on one device of that kind. Of the same limit each gets some rows, one process after another
+ * (sp_ranks_stream_rows, sp_ranks_gather_rows). The monitor is called with this process's rows of the iterand; what it
+ * returns counts at process 0. An interrupt of one process is one of all, which have the same iteration then.
  * options->fast has no effect. */
 sp_status mcl_iterate_together(sp_context *context, const sp_ranks *ranks, const sp_csr *start, const int64_t *given,
                                const mcl_options *options, mcl_monitor monitor, void *user, sp_csr *limit,
@@ -193,6 +198,9 @@ typedef struct mcl_clustering {
 sp_status mcl_interpret(sp_context *context, const sp_csr *limit, const sp_csr *graph, const mcl_options *options,
                         mcl_clustering *clustering);
 void mcl_clustering_free(sp_context *context, mcl_clustering *clustering);
+/* The entries that mcl_interpret looks at of some rows of a limit, from row `first` on: little of an early one. Several
+ * processes keep these of their rows, and one gathers and interprets them. A row with entries keeps some. O(nnz). */
+sp_status mcl_keep_attracting(sp_context *context, const sp_csr *rows, int64_t first, sp_csr *kept);
 /* The cluster of each node in `labels` (nodes entries): of a node in several the first, -1 of a node in none. */
 void mcl_clustering_labels(const mcl_clustering *clustering, int32_t *labels);
 

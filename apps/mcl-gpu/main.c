@@ -147,10 +147,20 @@ static sp_status make_graph(job *j)
 static sp_status write_expanded(job *j)
 {
     sp_csr expanded = {0};
-    sp_status status = job_expand(j, &j->start, &expanded);
-    if (status == SP_OK) status = job_write_matrix(j, MATRIX_KEPT, j->settings->write_expanded, &expanded, NULL);
+    sp_status status;
+    TRY(team_agree_on(&j->team, SP_OK)); /* all have come here */
+    TRY(job_expand(j, &j->start, &expanded));
+    TRY(job_write_matrix(j, MATRIX_KEPT, j->settings->write_expanded, &expanded, NULL));
+done:
     sp_csr_free(j->host, &expanded);
     return status;
+}
+
+/* A matrix before the iterations. */
+static sp_status write_early(job *j, const char *path, const sp_csr *matrix)
+{
+    const sp_csr rows = ranks_own_rows(j, matrix);
+    return job_write_matrix(j, MATRIX_KEPT, path, &rows, NULL);
 }
 
 /* Entries that are not loops, or with `loops` all. */
@@ -206,6 +216,13 @@ done:
     return status;
 }
 
+/* Rows that other processes have got loops here. */
+static void keep_given(const job *j, sp_csr *matrix)
+{
+    if (j->given && matrix->row_offsets)
+        mcl_keep_rows(matrix, j->given[j->team.ranks->rank], j->given[j->team.ranks->rank + 1]);
+}
+
 static sp_status make_start(job *j)
 {
     const settings *s = j->settings;
@@ -214,13 +231,15 @@ static sp_status make_start(job *j)
     const bool sums = s->dump_iterands || (s->write_limit && !iterates); /* mcl writes them with the start matrix */
     sp_csr prepared = {0};
     sp_status status = SP_OK;
-    if (s->write_graph) TRY(job_write_matrix(j, MATRIX_KEPT, s->write_graph, &j->graph, NULL));
+    if (s->write_graph) TRY(write_early(j, s->write_graph, &j->graph));
     if (s->write_transformed || sums)
         TRY(mcl_prepared_graph(j->host, &j->graph, transform, &j->mcl, s->read.lenient, &prepared));
-    if (s->write_transformed) TRY(job_write_matrix(j, MATRIX_KEPT, s->write_transformed, &prepared, NULL));
+    keep_given(j, &prepared);
+    if (s->write_transformed) TRY(write_early(j, s->write_transformed, &prepared));
     if (sums) TRY(add_columns(j->host, &prepared, &j->start_sums));
+    if (sums) TRY(ranks_gather_rows(j, j->start_sums, sizeof *j->start_sums));
     TRY(mcl_start_matrix(j->host, &j->graph, transform, &j->mcl, s->read.lenient, &j->start));
-    if (j->given) mcl_keep_rows(&j->start, j->given[j->team.ranks->rank], j->given[j->team.ranks->rank + 1]);
+    keep_given(j, &j->start);
     TRY(warn_pre_inflated(j));
     if (transform)
         log_line(&j->log, "[mcl] transform: went from %lld to %lld entries",

@@ -7,15 +7,12 @@ enum { LEAST_BYTES = 64 << 20 };
 /* What needs the graph or the start matrix of all nodes in one place; NULL: nothing does. */
 static const char *whole_for(const settings *s)
 {
-    const bool iterates = s->mcl.initial_length > 0 || s->mcl.main_length > 0;
     const struct { bool asked; const char *option; } cases[] = {
         {s->graph_transform, "-tf"},
         {s->mcl.degree_power != 0, "-dae"},
         {s->mcl.pre_inflation > 0, "-pi"},
         {s->mcl.force_connected || s->check_connected, "--force-connected"},
         {settings_judge(s), "--quality, --table or a report"},
-        {s->write_graph || s->write_transformed || s->write_expanded, "writing matrices"},
-        {s->dump_iterands || (s->write_limit && !iterates), "-dump ite"},
         {s->analyze, "-analyze"},
         {s->read.tab != NULL, "-use-tab"},
     };

@@ -4,7 +4,7 @@ from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_d
                     c_int64, c_size_t, c_uint32, c_uint64, c_void_p)
 
 SP_VERSION = "0.1.0"
-SP_ABI = 8
+SP_ABI = 9
 SP_OK, SP_ERROR_ARGUMENT, SP_ERROR_MATRIX, SP_ERROR_NOT_FINITE, SP_ERROR_OVERFLOW = 0, 1, 2, 3, 4
 SP_ERROR_HOST_MEMORY, SP_ERROR_DEVICE_MEMORY, SP_ERROR_NO_DEVICE = 5, 6, 7
 SP_ERROR_DEVICE, SP_ERROR_UNSUPPORTED, SP_ERROR_INTERRUPTED = 8, 9, 10
@@ -471,6 +471,7 @@ FUNCTIONS = {
     "mcl_drop_vanished": (None, [POINTER(sp_csr)]),
     "mcl_renumber": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, POINTER(sp_csr)]),
     "mcl_restore": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, POINTER(sp_csr)]),
+    "mcl_restore_together": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_csr), c_void_p, POINTER(sp_csr)]),
     "mcl_iterate": (c_int, [c_void_p, POINTER(sp_csr), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
     "mcl_iterate_together": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_csr), c_void_p, POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
     "mcl_share_graph": (c_int, [c_void_p, POINTER(sp_ranks), c_int64, POINTER(sp_arcs), c_bool, c_void_p, POINTER(sp_csr)]),
@@ -479,6 +480,7 @@ FUNCTIONS = {
     "mcl_continue_together": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(mcl_state), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
     "mcl_interpret": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(mcl_options), POINTER(mcl_clustering)]),
     "mcl_clustering_free": (None, [c_void_p, POINTER(mcl_clustering)]),
+    "mcl_keep_attracting": (c_int, [c_void_p, POINTER(sp_csr), c_int64, POINTER(sp_csr)]),
     "mcl_clustering_labels": (None, [POINTER(mcl_clustering), c_void_p]),
     "mcl_find_touched": (c_int, [c_void_p, POINTER(sp_csr), POINTER(mcl_former), POINTER(mcl_update)]),
     "mcl_update_free": (None, [c_void_p, POINTER(mcl_update)]),

@@ -83,7 +83,19 @@ memory=10M compare 3 protein.abc # batches of rows, of which one process would n
 memory=7M compare 4 p2000.abc
 device=cpu,cpu compare 2 protein.abc
 ok 'several inflations' same 3 ../p2000.abc --abc -I 1.4,2,4 -V all
-ok 'dumps' same 3 ../protein.abc --abc -o out -dump ite,cls -dump-interval 0:3
+for read in whole parts; do
+    ok "dumps, $read" same 3 ../protein.abc --abc -o out -dump ite,cls -dump-interval 0:3 --mpi-read $read
+    ok "binary dumps, $read" same 3 ../p2000.abc --abc -o out -dump ite,cls --write-binary --mpi-read $read
+    for length in 0 1 2; do # runs that end early
+        ok "the limit after $length iterations, $read" same 3 ../protein.abc --abc -L $length -o out --write-limit --mpi-read $read
+    done
+    for network in nothing seven p2000; do
+        ok "matrices of $network, $read" same 4 ../$network.abc --abc -o out -write-graph g -write-graphx x \
+            -write-expanded e -dump ite,cls -L 1 --write-limit --mpi-read $read
+    done
+    ok "binary matrices, $read" same 2 ../protein.abc --abc -o out -write-graph g -write-graphx x -write-expanded e \
+        -L 1 --write-limit --write-binary --mpi-read $read
+done
 reckoned() { # what bench/ranks/volume.c reckons is what processes receive, who cut their rows again
     local megabytes
     "$tests/../bench/volume" p2000.abc 2 5 >volume.json 2>run.err &&
@@ -286,6 +298,7 @@ ok '--start-from' fails 2 2 'one process' p2000.abc --abc --start-from whole.cls
 ok 'a checkpoint that is not one' fails 2 1 'not a checkpoint' p2000.abc --abc --resume p2000.abc
 ok 'a checkpoint that cannot be written' fails 3 1 'nowhere' p2000.abc --abc --checkpoint nowhere/saved
 ok 'a dump that cannot be written' fails 3 1 'full' p2000.abc --abc -dump ite -dump-stem full/x
+ok 'clusters that cannot be dumped' fails 3 1 'full' p2000.abc --abc -dump cls -dump-stem full/x --mpi-read parts
 ok '--fast' fails 2 2 'one process' p2000.abc --abc --fast
 ok 'an output that cannot be written' fails 3 1 'nowhere' p2000.abc --abc --table nowhere/table
 ok 'a device that is not there' fails 2 1 'cuda:77' p2000.abc --abc --device cuda:77

@@ -140,6 +140,7 @@ CALL(markov_renumbered, sp_spgemm_markov(context, &s->stochastic, &s->stochastic
 CALL(community_order, sp_csr_community_order(context, &s->stochastic, out))
 CALL(renumber, mcl_renumber(context, &s->stochastic, s->order, out))
 CALL(restore, mcl_restore(context, &s->stochastic, s->order, out))
+CALL(keep_attracting, mcl_keep_attracting(context, &s->stochastic, 0, out))
 
 static sp_status call_prepared(sp_context *context, subject *s, void *out)
 {
@@ -597,6 +598,7 @@ const trial trials[] = {
     {"sp_csr_community_order", call_community_order, release_block, sizeof(void *)},
     {"mcl_renumber", call_renumber, release_csr, sizeof(sp_csr)},
     {"mcl_restore", call_restore, release_csr, sizeof(sp_csr)},
+    {"mcl_keep_attracting", call_keep_attracting, release_csr, sizeof(sp_csr)},
     {"mcl_prepared_graph", call_prepared, release_csr, sizeof(sp_csr)},
     {"mcl_start_matrix", call_start, release_csr, sizeof(sp_csr)},
     {"mcl_iterate", call_iterate, release_csr, sizeof(sp_csr)},
