@@ -337,11 +337,13 @@ killed() { # killed OPTIONS...: one process of three, in the middle
 "$tests/gen/gen_protein" 20000 60 7 >large.abc
 ok 'a killed process ends all' killed
 ok 'a killed process leaves no output' no_leftovers
+: >killed.saved.tmp.0123abcd
 ok 'a killed process ends all that save the run' killed --checkpoint killed.saved --checkpoint-every 0
-rm -f killed.saved.tmp.* # where one was killed that wrote a checkpoint
+ok 'what an older run left of its checkpoint is removed' [ ! -e killed.saved.tmp.0123abcd ]
 after_killed() { # the last whole iteration is in the checkpoint
     together -n 2 "$tool" large.abc --abc -I 1.4 -o after.cls --device cpu --resume killed.saved 2>run.err &&
         grep -q 'going on after iteration [1-9]' run.err &&
+        rm -f killed.saved.tmp.* && # of a checkpoint that was being written
         together -n 3 "$tool" large.abc --abc -I 1.4 -o large.cls --device cpu 2>run.err && cmp after.cls large.cls
 }
 ok 'the checkpoint is whole' after_killed
