@@ -61,6 +61,8 @@ sp_status mcl_transform_parse(sp_context *context, const char *spec, bool values
 void mcl_transform_free(sp_context *context, mcl_transform *transform);
 /* Applies the value operations to one weight, in f64; 0 means "no edge". */
 double mcl_transform_value(const mcl_transform *transform, double weight);
+/* Whether the list makes each row from the same row of the graph alone, so that processes can transform their rows. */
+bool mcl_transform_is_local(const mcl_transform *transform);
 /* Applies the whole list to a graph (host, f32, square), in place. Entries that become 0 are dropped. #mcl and #symmcl
  * prune as `options` say, or by the defaults if it is NULL. After a failure *graph holds the result of the operations
  * before the failed one. */
@@ -204,6 +206,18 @@ sp_status mcl_keep_attracting(sp_context *context, const sp_csr *rows, int64_t f
 /* The cluster of each node in `labels` (nodes entries): of a node in several the first, -1 of a node in none. */
 void mcl_clustering_labels(const mcl_clustering *clustering, int32_t *labels);
 
+/* The clusters of each node: the reverse of a clustering. */
+typedef struct mcl_memberships {
+    const mcl_clustering *clustering; /* stays where it is */
+    int64_t *starts;                  /* node i is in the clusters[starts[i]] to clusters[starts[i + 1] - 1], ascending */
+    int32_t *clusters;
+} mcl_memberships;
+
+sp_status mcl_memberships_make(sp_context *context, const mcl_clustering *clustering,
+                               mcl_memberships *memberships);
+bool mcl_is_member(const mcl_memberships *memberships, int64_t node, int32_t cluster);
+void mcl_memberships_free(sp_context *context, mcl_memberships *memberships);
+
 /* ---- nodes added to a clustering ------------------------------------------------------------------------- */
 
 /* The process runs in each weakly connected component of the start matrix by itself, so components that are as they
@@ -278,6 +292,15 @@ typedef struct mcl_measures {
 sp_status mcl_measure(sp_context *context, const sp_csr *start, const mcl_clustering *clustering,
                       mcl_measures *measures);
 
+/* The same of a matrix that comes by blocks of rows, in their order, as sp_ranks_stream_rows brings them: begin, then
+ * mcl_measure_rows (an sp_take_rows) for all, then end, which releases the measuring, as drop does. The clustering stays
+ * where it is until then. */
+typedef struct mcl_measuring mcl_measuring;
+sp_status mcl_measure_begin(sp_context *context, const mcl_clustering *clustering, mcl_measuring **measuring);
+void mcl_measure_rows(void *measuring, int64_t first, const sp_csr *rows);
+sp_status mcl_measure_end(mcl_measuring *measuring, mcl_measures *measures);
+void mcl_measure_drop(mcl_measuring *measuring);
+
 /* Figures of a cluster in the input graph. Arcs are entries without loops, so an undirected edge counts as two. */
 typedef struct mcl_profile {
     int64_t size, arcs_inside;
@@ -289,6 +312,13 @@ typedef struct mcl_profile {
  * of any type or none. O(nnz). */
 sp_status mcl_profile_clusters(sp_context *context, const sp_csr *graph, const mcl_clustering *clustering,
                                mcl_profile *profiles, double *coverage, double *modularity);
+/* The same of a graph that comes by blocks of rows, as mcl_measure_begin. */
+typedef struct mcl_profiling mcl_profiling;
+sp_status mcl_profile_begin(sp_context *context, const mcl_clustering *clustering, mcl_profile *profiles,
+                            mcl_profiling **profiling);
+void mcl_profile_rows(void *profiling, int64_t first, const sp_csr *rows);
+void mcl_profile_end(mcl_profiling *profiling, double *coverage, double *modularity);
+void mcl_profile_drop(mcl_profiling *profiling);
 
 /* The distances of two clusterings from their meet, the coarsest clustering that is finer than both. The sum of the two
  * is the distance between the clusterings. A clustering that is finer than the other has distance 0. */

@@ -357,10 +357,10 @@ sp_status job_find_empty(sp_context *context, const sp_csr *columns, bool **empt
     return status;
 }
 
-void job_warn_vanished(job *j, const sp_csr *columns, const bool *empty)
+void job_warn_vanished(job *j, int64_t columns, const bool *empty, const bool *before)
 {
-    for (int64_t k = 0; k < columns->rows; k++)
-        if (columns->row_offsets[k] == columns->row_offsets[k + 1] && !empty[k])
+    for (int64_t k = 0; k < columns; k++)
+        if (empty[k] && !before[k])
             log_warning(&j->log, "___ [mclvInflate] warning: nonpositive sum <%f> for vector %lld", 0.0,
                         (long long)(j->input.ids ? j->input.ids[k] : k));
 }
@@ -533,23 +533,19 @@ static sp_status finish_clusters(job *j, report_run *run, double began, io_outpu
     return finish_outputs(all, count, status);
 }
 
-static sp_status write_clusters(job *j, report_run *run, const mcl_clustering *clustering)
+static sp_status write_clusters(job *j, report_run *run)
 {
     const double began = wall_seconds();
-    const io_clusters lists = as_lists(clustering);
-    mcl_measures measures;
+    const io_clusters lists = as_lists(&run->clustering);
     io_output *output;
-    sp_status status = SP_OK;
-    if (settings_judge(j->settings)) measures = run->quality.measures;
-    else if (j->settings->analyze) status = mcl_measure(j->host, job_whole_start(j), clustering, &measures);
-    if (status == SP_OK) status = io_output_open(j->host, run->output, &output);
+    sp_status status = io_output_open(j->host, run->output, &output);
     if (status != SP_OK) return status;
-    status = put_clusters(j, run, &lists, &measures, output);
+    status = put_clusters(j, run, &lists, &run->quality.measures, output);
     status = finish_clusters(j, run, began, output, status);
     if (status != SP_OK) return status;
     if (!is_labelled(&j->input))
         log_matrix_written(&j->log, run->output, false, lists.nodes, lists.clusters, lists.offsets[lists.clusters]);
-    log_line(&j->log, "[mcl] %lld clusters found", (long long)clustering->clusters);
+    log_line(&j->log, "[mcl] %lld clusters found", (long long)lists.clusters);
     log_line(&j->log, "[mcl] output is in %s", run->output);
     return SP_OK;
 }
@@ -576,7 +572,7 @@ static sp_status find_clusters(job *j, report_run *run, mcl_clustering *clusteri
     sp_csr limit = {0}, attracting = {0}; /* of several processes the rows of this one, and at the first what it interprets */
     sp_context *owner = j->host;
     char limit_name[MAX_PATH + 8];
-    bool *empty = NULL;
+    bool *empty = NULL, *now = NULL;
     sp_status status;
     options.inflation = run->inflation;
     double began = wall_seconds();
@@ -589,7 +585,8 @@ static sp_status find_clusters(job *j, report_run *run, mcl_clustering *clusteri
     TRY(ranks_account(j));
     if (j->team.ranks) ranks_gather_attracting(j, &limit, &attracting);
     const sp_csr *whole = j->team.ranks ? &attracting : &limit;
-    job_warn_vanished(j, whole, empty);
+    TRY(job_find_empty(j->host, whole, &now));
+    job_warn_vanished(j, whole->rows, now, empty);
     run->iterate_seconds = wall_seconds() - began;
     if (j->settings->write_limit) {
         snprintf(limit_name, sizeof limit_name, "%s-limit", run->output);
@@ -602,6 +599,7 @@ static sp_status find_clusters(job *j, report_run *run, mcl_clustering *clusteri
 done:
     sp_csr_free(j->host, &attracting);
     sp_free(j->host, empty);
+    sp_free(j->host, now);
     sp_csr_free(owner, &limit);
     return status;
 }
@@ -626,26 +624,23 @@ done:
 
 sp_status job_cluster(job *j, report_run *run)
 {
-    mcl_clustering clustering = {0};
+    const bool kept = settings_judge(j->settings), judged = kept || j->settings->analyze;
+    mcl_clustering *clustering = &run->clustering;
     sp_status status;
-    TRY(find_clusters(j, run, &clustering));
-    if (j->team.follows) return SP_OK;
-    if (job_update_falls_short(j, &clustering)) {
-        mcl_clustering_free(j->host, &clustering);
-        TRY(find_clusters(j, run, &clustering));
+    TRY(find_clusters(j, run, clustering));
+    if (j->team.follows) return judged ? quality_judge(j, run) : SP_OK;
+    if (job_update_falls_short(j, clustering)) {
+        mcl_clustering_free(j->host, clustering);
+        TRY(find_clusters(j, run, clustering));
     }
-    TRY(job_join_update(j, &clustering));
-    TRY(check_update(j, run, &clustering));
-    report_clusters(run, &clustering);
-    if (settings_judge(j->settings)) {
-        run->clustering = clustering;
-        clustering = (mcl_clustering){0};
-        TRY(quality_judge(j, run));
-    }
+    TRY(job_join_update(j, clustering));
+    TRY(check_update(j, run, clustering));
+    report_clusters(run, clustering);
+    if (judged) TRY(quality_judge(j, run));
     may_block = 1;
-    status = write_clusters(j, run, settings_judge(j->settings) ? &run->clustering : &clustering);
+    status = write_clusters(j, run);
     may_block = 0;
+    if (!kept) mcl_clustering_free(j->host, clustering);
 done:
-    mcl_clustering_free(j->host, &clustering);
     return status;
 }

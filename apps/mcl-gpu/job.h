@@ -165,6 +165,9 @@ sp_status ranks_gather_rows(job *j, void *all, int64_t size);
 sp_status ranks_leave(job *j, sp_status status);
 /* The rows of a matrix before the iterations that this process gives to an output; they stay in it. */
 sp_csr ranks_own_rows(const job *j, const sp_csr *matrix);
+/* The products of the first expansion where each process has some rows of the start matrix, if the report wants them;
+ * otherwise 0. */
+sp_status ranks_count_products(job *j, double *products);
 /* cut[r]: where the rows of process r begin, for these of this one; size + 1 numbers. */
 sp_status ranks_learn_cut(job *j, const sp_csr *rows, int64_t **cut);
 /* Process 0 gets the row offsets of the whole. */
@@ -195,9 +198,9 @@ sp_status job_cluster(job *j, report_run *run);
 bool job_is_dump(const job *j, const report_run *run, const io_place *place);
 /* empty[k]: column k has no entries. */
 sp_status job_find_empty(sp_context *context, const sp_csr *columns, bool **empty);
-/* Warns of columns that inflation has left without entries, all below the smallest f32, and that were not `empty`
+/* Warns of columns that inflation has left without entries, all below the smallest f32, and that were not empty
  * before: in mcl's words, which scripts look for. */
-void job_warn_vanished(job *j, const sp_csr *columns, const bool *empty);
+void job_warn_vanished(job *j, int64_t columns, const bool *empty, const bool *before);
 /* One expansion of a start matrix on the host, pruned and made stochastic, as an iteration has it before inflation. Each
  * of several processes gets some rows, one after another. */
 sp_status job_expand(job *j, const sp_csr *start, sp_csr *expanded);

@@ -90,6 +90,25 @@ sp_csr ranks_own_rows(const job *j, const sp_csr *matrix)
     return own;
 }
 
+sp_status ranks_count_products(job *j, double *products)
+{
+    const sp_csr *m = &j->start;
+    int64_t *lengths = NULL, sum = 0;
+    sp_status status = SP_OK;
+    *products = 0;
+    if (!j->given || !j->settings->report) return SP_OK;
+    status = sp_alloc(j->host, m->rows, sizeof *lengths, (void **)&lengths);
+    for (int64_t i = 0; i < m->rows && status == SP_OK; i++) lengths[i] = m->row_offsets[i + 1] - m->row_offsets[i];
+    TRY(team_agree_on(&j->team, status));
+    TRY(sp_ranks_share(j->host, j->team.ranks, j->given, sizeof *lengths, lengths));
+    for (int64_t e = 0; e < m->nnz; e++) sum += lengths[m->col_indices[e]];
+    TRY(team_add_up(&j->team, &sum));
+    *products = (double)sum;
+done:
+    sp_free(j->host, lengths);
+    return status;
+}
+
 sp_status ranks_learn_cut(job *j, const sp_csr *rows, int64_t **cut)
 {
     const sp_ranks *ranks = j->team.ranks;

@@ -244,7 +244,54 @@ whole_again() { # PATTERN ARGUMENTS...: what wants the whole input says so and r
     together -n 2 "$tool" "${@:2}" -o out --mpi-read parts 2>run.err && "$tool" "${@:2}" -o alone.cls 2>/dev/null &&
         cmp out alone.cls && grep -q "^mcl-gpu: each process reads the whole input: .*$1" run.err
 }
-ok 'a transform' whole_again '-tf needs it' p2000.abc --abc -tf 'gt(0.2)'
+ok 'a transform' whole_again '-tf that sees several columns needs it' p2000.abc --abc -tf 'gt(0.2),#max()'
+ok 'connected clusters' whole_again 'force-connected needs it' p2000.abc --abc -force-connected y
+ok 'GraphML' whole_again 'graphml needs it' p2000.abc --abc --graphml network.xml
+# judged P FILE ARGUMENTS...: the report and the table of processes that read parts are those of one process
+judged() {
+    local processes=$1 name
+    shift
+    rm -rf one several
+    mkdir one several
+    (cd one && "$tool" "../$@" --abc -o out --device cpu --report json --table table 2>log) || return 1
+    (cd several && together -n "$processes" "$tool" "../$@" --abc -o out --device cpu --report json --table table \
+        --mpi-read parts 2>log && ! grep 'whole input' log) || { cat several/log; return 1; }
+    for name in one several; do mask $name/log >$name.masked; done
+    diff one.masked several.masked && cmp one/table several/table && cmp one/out several/out && python3 - <<'END'
+import json
+def figures(value): # without times, memory and what processes say of themselves
+    if isinstance(value, list): return [figures(v) for v in value]
+    if not isinstance(value, dict): return value
+    other = ("arguments", "threads", "peak_host_bytes", "product_peak_bytes", "processes", "batches", "seconds")
+    return {k: figures(v) for k, v in value.items() if k not in other and not k.endswith("_seconds")}
+one, several = (figures(json.load(open(name + "/json"))) for name in ("one", "several"))
+assert one == several, [(k, one[k], several[k]) for k in one if one[k] != several[k]]
+assert one["runs"][0]["largest_clusters"] and one["input"]["first_products"] > 0
+END
+}
+for network in hub cycle seven p2000 protein; do ok "a report of $network in parts" judged 3 $network.abc; done
+ok 'transforms in parts' judged 3 protein.abc -tf 'gt(0.01),#selfrm(),rand(0.7),mul(2),#selfmax()'
+ok 'pre-inflation in parts' judged 2 p2000.abc -pi 2
+ok 'dumps of a transformed network in parts' same 2 ../p2000.abc --abc -o out -dump ite,cls -tf 'gq(0.2)' -pi 1.5 -L 2 \
+    --write-limit -write-graphx x --mpi-read parts
+ok '-analyze in parts' same 3 ../p2000.abc --abc -o out -analyze y --mpi-read parts
+awk '{ print $1, $2, $3 / 100000 }' p2000.abc >small.abc
+vanished() { # columns that pre-inflation empties are named once
+    "$tool" small.abc --abc -pi 15 -o alone.cls 2>one.err
+    together -n 3 "$tool" small.abc --abc -pi 15 -o out --mpi-read parts 2>run.err && cmp out alone.cls &&
+        grep 'warning: nonpositive sum' one.err >one.warnings && grep 'warning: nonpositive sum' run.err | cmp - one.warnings
+}
+several_judged() { # as judged, with an output for each inflation
+    together -n 3 "$tool" "$@" --abc -o many --device cpu --table several.tsv --mpi-read parts 2>run.err &&
+        ! grep 'whole input' run.err && "$tool" "$@" --abc -o alone --device cpu --table one.tsv 2>one.err &&
+        grep -A 9 '^  inflation' one.err | grep -v '^mcl-gpu' >one.figures && [ -s one.figures ] &&
+        grep -A 9 '^  inflation' run.err | grep -v '^mcl-gpu' | cmp - one.figures && cmp one.tsv several.tsv
+}
+ok 'several inflations in parts' several_judged p2000.abc -I 1.4,2,6
+ok 'shared nodes in parts' several_judged grid.abc -I 1.4,4 --overlap=keep
+ok 'columns that pre-inflation empties' vanished
+ok 'a negative weight in one process' fails 3 1 'negative weight' p2000.abc --abc -tf 'mul(-1)' -write-graphx x -dump ite \
+    --mpi-read parts
 gzip -k p2000.abc
 mkdir folder
 split -n l/5 --additional-suffix=.abc p2000.abc folder/part-
