@@ -430,9 +430,21 @@ void io_put_native_clusters(io_output *output, const io_clusters *clusters, cons
  * each is written with its column, as in mcl. */
 sp_status io_write_native_matrix(sp_context *context, const char *path, const sp_csr *columns, const int64_t *ids,
                                  const double *numbers, int digits, bool binary, const char *command_line);
-/* The same into an open output. After a failure the output must be discarded. */
-sp_status io_put_native_columns(sp_context *context, io_output *output, const sp_csr *columns, const int64_t *ids,
-                                const double *numbers, int digits, bool binary, const char *command_line);
+
+typedef struct io_native_options {
+    const int64_t *ids;       /* as in io_graph */
+    const double *numbers;    /* one a column of the whole; NULL: none */
+    int digits;
+    bool binary;
+    const char *command_line; /* NULL: none */
+    int64_t first;            /* of a block: the number of its first column */
+    const int64_t *offsets;   /* of a block in binary: row_offsets of the whole matrix */
+} io_native_options;
+
+/* The same into an open output, also by blocks of columns: CSRs with fewer rows than columns, all in their order. After
+ * a failure the output must be discarded. */
+sp_status io_put_native_columns(sp_context *context, io_output *output, const sp_csr *columns,
+                                const io_native_options *options);
 
 /* ---- arrays --------------------------------------------------------------------------------------------- */
 

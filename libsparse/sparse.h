@@ -59,7 +59,7 @@ const char *sp_version(void);
 /* Counts the changes of structs, enums and prototypes in the public headers and io.h that a compiled caller
  * would notice. sp_abi returns that of the library: a caller that was compiled, or generated, from headers with another
  * SP_ABI must not call it. */
-#define SP_ABI 8
+#define SP_ABI 9
 int sp_abi(void);
 
 /* ---- status ------------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
  * system that it reaches. Systems come by falling number of attractors, ties by their smallest one. Each system is
  * searched against the arcs, so the cost is O(arcs + Σ over systems of the arcs that lead to it).
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,18 +14,26 @@
 
 /* ---- attraction ---------------------------------------------------------------------------------------- */
 
+/* What is at least this heavy attracts node j, the column in row `row`. */
+static double attraction_bar(const sp_csr *limit, int64_t row, int64_t j)
+{
+    const float *from = limit->values;
+    double self = 0, largest = 0;
+    for (int64_t k = limit->row_offsets[row]; k < limit->row_offsets[row + 1]; k++) {
+        if (limit->col_indices[k] == j) self = (double)from[k];
+        if ((double)from[k] > largest) largest = (double)from[k];
+    }
+    return self < largest ? 0.999 * self + 0.001 * largest : self / 1.01;
+}
+
 /* Keeps of a column what is at least as heavy as (nearly) its loop, then, but with `weak`, what is about average or
  * above; returns how many. */
 static int64_t attracting(const sp_csr *limit, int64_t j, bool weak, int32_t *columns, float *values)
 {
     const int64_t first = limit->row_offsets[j], end = limit->row_offsets[j + 1];
     const float *from = limit->values;
-    double self = 0, largest = 0, sum = 0;
-    for (int64_t k = first; k < end; k++) {
-        if (limit->col_indices[k] == j) self = (double)from[k];
-        if ((double)from[k] > largest) largest = (double)from[k];
-    }
-    const double bar = self < largest ? 0.999 * self + 0.001 * largest : self / 1.01;
+    const double bar = attraction_bar(limit, j, j);
+    double sum = 0;
     int64_t count = 0, left = 0;
     for (int64_t k = first; k < end; k++) {
         if ((double)from[k] < bar) continue;
@@ -53,6 +62,45 @@ static sp_status attraction_graph(sp_context *context, const sp_csr *limit, bool
     graph->row_offsets[limit->rows] = graph->nnz = nnz;
     sp_free(context, graph->values);
     graph->values = NULL;
+    return SP_OK;
+}
+
+/* As attraction_bar, or -infinity in a column with negative entries, whose bar depends on those below it. */
+static double bar_of_kept(const sp_csr *rows, int64_t row, int64_t j)
+{
+    const float *values = rows->values;
+    for (int64_t k = rows->row_offsets[row]; k < rows->row_offsets[row + 1]; k++)
+        if (values[k] < 0) return -INFINITY;
+    return attraction_bar(rows, row, j);
+}
+
+sp_status mcl_keep_attracting(sp_context *context, const sp_csr *rows, int64_t first, sp_csr *kept)
+{
+    int64_t nnz = 0;
+    sp_csr made = {0};
+    sp_status status = sp_require_csr(context, __func__, "rows", rows);
+    if (status == SP_OK) status = sp_require_output(context, __func__, "kept", kept, "rows", rows);
+    if (status == SP_OK && (rows->space != SP_HOST || rows->value_type != SP_F32 || (rows->nnz > 0 && !rows->values)))
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: rows must be a host matrix of f32 values", __func__);
+    if (status != SP_OK) return status;
+    const float *values = rows->values;
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass == 1) status = sp_csr_create(context, rows->rows, rows->cols, nnz, SP_F32, SP_HOST, &made);
+        if (status != SP_OK) return status;
+        nnz = 0;
+        for (int64_t i = 0; i < rows->rows; i++) {
+            const double bar = bar_of_kept(rows, i, first + i);
+            if (pass == 1) made.row_offsets[i] = nnz;
+            for (int64_t k = rows->row_offsets[i]; k < rows->row_offsets[i + 1]; k++) {
+                if ((double)values[k] < bar) continue;
+                if (pass == 1) made.col_indices[nnz] = rows->col_indices[k];
+                if (pass == 1) ((float *)made.values)[nnz] = values[k];
+                nnz++;
+            }
+        }
+    }
+    made.row_offsets[rows->rows] = nnz;
+    *kept = made;
     return SP_OK;
 }
 

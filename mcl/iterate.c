@@ -246,18 +246,11 @@ static sp_status finish(process *p, sp_csr *limit, mcl_run *run)
     sp_status status = SP_OK;
     while (status == SP_OK && done->iterations < last && !done->converged && !done->stopped) status = advance(p);
     if (status != SP_OK) return status;
-    if (p->ranks) {
-        sp_csr part = p->owned;
-        p->owned = (sp_csr){0};
-        status = sp_ranks_gather_rows(p->context, p->ranks, &part, &p->owned);
-        sp_csr_free(p->context, &part);
-        if (status != SP_OK) return status;
-        p->current = &p->owned;
-        if (p->ranks->rank > 0) p->order = NULL; /* of a matrix without rows */
-    }
     if (!p->order && p->owned.row_offsets && p->owned.space == SP_HOST) {
         *limit = p->owned;
         p->owned = (sp_csr){0};
+    } else if (p->ranks) {
+        status = mcl_restore_together(p->context, p->ranks, p->current, p->order, limit);
     } else {
         status = mcl_restore(p->context, p->current, p->order, limit);
     }

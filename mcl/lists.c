@@ -1,5 +1,7 @@
 /* Lists of nodes, and their order in the output. */
+#include "base/try.h"
 #include "lists.h"
+#include "members.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -84,4 +86,39 @@ sp_status lists_order(sp_context *context, mcl_sort sort, lists *clusters)
     }
     sp_free(context, order);
     return status;
+}
+
+/* ---- the clusters of nodes ------------------------------------------------------------------------------------ */
+
+sp_status mcl_memberships_make(sp_context *context, const mcl_clustering *c, mcl_memberships *memberships)
+{
+    mcl_memberships made = {.clustering = c};
+    sp_status status;
+    TRY(sp_require(context, __func__, "clustering", c));
+    TRY(sp_require(context, __func__, "memberships", memberships));
+    const int64_t members = c->clusters > 0 ? c->offsets[c->clusters] : 0;
+    TRY(sp_calloc(context, c->nodes + 2, sizeof *made.starts, (void **)&made.starts));
+    TRY(sp_alloc(context, members, sizeof *made.clusters, (void **)&made.clusters));
+    for (int64_t i = 0; i < members; i++) made.starts[c->members[i] + 2]++;
+    for (int64_t i = 0; i < c->nodes; i++) made.starts[i + 2] += made.starts[i + 1];
+    for (int64_t k = 0; k < c->clusters; k++)
+        for (int64_t i = c->offsets[k]; i < c->offsets[k + 1]; i++)
+            made.clusters[made.starts[c->members[i] + 1]++] = (int32_t)k;
+    *memberships = made;
+    made = (mcl_memberships){0};
+done:
+    mcl_memberships_free(context, &made);
+    return status;
+}
+
+bool mcl_is_member(const mcl_memberships *memberships, int64_t node, int32_t cluster)
+{
+    return is_member(memberships, node, cluster);
+}
+
+void mcl_memberships_free(sp_context *context, mcl_memberships *c)
+{
+    sp_free(context, c->starts);
+    sp_free(context, c->clusters);
+    *c = (mcl_memberships){0};
 }

@@ -64,6 +64,8 @@ sp_status mcl_transform_parse(sp_context *context, const char *spec, bool values
 void mcl_transform_free(sp_context *context, mcl_transform *transform);
 /* Applies the value operations to one weight, in f64; 0 means "no edge". */
 double mcl_transform_value(const mcl_transform *transform, double weight);
+/* Whether the list makes each row from the same row of the graph alone, so that processes can transform their rows. */
+bool mcl_transform_is_local(const mcl_transform *transform);
 /* Applies the whole list to a graph (host, f32, square), in place. Entries that become 0 are dropped. #mcl and #symmcl
  * prune as `options` say, or by the defaults if it is NULL. After a failure *graph holds the result of the operations
  * before the failed one. */
@@ -90,6 +92,11 @@ void mcl_drop_vanished(sp_csr *matrix);
  * order means no renumbering. */
 sp_status mcl_renumber(sp_context *context, const sp_csr *matrix, const int32_t *order, sp_csr *renumbered);
 sp_status mcl_restore(sp_context *context, const sp_csr *renumbered, const int32_t *order, sp_csr *matrix);
+/* The same of a host matrix of several processes, which have its rows one after another: process r the rows part->rows
+ * of the renumbered matrix, and afterwards about as many of the restored one as each other, in host memory. With a NULL
+ * `order` rows stay where they are. O(nnz / processes + rows) memory. */
+sp_status mcl_restore_together(sp_context *context, const sp_ranks *ranks, const sp_csr *part, const int32_t *order,
+                               sp_csr *matrix);
 
 typedef struct mcl_iteration {
     int64_t number;       /* from 1 */
@@ -134,9 +141,9 @@ sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_option
 
 /* mcl_iterate in several processes. With `given` NULL each gives the same start matrix, else process r its rows given[r]
  * to given[r + 1] - 1, in a matrix of the whole shape whose other rows are empty. All get the same iterations and *run as
- * a single process on one device of that kind, and process 0 the same limit; elsewhere *limit has no rows. The monitor
- * is called with this process's rows of the iterand (sp_ranks_gather_rows); what it returns counts at process 0. An interrupt of one process is
- * one of all, which have the same iteration then.
+ * a single process on one device of that kind. Of the same limit each gets some rows, one process after another
+ * (sp_ranks_stream_rows, sp_ranks_gather_rows). The monitor is called with this process's rows of the iterand; what it
+ * returns counts at process 0. An interrupt of one process is one of all, which have the same iteration then.
  * options->fast has no effect. */
 sp_status mcl_iterate_together(sp_context *context, const sp_ranks *ranks, const sp_csr *start, const int64_t *given,
                                const mcl_options *options, mcl_monitor monitor, void *user, sp_csr *limit,
@@ -196,8 +203,23 @@ typedef struct mcl_clustering {
 sp_status mcl_interpret(sp_context *context, const sp_csr *limit, const sp_csr *graph, const mcl_options *options,
                         mcl_clustering *clustering);
 void mcl_clustering_free(sp_context *context, mcl_clustering *clustering);
+/* The entries that mcl_interpret looks at of some rows of a limit, from row `first` on: little of an early one. Several
+ * processes keep these of their rows, and one gathers and interprets them. A row with entries keeps some. O(nnz). */
+sp_status mcl_keep_attracting(sp_context *context, const sp_csr *rows, int64_t first, sp_csr *kept);
 /* The cluster of each node in `labels` (nodes entries): of a node in several the first, -1 of a node in none. */
 void mcl_clustering_labels(const mcl_clustering *clustering, int32_t *labels);
+
+/* The clusters of each node: the reverse of a clustering. */
+typedef struct mcl_memberships {
+    const mcl_clustering *clustering; /* stays where it is */
+    int64_t *starts;                  /* node i is in the clusters[starts[i]] to clusters[starts[i + 1] - 1], ascending */
+    int32_t *clusters;
+} mcl_memberships;
+
+sp_status mcl_memberships_make(sp_context *context, const mcl_clustering *clustering,
+                               mcl_memberships *memberships);
+bool mcl_is_member(const mcl_memberships *memberships, int64_t node, int32_t cluster);
+void mcl_memberships_free(sp_context *context, mcl_memberships *memberships);
 
 /* ---- nodes added to a clustering ------------------------------------------------------------------------- */
 
@@ -273,6 +295,15 @@ typedef struct mcl_measures {
 sp_status mcl_measure(sp_context *context, const sp_csr *start, const mcl_clustering *clustering,
                       mcl_measures *measures);
 
+/* The same of a matrix that comes by blocks of rows, in their order, as sp_ranks_stream_rows brings them: begin, then
+ * mcl_measure_rows (an sp_take_rows) for all, then end, which releases the measuring, as drop does. The clustering stays
+ * where it is until then. */
+typedef struct mcl_measuring mcl_measuring;
+sp_status mcl_measure_begin(sp_context *context, const mcl_clustering *clustering, mcl_measuring **measuring);
+void mcl_measure_rows(void *measuring, int64_t first, const sp_csr *rows);
+sp_status mcl_measure_end(mcl_measuring *measuring, mcl_measures *measures);
+void mcl_measure_drop(mcl_measuring *measuring);
+
 /* Figures of a cluster in the input graph. Arcs are entries without loops, so an undirected edge counts as two. */
 typedef struct mcl_profile {
     int64_t size, arcs_inside;
@@ -284,6 +315,13 @@ typedef struct mcl_profile {
  * of any type or none. O(nnz). */
 sp_status mcl_profile_clusters(sp_context *context, const sp_csr *graph, const mcl_clustering *clustering,
                                mcl_profile *profiles, double *coverage, double *modularity);
+/* The same of a graph that comes by blocks of rows, as mcl_measure_begin. */
+typedef struct mcl_profiling mcl_profiling;
+sp_status mcl_profile_begin(sp_context *context, const mcl_clustering *clustering, mcl_profile *profiles,
+                            mcl_profiling **profiling);
+void mcl_profile_rows(void *profiling, int64_t first, const sp_csr *rows);
+void mcl_profile_end(mcl_profiling *profiling, double *coverage, double *modularity);
+void mcl_profile_drop(mcl_profiling *profiling);
 
 /* The distances of two clusterings from their meet, the coarsest clustering that is finer than both. The sum of the two
  * is the distance between the clusterings. A clustering that is finer than the other has distance 0. */

@@ -11,25 +11,36 @@
  * Means and sums are over the members of all clusters: a node in two counts twice, but once in the whole mass.
  * O(nnz), times the clusters of a node.
  */
-#include "mcl.h"
-
 #include <stdlib.h>
+
+#include "base/try.h"
+#include "members.h"
 
 /* Of a cluster's members. */
 typedef struct sums {
     double inside, efficiency, arcs, arcs_inside;
 } sums;
 
-/* What one member adds to the sums of its cluster, whose members have its number in `mark`. */
-static void add_member(const sp_csr *start, int64_t node, int64_t size, const int32_t *mark, int32_t number, sums *s)
+struct mcl_measuring {
+    sp_context *context;
+    mcl_memberships of;
+    sums *sums;  /* of each cluster */
+    double arcs; /* of all nodes */
+};
+
+/* What the node of row `row` adds to the sums of one of its clusters. */
+static void add_member(const mcl_measuring *m, const sp_csr *rows, int64_t row, int64_t node, int32_t cluster)
 {
-    const float *values = start->values;
+    const mcl_clustering *c = m->of.clustering;
+    const int64_t size = c->offsets[cluster + 1] - c->offsets[cluster];
+    const float *values = rows->values;
     double inside = 0, outside = 0, squares = 0;
     int64_t either = size;
-    for (int64_t e = start->row_offsets[node]; e < start->row_offsets[node + 1]; e++) {
-        const int64_t other = start->col_indices[e];
+    sums *s = &m->sums[cluster];
+    for (int64_t e = rows->row_offsets[row]; e < rows->row_offsets[row + 1]; e++) {
+        const int64_t other = rows->col_indices[e];
         const double p = (double)values[e];
-        const bool shared = mark[other] == number;
+        const bool shared = is_member(&m->of, other, cluster);
         squares += p * p;
         *(shared ? &inside : &outside) += p;
         either += !shared;
@@ -70,6 +81,76 @@ static void measure_sizes(const int64_t *sizes, int64_t clusters, int64_t nodes,
     m->half_size = sizes[m->half];
 }
 
+sp_status mcl_measure_begin(sp_context *context, const mcl_clustering *clustering, mcl_measuring **measuring)
+{
+    mcl_measuring *m = NULL;
+    sp_status status;
+    TRY(sp_require(context, __func__, "clustering", clustering));
+    TRY(sp_require(context, __func__, "measuring", measuring));
+    TRY(sp_calloc(context, 1, sizeof *m, (void **)&m));
+    m->context = context;
+    TRY(mcl_memberships_make(context, clustering, &m->of));
+    TRY(sp_calloc(context, clustering->clusters, sizeof *m->sums, (void **)&m->sums));
+    *measuring = m;
+    m = NULL;
+done:
+    mcl_measure_drop(m);
+    return status;
+}
+
+void mcl_measure_drop(mcl_measuring *m)
+{
+    if (!m) return;
+    mcl_memberships_free(m->context, &m->of);
+    sp_free(m->context, m->sums);
+    sp_free(m->context, m);
+}
+
+void mcl_measure_rows(void *measuring, int64_t first, const sp_csr *rows)
+{
+    mcl_measuring *m = measuring;
+    for (int64_t i = 0; i < rows->rows; i++) {
+        for (int64_t k = m->of.starts[first + i]; k < m->of.starts[first + i + 1]; k++)
+            add_member(m, rows, i, first + i, m->of.clusters[k]);
+        for (int64_t e = rows->row_offsets[i]; e < rows->row_offsets[i + 1]; e++)
+            if (rows->col_indices[e] != first + i) m->arcs += (double)((const float *)rows->values)[e];
+    }
+}
+
+sp_status mcl_measure_end(mcl_measuring *measuring, mcl_measures *measures)
+{
+    const mcl_clustering *c = measuring->of.clustering;
+    const int64_t nodes = c->nodes, clusters = c->clusters, members = clusters > 0 ? c->offsets[clusters] : 0;
+    mcl_measures m = {.clusters = clusters};
+    double inside = 0, efficiency = 0, area = 0;
+    int64_t *sizes = NULL;
+    sp_status status;
+    TRY(sp_require(measuring->context, __func__, "measures", measures));
+    TRY(sp_alloc(measuring->context, clusters, sizeof *sizes, (void **)&sizes));
+    for (int64_t k = 0; k < clusters; k++) {
+        const sums *s = &measuring->sums[k];
+        sizes[k] = c->offsets[k + 1] - c->offsets[k];
+        inside += s->inside;
+        efficiency += s->efficiency;
+        area += (double)sizes[k] * (double)(sizes[k] - 1);
+        if (measuring->arcs > 0)
+            m.modularity += s->arcs_inside / measuring->arcs - (s->arcs / measuring->arcs) * (s->arcs / measuring->arcs);
+    }
+    if (members > 0) {
+        m.efficiency = efficiency / (double)members;
+        m.mass_fraction = inside / (double)members;
+    }
+    if (area == 0) area = -1; /* as with mcl, where no cluster has two members */
+    m.area_fraction = nodes > 1 ? area / ((double)nodes * (double)(nodes - 1)) : (double)nodes;
+    qsort(sizes, (size_t)clusters, sizeof *sizes, descending);
+    measure_sizes(sizes, clusters, nodes, &m);
+    *measures = m;
+done:
+    sp_free(measuring->context, sizes);
+    mcl_measure_drop(measuring);
+    return status;
+}
+
 static sp_status check_arguments(sp_context *context, const sp_csr *start, const mcl_clustering *clustering,
                                  const mcl_measures *measures)
 {
@@ -94,46 +175,9 @@ sp_status mcl_measure(sp_context *context, const sp_csr *start, const mcl_cluste
 {
     sp_status status = check_arguments(context, start, clustering, measures);
     if (status != SP_OK) return status;
-    const int64_t nodes = start->rows, clusters = clustering->clusters;
-    const int64_t members = clusters > 0 ? clustering->offsets[clusters] : 0;
-    mcl_measures m = {.clusters = clusters};
-    int32_t *mark = NULL;
-    int64_t *sizes = NULL;
-    double inside = 0, efficiency = 0, area = 0, arcs = 0, *parts = NULL;
-    status = sp_calloc(context, nodes, sizeof *mark, (void **)&mark);
-    if (status == SP_OK) status = sp_alloc(context, clusters, sizeof *sizes, (void **)&sizes);
-    if (status == SP_OK) status = sp_alloc(context, 2 * clusters, sizeof *parts, (void **)&parts);
-    if (status != SP_OK) goto done;
-    for (int64_t k = 0; k < clusters; k++) {
-        const int64_t first = clustering->offsets[k], size = clustering->offsets[k + 1] - first;
-        sums s = {0};
-        for (int64_t i = first; i < first + size; i++) mark[clustering->members[i]] = (int32_t)(k + 1);
-        for (int64_t i = first; i < first + size; i++)
-            add_member(start, clustering->members[i], size, mark, (int32_t)(k + 1), &s);
-        sizes[k] = size;
-        parts[2 * k] = s.arcs;
-        parts[2 * k + 1] = s.arcs_inside;
-        inside += s.inside;
-        efficiency += s.efficiency;
-        area += (double)size * (double)(size - 1);
-    }
-    for (int64_t i = 0; i < nodes; i++)
-        for (int64_t e = start->row_offsets[i]; e < start->row_offsets[i + 1]; e++)
-            if (start->col_indices[e] != i) arcs += (double)((const float *)start->values)[e];
-    for (int64_t k = 0; k < clusters && arcs > 0; k++)
-        m.modularity += parts[2 * k + 1] / arcs - (parts[2 * k] / arcs) * (parts[2 * k] / arcs);
-    if (members > 0) {
-        m.efficiency = efficiency / (double)members;
-        m.mass_fraction = inside / (double)members;
-    }
-    if (area == 0) area = -1; /* as with mcl, where no cluster has two members */
-    m.area_fraction = nodes > 1 ? area / ((double)nodes * (double)(nodes - 1)) : (double)nodes;
-    qsort(sizes, (size_t)clusters, sizeof *sizes, descending);
-    measure_sizes(sizes, clusters, nodes, &m);
-    *measures = m;
-done:
-    sp_free(context, parts);
-    sp_free(context, sizes);
-    sp_free(context, mark);
-    return status;
+    mcl_measuring *measuring;
+    status = mcl_measure_begin(context, clustering, &measuring);
+    if (status != SP_OK) return status;
+    mcl_measure_rows(measuring, 0, start);
+    return mcl_measure_end(measuring, measures);
 }

@@ -272,3 +272,62 @@ done:
     sp_free(context, labels);
     return status;
 }
+
+/* ---- rows in the original numbers ---------------------------------------------------------------------------- */
+
+/* cut[r]: where the rows of process r begin, which has part->rows of them. */
+static sp_status learn_cut(sp_context *context, const sp_ranks *ranks, const sp_csr *part, int64_t *cut)
+{
+    const sp_status status = sp_ranks_numbers(context, ranks, part->rows, cut);
+    int64_t row = 0;
+    for (int r = 0; r <= ranks->size && status == SP_OK; r++) {
+        const int64_t rows = r < ranks->size ? cut[r] : 0;
+        cut[r] = row;
+        row += rows;
+    }
+    return status;
+}
+
+sp_status mcl_restore_together(sp_context *context, const sp_ranks *ranks, const sp_csr *part, const int32_t *order,
+                               sp_csr *matrix)
+{
+    int64_t *cut = NULL, *next = NULL, *lengths = NULL, count = 0, nnz = 0;
+    int32_t *named = NULL, *place = NULL; /* the rows that come, and where the rows of the result are among them */
+    sp_csr got = {0}, made = {0};
+    sp_status status;
+    TRY(sp_require(context, __func__, "ranks", ranks));
+    TRY(sp_require_csr(context, __func__, "part", part));
+    TRY(sp_require_output(context, __func__, "matrix", matrix, "part", part));
+    if (!order) return sp_csr_copy(context, part, SP_HOST, matrix);
+    TRY(sp_alloc(context, ranks->size + 1, sizeof *cut, (void **)&cut));
+    TRY(sp_alloc(context, ranks->size + 1, sizeof *next, (void **)&next));
+    TRY(learn_cut(context, ranks, part, cut));
+    cut_equally(part->cols, ranks->size, next);
+    const int64_t first = next[ranks->rank], rows = next[ranks->rank + 1] - first;
+    TRY(sp_alloc(context, rows, sizeof *named, (void **)&named));
+    TRY(sp_alloc(context, rows, sizeof *place, (void **)&place));
+    TRY(sp_alloc(context, rows, sizeof *lengths, (void **)&lengths));
+    for (int64_t k = 0; k < part->cols; k++) {
+        if (order[k] < first || order[k] >= first + rows) continue;
+        place[order[k] - first] = (int32_t)count;
+        named[count++] = (int32_t)k;
+    }
+    TRY(sp_ranks_check(context, ranks->fetch_lengths(ranks->user, cut, part, rows, named, lengths)));
+    for (int64_t k = 0; k < rows; k++) nnz += lengths[k];
+    TRY(sp_csr_create(context, rows, part->cols, nnz, SP_F32, SP_HOST, &got));
+    got.row_offsets[0] = 0;
+    for (int64_t k = 0; k < rows; k++) got.row_offsets[k + 1] = got.row_offsets[k] + lengths[k];
+    TRY(sp_ranks_check(context, ranks->fetch_entries(ranks->user, part, got.col_indices, got.values)));
+    TRY(mcl_ranks_go_on(context, ranks, sp_csr_permute(context, &got, place, order, &made)));
+    *matrix = made;
+    made = (sp_csr){0};
+done:
+    sp_csr_free(context, &got);
+    sp_csr_free(context, &made);
+    sp_free(context, cut);
+    sp_free(context, next);
+    sp_free(context, named);
+    sp_free(context, place);
+    sp_free(context, lengths);
+    return status;
+}

@@ -130,6 +130,15 @@ double mcl_transform_value(const mcl_transform *transform, double weight)
     return (double)v;
 }
 
+bool mcl_transform_is_local(const mcl_transform *transform)
+{
+    for (int64_t k = 0; transform && k < transform->count; k++) {
+        const tf_kind kind = transform->operations[k].definition->kind;
+        if (!is_value(kind) && kind != SELFRM && kind != SELFMAX && kind != THREAD) return false;
+    }
+    return true;
+}
+
 /* On failure *graph holds whatever the operations before the failed one made, and is still the caller's to free. */
 sp_status mcl_transform_graph(sp_context *context, const mcl_transform *transform, const mcl_options *options,
                               sp_csr *graph)

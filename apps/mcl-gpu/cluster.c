@@ -18,19 +18,57 @@ static sp_status keep(job *j, io_output *output)
     return SP_OK;
 }
 
-sp_status job_write_matrix(job *j, matrix_kind kind, const char *path, const sp_csr *matrix, const double *numbers)
+/* A matrix that is being written. */
+typedef struct matrix_writer {
+    job *job;
+    io_output *output;
+    io_native_options options;
+    sp_status status; /* the first failure, after which blocks are dropped */
+} matrix_writer;
+
+static void put_block(void *user, int64_t first, const sp_csr *rows)
 {
-    const bool binary = j->settings->binary;
-    io_output *output = NULL;
-    if (j->team.follows) return SP_OK;
+    matrix_writer *w = user;
+    w->options.first = first;
+    if (w->status == SP_OK) w->status = io_put_native_columns(w->job->host, w->output, rows, &w->options);
+}
+
+/* Process 0 writes blocks of the rows of all, so that it does not hold them. */
+static sp_status put_together(job *j, const sp_csr *rows, matrix_writer *w)
+{
+    enum { BLOCK_ENTRIES = 1 << 20 };
+    int64_t *offsets = NULL;
+    sp_status status = SP_OK;
+    if (w->options.binary) status = ranks_gather_offsets(j, rows, &offsets);
+    w->options.offsets = offsets;
+    if (status == SP_OK) status = sp_ranks_stream_rows(j->host, j->team.ranks, rows, BLOCK_ENTRIES, put_block, w);
+    if (status != SP_OK) team_give_up(&j->team, j->host, status); /* the others are waiting in the middle of it */
+    sp_free(j->host, offsets);
+    return w->status;
+}
+
+sp_status job_write_matrix(job *j, matrix_kind kind, const char *path, const sp_csr *rows, const double *numbers)
+{
+    const io_native_options options = {.ids = j->input.ids, .numbers = numbers, .digits = MATRIX_DIGITS,
+                                       .binary = j->settings->binary};
+    matrix_writer w = {.job = j, .options = options};
+    int64_t nnz = rows->nnz;
+    sp_status status = SP_OK;
     may_block = 1;
-    sp_status status = io_output_open(j->host, path, &output);
-    if (status == SP_OK)
-        status = io_put_native_columns(j->host, output, matrix, j->input.ids, numbers, MATRIX_DIGITS, binary, NULL);
-    if (status != SP_OK) io_output_discard(output);
-    else status = kind == MATRIX_DUMP ? io_output_commit(output) : keep(j, output);
+    if (!j->team.follows) status = io_output_open(j->host, path, &w.output);
+    TRY(team_agree_on(&j->team, status));
+    if (j->team.ranks) TRY(team_add_up(&j->team, &nnz));
+    if (j->team.ranks) status = put_together(j, rows, &w);
+    else status = io_put_native_columns(j->host, w.output, rows, &options);
+    if (status == SP_OK && !j->team.follows) {
+        status = kind == MATRIX_DUMP ? io_output_commit(w.output) : keep(j, w.output);
+        w.output = NULL;
+    }
+    TRY(team_agree_on(&j->team, status));
+    log_matrix_written(&j->log, path, options.binary, rows->cols, rows->cols, nnz);
+done:
+    io_output_discard(w.output);
     may_block = 0;
-    if (status == SP_OK) log_matrix_written(&j->log, path, binary, matrix->rows, matrix->cols, matrix->nnz);
     return status;
 }
 
@@ -41,7 +79,7 @@ typedef struct monitor_state {
     sp_context *context; /* where the iterand lives */
     bool keep_start;     /* for another inflation, for the CPU when the device fails, or to judge clusters */
     saved_state *saved;  /* where the run goes on, until its first iteration has ended; NULL: it does not */
-    sp_csr expanded;     /* the next iterand before inflation, if -dump cls wants its clusters */
+    sp_csr expanded;     /* the next iterand before inflation, if -dump cls wants its clusters; the rows of this process */
     report_run *run;
     sp_status status;
 } monitor_state;
@@ -92,18 +130,41 @@ bool job_is_dump(const job *j, const report_run *run, const io_place *place)
     return io_output_same_place(&dump, place);
 }
 
-sp_status job_expand(job *j, const sp_csr *iterand, sp_csr *expanded)
+static mcl_options expansion_alone(const job *j)
 {
     mcl_options options = j->mcl;
-    mcl_run run;
     options.inflation = 0;
     options.main_length = 1;
     options.initial_length = 0;
-    return mcl_iterate(j->host, iterand, &options, NULL, NULL, expanded, &run);
+    return options;
+}
+
+sp_status job_expand(job *j, const sp_csr *start, sp_csr *expanded)
+{
+    const mcl_options options = expansion_alone(j);
+    mcl_run run;
+    if (!j->team.ranks) return mcl_iterate(j->host, start, &options, NULL, NULL, expanded, &run);
+    const sp_status status =
+        mcl_iterate_together(j->host, j->team.ranks, start, j->given, &options, NULL, NULL, expanded, &run);
+    return ranks_leave(j, status);
+}
+
+/* The same of this process's rows of an iterand. */
+static sp_status expand_rows(job *j, const mcl_iteration *iteration, const sp_csr *rows, sp_csr *expanded)
+{
+    const mcl_options options = expansion_alone(j);
+    int64_t *cut = NULL;
+    mcl_run run;
+    sp_status status = ranks_learn_cut(j, rows, &cut);
+    const mcl_state state = {.order = iteration->order, .iterand = rows, .given = cut};
+    if (status == SP_OK)
+        status = mcl_continue_together(j->host, j->team.ranks, &state, &options, NULL, NULL, expanded, &run);
+    sp_free(j->host, cut);
+    return ranks_leave(j, status);
 }
 
 /* The clusters of an iterand: mcl looks at it before inflation. */
-static sp_status dump_clusters(job *j, const report_run *run, int64_t number, const sp_csr *expanded)
+static sp_status put_clusters_of(job *j, const report_run *run, int64_t number, const sp_csr *expanded)
 {
     const settings *s = j->settings;
     char name[MAX_PATH];
@@ -124,6 +185,18 @@ done:
     return status;
 }
 
+/* Process 0 writes them. */
+static sp_status dump_clusters(job *j, const report_run *run, int64_t number, const sp_csr *expanded)
+{
+    sp_csr attracting = {0};
+    sp_status status = SP_OK;
+    if (!j->team.ranks) return put_clusters_of(j, run, number, expanded);
+    ranks_gather_attracting(j, expanded, &attracting);
+    if (!j->team.follows) status = put_clusters_of(j, run, number, &attracting);
+    sp_csr_free(j->host, &attracting);
+    return team_agree_on(&j->team, status);
+}
+
 /* Whether the iterand itself is dumped after iteration `number`, and the clusters of the one that follows. */
 static bool dumps_iterand(const settings *s, int64_t number) { return s->dump_iterands && is_dumped(s, number); }
 static bool dumps_next(const settings *s, int64_t number) { return s->dump_clusters && is_dumped(s, number + 1); }
@@ -132,6 +205,7 @@ static sp_status dump(monitor_state *m, const mcl_iteration *iteration, const sp
 {
     job *j = m->job;
     const settings *s = j->settings;
+    const sp_ranks *ranks = j->team.ranks;
     const int64_t number = iteration->number;
     const bool now = dumps_iterand(s, number), next = dumps_next(s, number);
     char name[MAX_PATH];
@@ -140,14 +214,16 @@ static sp_status dump(monitor_state *m, const mcl_iteration *iteration, const sp
     if (m->expanded.row_offsets) TRY(dump_clusters(j, m->run, number, &m->expanded));
     sp_csr_free(j->host, &m->expanded);
     if (!now && !next) return SP_OK;
-    TRY(mcl_restore(m->context, iterand, iteration->order, &copy));
+    if (ranks && now)
+        TRY(ranks_leave(j, mcl_restore_together(j->host, ranks, iterand, iteration->order, &copy)));
+    if (!ranks) TRY(mcl_restore(m->context, iterand, iteration->order, &copy));
     if (now) {
-        TRY(dump_name(j, m->run, "ite", number, name));
+        TRY(team_agree_on(&j->team, dump_name(j, m->run, "ite", number, name)));
         TRY(job_write_matrix(j, MATRIX_DUMP, name, &copy, number == 0 ? j->start_sums : NULL));
     }
-    if (next) TRY(job_expand(j, &copy, &m->expanded));
+    if (next) status = ranks ? expand_rows(j, iteration, iterand, &m->expanded) : job_expand(j, &copy, &m->expanded);
 done:
-    sp_csr_free(m->context, &copy);
+    sp_csr_free(ranks ? j->host : m->context, &copy);
     return status;
 }
 
@@ -170,28 +246,12 @@ static expansion foresee(const monitor_state *m, const sp_csr *iterand)
     return (expansion){products, entries, threads};
 }
 
-/* Of several processes the first dumps the iterand, after it has gathered it if something is due. */
-static sp_status dump_whole(monitor_state *m, const mcl_iteration *iteration, const sp_csr *iterand)
-{
-    job *j = m->job;
-    const bool due = dumps_iterand(j->settings, iteration->number) || dumps_next(j->settings, iteration->number);
-    sp_csr gathered = {0};
-    sp_status status = SP_OK;
-    if (j->team.ranks && due) {
-        status = sp_ranks_gather_rows(m->context, j->team.ranks, iterand, &gathered);
-        if (status != SP_OK) team_give_up(&j->team, m->context, status); /* the others are waiting in the middle of it */
-    }
-    if (!j->team.follows) status = dump(m, iteration, j->team.ranks && due ? &gathered : iterand);
-    sp_csr_free(m->context, &gathered);
-    return status;
-}
-
 /* The dumps and the checkpoint after an iteration, or the checkpoint after an interrupt. */
 static sp_status save(monitor_state *m, const mcl_iteration *iteration, const sp_csr *iterand)
 {
     job *j = m->job;
     bool due = job_checkpoint_due(j, iteration);
-    sp_status status = iteration->interrupted ? SP_OK : dump_whole(m, iteration, iterand);
+    sp_status status = iteration->interrupted ? SP_OK : dump(m, iteration, iterand);
     TRY(team_agree_on(&j->team, status));
     TRY(team_agree(&j->team, &due, sizeof due));
     if (due) TRY(job_checkpoint(j, m->context, m->run, iteration, iterand));
@@ -266,6 +326,7 @@ static sp_status iterate_on(job *j, sp_context *context, bool resume, const mcl_
     else status = mcl_iterate(context, &j->start, options, on_iteration, &monitor, limit, &run->run);
     sp_csr_free(j->host, &monitor.expanded);
     job_free_saved(j, &saved);
+    if (status == SP_ERROR_INTERRUPTED) status = team_agree_on(&j->team, status); /* who says it; all were interrupted */
     if (status == SP_OK && monitor.status != SP_OK) {
         sp_csr_free(context, limit);
         return monitor.status;
@@ -296,10 +357,10 @@ sp_status job_find_empty(sp_context *context, const sp_csr *columns, bool **empt
     return status;
 }
 
-void job_warn_vanished(job *j, const sp_csr *columns, const bool *empty)
+void job_warn_vanished(job *j, int64_t columns, const bool *empty, const bool *before)
 {
-    for (int64_t k = 0; k < columns->rows; k++)
-        if (columns->row_offsets[k] == columns->row_offsets[k + 1] && !empty[k])
+    for (int64_t k = 0; k < columns; k++)
+        if (empty[k] && !before[k])
             log_warning(&j->log, "___ [mclvInflate] warning: nonpositive sum <%f> for vector %lld", 0.0,
                         (long long)(j->input.ids ? j->input.ids[k] : k));
 }
@@ -472,23 +533,19 @@ static sp_status finish_clusters(job *j, report_run *run, double began, io_outpu
     return finish_outputs(all, count, status);
 }
 
-static sp_status write_clusters(job *j, report_run *run, const mcl_clustering *clustering)
+static sp_status write_clusters(job *j, report_run *run)
 {
     const double began = wall_seconds();
-    const io_clusters lists = as_lists(clustering);
-    mcl_measures measures;
+    const io_clusters lists = as_lists(&run->clustering);
     io_output *output;
-    sp_status status = SP_OK;
-    if (settings_judge(j->settings)) measures = run->quality.measures;
-    else if (j->settings->analyze) status = mcl_measure(j->host, job_whole_start(j), clustering, &measures);
-    if (status == SP_OK) status = io_output_open(j->host, run->output, &output);
+    sp_status status = io_output_open(j->host, run->output, &output);
     if (status != SP_OK) return status;
-    status = put_clusters(j, run, &lists, &measures, output);
+    status = put_clusters(j, run, &lists, &run->quality.measures, output);
     status = finish_clusters(j, run, began, output, status);
     if (status != SP_OK) return status;
     if (!is_labelled(&j->input))
         log_matrix_written(&j->log, run->output, false, lists.nodes, lists.clusters, lists.offsets[lists.clusters]);
-    log_line(&j->log, "[mcl] %lld clusters found", (long long)clustering->clusters);
+    log_line(&j->log, "[mcl] %lld clusters found", (long long)lists.clusters);
     log_line(&j->log, "[mcl] output is in %s", run->output);
     return SP_OK;
 }
@@ -512,10 +569,10 @@ static void report_clusters(report_run *run, const mcl_clustering *c)
 static sp_status find_clusters(job *j, report_run *run, mcl_clustering *clustering)
 {
     mcl_options options = j->mcl;
-    sp_csr limit = {0};
+    sp_csr limit = {0}, attracting = {0}; /* of several processes the rows of this one, and at the first what it interprets */
     sp_context *owner = j->host;
     char limit_name[MAX_PATH + 8];
-    bool *empty = NULL;
+    bool *empty = NULL, *now = NULL;
     sp_status status;
     options.inflation = run->inflation;
     double began = wall_seconds();
@@ -526,18 +583,23 @@ static sp_status find_clusters(job *j, report_run *run, mcl_clustering *clusteri
     j->iterate_seconds += wall_seconds() - began;
     j->iterate_waited += j->team.ranks ? j->team.mpi->waited - waited : 0;
     TRY(ranks_account(j));
-    if (j->team.follows) goto done;
-    job_warn_vanished(j, &limit, empty);
+    if (j->team.ranks) ranks_gather_attracting(j, &limit, &attracting);
+    const sp_csr *whole = j->team.ranks ? &attracting : &limit;
+    TRY(job_find_empty(j->host, whole, &now));
+    job_warn_vanished(j, whole->rows, now, empty);
     run->iterate_seconds = wall_seconds() - began;
     if (j->settings->write_limit) {
         snprintf(limit_name, sizeof limit_name, "%s-limit", run->output);
         TRY(job_write_matrix(j, MATRIX_KEPT, limit_name, &limit, run->run.iterations == 0 ? j->start_sums : NULL));
     }
+    if (j->team.follows) goto done;
     began = wall_seconds();
-    TRY(interpret(j, &options, run, &limit, clustering));
+    TRY(interpret(j, &options, run, whole, clustering));
     run->interpret_seconds = wall_seconds() - began;
 done:
+    sp_csr_free(j->host, &attracting);
     sp_free(j->host, empty);
+    sp_free(j->host, now);
     sp_csr_free(owner, &limit);
     return status;
 }
@@ -562,26 +624,23 @@ done:
 
 sp_status job_cluster(job *j, report_run *run)
 {
-    mcl_clustering clustering = {0};
+    const bool kept = settings_judge(j->settings), judged = kept || j->settings->analyze;
+    mcl_clustering *clustering = &run->clustering;
     sp_status status;
-    TRY(find_clusters(j, run, &clustering));
-    if (j->team.follows) return SP_OK;
-    if (job_update_falls_short(j, &clustering)) {
-        mcl_clustering_free(j->host, &clustering);
-        TRY(find_clusters(j, run, &clustering));
+    TRY(find_clusters(j, run, clustering));
+    if (j->team.follows) return judged ? quality_judge(j, run) : SP_OK;
+    if (job_update_falls_short(j, clustering)) {
+        mcl_clustering_free(j->host, clustering);
+        TRY(find_clusters(j, run, clustering));
     }
-    TRY(job_join_update(j, &clustering));
-    TRY(check_update(j, run, &clustering));
-    report_clusters(run, &clustering);
-    if (settings_judge(j->settings)) {
-        run->clustering = clustering;
-        clustering = (mcl_clustering){0};
-        TRY(quality_judge(j, run));
-    }
+    TRY(job_join_update(j, clustering));
+    TRY(check_update(j, run, clustering));
+    report_clusters(run, clustering);
+    if (judged) TRY(quality_judge(j, run));
     may_block = 1;
-    status = write_clusters(j, run, settings_judge(j->settings) ? &run->clustering : &clustering);
+    status = write_clusters(j, run);
     may_block = 0;
+    if (!kept) mcl_clustering_free(j->host, clustering);
 done:
-    mcl_clustering_free(j->host, &clustering);
     return status;
 }

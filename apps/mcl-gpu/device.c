@@ -89,8 +89,10 @@ static void end_opening(opening *o)
 sp_status job_choose_device(job *j, opening *o)
 {
     const settings *s = j->settings;
-    /* A process that has some rows only does not know the lengths of the others. */
-    double products = j->given ? 0 : square_products(&j->start, sp_context_threads(j->host));
+    double products;
+    const sp_status counted = ranks_count_products(j, &products);
+    if (counted != SP_OK) return counted;
+    if (!j->given) products = square_products(&j->start, sp_context_threads(j->host));
     bool wanted = device_is_cuda(s->device) ||
                   (cuda_allowed(j) && products > CUDA_PRODUCTS * sp_context_threads(j->host));
     j->report.first_products = (int64_t)products;

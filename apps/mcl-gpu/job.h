@@ -160,6 +160,20 @@ bool ranks_allow(const job *j);
 sp_status ranks_compare_start(job *j);
 /* Where each process has some rows: process 0 gets from all an element of `size` bytes for each of theirs. */
 sp_status ranks_gather_rows(job *j, void *all, int64_t size);
+/* A step in which processes exchange data has ended: if it has failed, in this one alone, the run ends here. An
+ * interrupt is one of all. */
+sp_status ranks_leave(job *j, sp_status status);
+/* The rows of a matrix before the iterations that this process gives to an output; they stay in it. */
+sp_csr ranks_own_rows(const job *j, const sp_csr *matrix);
+/* The products of the first expansion where each process has some rows of the start matrix, if the report wants them;
+ * otherwise 0. */
+sp_status ranks_count_products(job *j, double *products);
+/* cut[r]: where the rows of process r begin, for these of this one; size + 1 numbers. */
+sp_status ranks_learn_cut(job *j, const sp_csr *rows, int64_t **cut);
+/* Process 0 gets the row offsets of the whole. */
+sp_status ranks_gather_offsets(job *j, const sp_csr *rows, int64_t **offsets);
+/* Process 0 gets what of a limit mcl_interpret looks at; the others a matrix without rows. */
+void ranks_gather_attracting(job *j, const sp_csr *rows, sp_csr *attracting);
 /* Process 0 learns how long each process has worked, and what it has received. */
 sp_status ranks_account(job *j);
 /* On the log: what the processes have exchanged, and the slowest, the fastest and the mean of them. */
@@ -184,14 +198,16 @@ sp_status job_cluster(job *j, report_run *run);
 bool job_is_dump(const job *j, const report_run *run, const io_place *place);
 /* empty[k]: column k has no entries. */
 sp_status job_find_empty(sp_context *context, const sp_csr *columns, bool **empty);
-/* Warns of columns that inflation has left without entries, all below the smallest f32, and that were not `empty`
+/* Warns of columns that inflation has left without entries, all below the smallest f32, and that were not empty
  * before: in mcl's words, which scripts look for. */
-void job_warn_vanished(job *j, const sp_csr *columns, const bool *empty);
-/* One expansion of a matrix on the host, pruned and made stochastic, as an iteration has it before inflation. */
-sp_status job_expand(job *j, const sp_csr *iterand, sp_csr *expanded);
+void job_warn_vanished(job *j, int64_t columns, const bool *empty, const bool *before);
+/* One expansion of a start matrix on the host, pruned and made stochastic, as an iteration has it before inflation. Each
+ * of several processes gets some rows, one after another. */
+sp_status job_expand(job *j, const sp_csr *start, sp_csr *expanded);
 /* A matrix asked for by an option, in mcl's format, with its lines in the log; with `numbers`, one a column. A dump
- * is there at once, others appear with the next clustering. */
+ * is there at once, others appear with the next clustering. Several processes have its rows one after another, and the
+ * first writes them as they come. */
 typedef enum matrix_kind { MATRIX_DUMP, MATRIX_KEPT } matrix_kind;
-sp_status job_write_matrix(job *j, matrix_kind kind, const char *path, const sp_csr *matrix, const double *numbers);
+sp_status job_write_matrix(job *j, matrix_kind kind, const char *path, const sp_csr *rows, const double *numbers);
 
 #endif

@@ -135,7 +135,11 @@ static sp_status make_graph(job *j)
     r->bytes = g->bytes;
     r->odd_lines = g->odd_lines;
     r->negative = g->negative;
-    if (j->given) return note_directed(j); /* the graph is there */
+    if (j->given) { /* the graph is there */
+        r->graph_entries = j->graph.nnz;
+        const sp_status added = team_add_up(&j->team, &r->graph_entries);
+        return added == SP_OK ? note_directed(j) : added;
+    }
     sp_status status = io_graph_matrix(j->host, g, false, SP_COMBINE_MAX, g->symmetric, &j->graph);
     r->graph_entries = j->graph.nnz;
     return status == SP_OK ? note_directed(j) : status;
@@ -147,10 +151,20 @@ static sp_status make_graph(job *j)
 static sp_status write_expanded(job *j)
 {
     sp_csr expanded = {0};
-    sp_status status = job_expand(j, &j->start, &expanded);
-    if (status == SP_OK) status = job_write_matrix(j, MATRIX_KEPT, j->settings->write_expanded, &expanded, NULL);
+    sp_status status;
+    TRY(team_agree_on(&j->team, SP_OK)); /* all have come here */
+    TRY(job_expand(j, &j->start, &expanded));
+    TRY(job_write_matrix(j, MATRIX_KEPT, j->settings->write_expanded, &expanded, NULL));
+done:
     sp_csr_free(j->host, &expanded);
     return status;
+}
+
+/* A matrix before the iterations. */
+static sp_status write_early(job *j, const char *path, const sp_csr *matrix)
+{
+    const sp_csr rows = ranks_own_rows(j, matrix);
+    return job_write_matrix(j, MATRIX_KEPT, path, &rows, NULL);
 }
 
 /* Entries that are not loops, or with `loops` all. */
@@ -174,6 +188,13 @@ static sp_status add_columns(sp_context *context, const sp_csr *matrix, double *
     return status;
 }
 
+/* Rows that other processes have got loops here. */
+static void keep_given(const job *j, sp_csr *matrix)
+{
+    if (j->given && matrix->row_offsets)
+        mcl_keep_rows(matrix, j->given[j->team.ranks->rank], j->given[j->team.ranks->rank + 1]);
+}
+
 /* The graph that clusters are to be connected in: that of the start matrix. */
 static sp_status prepare_graph(job *j)
 {
@@ -181,6 +202,7 @@ static sp_status prepare_graph(job *j)
     sp_status status = mcl_prepared_graph(j->host, &j->graph, j->graph_transform, &j->mcl, j->settings->read.lenient,
                                           &prepared);
     if (status != SP_OK) return status;
+    keep_given(j, &prepared);
     sp_csr_free(j->host, &j->graph);
     j->graph = prepared;
     return SP_OK;
@@ -191,18 +213,42 @@ static sp_status warn_pre_inflated(job *j)
 {
     mcl_options options = j->mcl;
     sp_csr before = {0};
-    bool *empty = NULL;
+    bool *empty = NULL, *now = NULL;
     int64_t full = 0;
     sp_status status = SP_OK;
     while (full < j->start.rows && j->start.row_offsets[full] < j->start.row_offsets[full + 1]) full++;
-    if (options.pre_inflation <= 0 || full == j->start.rows) return SP_OK;
+    if (options.pre_inflation <= 0 || (full == j->start.rows && !j->given)) return SP_OK;
     options.pre_inflation = 0;
     TRY(mcl_prepared_graph(j->host, &j->graph, j->graph_transform, &options, j->settings->read.lenient, &before));
     TRY(job_find_empty(j->host, &before, &empty));
-    job_warn_vanished(j, &j->start, empty);
+    TRY(job_find_empty(j->host, &j->start, &now));
+    TRY(team_agree_on(&j->team, SP_OK)); /* all have come here */
+    TRY(ranks_gather_rows(j, empty, sizeof *empty));
+    TRY(ranks_gather_rows(j, now, sizeof *now));
+    job_warn_vanished(j, j->start.rows, now, empty);
 done:
     sp_free(j->host, empty);
+    sp_free(j->host, now);
     sp_csr_free(j->host, &before);
+    return status;
+}
+
+/* Says how many entries there are, in all processes together. */
+static sp_status log_entries(job *j)
+{
+    const bool loops = !j->settings->mcl.discard_loops;
+    int64_t graph = count_arcs(&j->graph, loops), start = count_arcs(&j->start, loops), all = j->start.nnz;
+    sp_status status = SP_OK;
+    if (j->given) {
+        TRY(team_agree_on(&j->team, SP_OK)); /* all have come here */
+        TRY(team_add_up(&j->team, &graph));
+        TRY(team_add_up(&j->team, &start));
+        TRY(team_add_up(&j->team, &all));
+    }
+    if (j->graph_transform)
+        log_line(&j->log, "[mcl] transform: went from %lld to %lld entries", (long long)graph, (long long)start);
+    j->report.start_entries = all;
+done:
     return status;
 }
 
@@ -214,19 +260,18 @@ static sp_status make_start(job *j)
     const bool sums = s->dump_iterands || (s->write_limit && !iterates); /* mcl writes them with the start matrix */
     sp_csr prepared = {0};
     sp_status status = SP_OK;
-    if (s->write_graph) TRY(job_write_matrix(j, MATRIX_KEPT, s->write_graph, &j->graph, NULL));
+    if (s->write_graph) TRY(write_early(j, s->write_graph, &j->graph));
     if (s->write_transformed || sums)
         TRY(mcl_prepared_graph(j->host, &j->graph, transform, &j->mcl, s->read.lenient, &prepared));
-    if (s->write_transformed) TRY(job_write_matrix(j, MATRIX_KEPT, s->write_transformed, &prepared, NULL));
+    keep_given(j, &prepared);
+    if (s->write_transformed) TRY(write_early(j, s->write_transformed, &prepared));
     if (sums) TRY(add_columns(j->host, &prepared, &j->start_sums));
+    if (sums) TRY(team_agree_on(&j->team, SP_OK)); /* all have come here */
+    if (sums) TRY(ranks_gather_rows(j, j->start_sums, sizeof *j->start_sums));
     TRY(mcl_start_matrix(j->host, &j->graph, transform, &j->mcl, s->read.lenient, &j->start));
-    if (j->given) mcl_keep_rows(&j->start, j->given[j->team.ranks->rank], j->given[j->team.ranks->rank + 1]);
+    keep_given(j, &j->start);
     TRY(warn_pre_inflated(j));
-    if (transform)
-        log_line(&j->log, "[mcl] transform: went from %lld to %lld entries",
-                 (long long)count_arcs(&j->graph, !s->mcl.discard_loops),
-                 (long long)count_arcs(&j->start, !s->mcl.discard_loops));
-    j->report.start_entries = j->start.nnz;
+    TRY(log_entries(j));
     log_line(&j->log, "[mcl] pid %ld", (long)getpid());
     if (s->write_expanded && iterates) TRY(write_expanded(j));
     if (!s->mcl.force_connected && !s->check_connected && !settings_judge(s)) sp_csr_free(j->host, &j->graph);

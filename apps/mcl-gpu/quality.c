@@ -5,17 +5,102 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/try.h"
+#include "base/value.h"
 #include "job.h"
+
+/* ---- judging -------------------------------------------------------------------------------------------- */
+
+/* What process 0 makes of the rows as they come. */
+typedef struct judging {
+    mcl_measuring *measuring;
+    mcl_profiling *profiling;
+    portraying *portraying;
+    int32_t *labels; /* with `inside` */
+    double *inside;
+} judging;
+
+static void add_inside(judging *g, int64_t first, const sp_csr *rows)
+{
+    for (int64_t i = 0; i < rows->rows; i++) {
+        double sum = 0;
+        for (int64_t e = rows->row_offsets[i]; e < rows->row_offsets[i + 1]; e++)
+            if (rows->col_indices[e] != first + i && g->labels[rows->col_indices[e]] == g->labels[first + i])
+                sum += entry_value(rows, e);
+        g->inside[first + i] = sum;
+    }
+}
+
+static void take_graph(void *user, int64_t first, const sp_csr *rows)
+{
+    judging *g = user;
+    mcl_profile_rows(g->profiling, first, rows);
+    if (g->inside) add_inside(g, first, rows);
+    if (g->portraying) report_portray_rows(g->portraying, first, rows);
+}
+
+static void take_start(void *user, int64_t first, const sp_csr *rows)
+{
+    mcl_measure_rows(((judging *)user)->measuring, first, rows);
+}
+
+static sp_status begin_judging(job *j, report_run *run, judging *g)
+{
+    const settings *s = j->settings;
+    const mcl_clustering *c = &run->clustering;
+    quality *q = &run->quality;
+    sp_status status;
+    TRY(mcl_measure_begin(j->host, c, &g->measuring));
+    if (!settings_judge(s)) goto done;
+    TRY(sp_alloc(j->host, c->clusters, sizeof *q->profiles, (void **)&q->profiles));
+    TRY(mcl_profile_begin(j->host, c, q->profiles, &g->profiling));
+    if (s->table) {
+        TRY(sp_alloc(j->host, c->nodes, sizeof *q->inside, (void **)&q->inside));
+        TRY(sp_alloc(j->host, c->nodes, sizeof *g->labels, (void **)&g->labels));
+        mcl_clustering_labels(c, g->labels);
+        g->inside = q->inside;
+    }
+    if (s->report) TRY(report_portray(j, run, &g->portraying));
+done:
+    return status;
+}
+
+/* All rows of a matrix in their order; of several processes that have some each the first gets them. */
+static sp_status bring_rows(job *j, const sp_csr *matrix, sp_take_rows take, judging *g)
+{
+    enum { BLOCK_ENTRIES = 1 << 20 };
+    const sp_csr rows = ranks_own_rows(j, matrix);
+    if (j->given) return ranks_leave(j, sp_ranks_stream_rows(j->host, j->team.ranks, &rows, BLOCK_ENTRIES, take, g));
+    if (!j->team.follows) take(g, 0, &rows);
+    return SP_OK;
+}
 
 sp_status quality_judge(job *j, report_run *run)
 {
     quality *q = &run->quality;
+    judging g = {0};
     sp_status status;
-    TRY(mcl_measure(j->host, job_whole_start(j), &run->clustering, &q->measures));
-    TRY(sp_alloc(j->host, run->clustering.clusters, sizeof *q->profiles, (void **)&q->profiles));
-    TRY(mcl_profile_clusters(j->host, &j->graph, &run->clustering, q->profiles, &q->coverage, &q->modularity));
+    if (!j->team.follows) TRY(begin_judging(j, run, &g));
+    TRY(bring_rows(j, job_whole_start(j), take_start, &g));
+    if (settings_judge(j->settings)) TRY(bring_rows(j, &j->graph, take_graph, &g));
+    if (j->team.follows) return SP_OK;
+    if (g.profiling) mcl_profile_end(g.profiling, &q->coverage, &q->modularity);
+    g.profiling = NULL;
+    status = mcl_measure_end(g.measuring, &q->measures);
+    g.measuring = NULL;
 done:
+    mcl_profile_drop(g.profiling);
+    mcl_measure_drop(g.measuring);
+    report_portray_end(j, g.portraying);
+    sp_free(j->host, g.labels);
     return status;
+}
+
+void quality_free(sp_context *context, quality *q)
+{
+    sp_free(context, q->profiles);
+    sp_free(context, q->inside);
+    sp_free(context, q->portraits);
 }
 
 sp_status quality_compare(job *j, int first, int second, mcl_distance *distance)

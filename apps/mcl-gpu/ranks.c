@@ -71,6 +71,96 @@ sp_status ranks_gather_rows(job *j, void *all, int64_t size)
     return status;
 }
 
+sp_status ranks_leave(job *j, sp_status status)
+{
+    if (j->team.ranks && status != SP_OK && status != SP_ERROR_INTERRUPTED) team_give_up(&j->team, j->host, status);
+    return status;
+}
+
+sp_csr ranks_own_rows(const job *j, const sp_csr *matrix)
+{
+    sp_csr own = *matrix;
+    if (!j->team.ranks) return own;
+    if (j->given) {
+        own.rows = j->given[j->team.ranks->rank + 1] - j->given[j->team.ranks->rank];
+        own.row_offsets += j->given[j->team.ranks->rank]; /* no entries precede them */
+    } else if (j->team.follows) {
+        own.rows = own.nnz = 0; /* process 0 has them all */
+    }
+    return own;
+}
+
+sp_status ranks_count_products(job *j, double *products)
+{
+    const sp_csr *m = &j->start;
+    int64_t *lengths = NULL, sum = 0;
+    sp_status status = SP_OK;
+    *products = 0;
+    if (!j->given || !j->settings->report) return SP_OK;
+    status = sp_alloc(j->host, m->rows, sizeof *lengths, (void **)&lengths);
+    for (int64_t i = 0; i < m->rows && status == SP_OK; i++) lengths[i] = m->row_offsets[i + 1] - m->row_offsets[i];
+    TRY(team_agree_on(&j->team, status));
+    TRY(sp_ranks_share(j->host, j->team.ranks, j->given, sizeof *lengths, lengths));
+    for (int64_t e = 0; e < m->nnz; e++) sum += lengths[m->col_indices[e]];
+    TRY(team_add_up(&j->team, &sum));
+    *products = (double)sum;
+done:
+    sp_free(j->host, lengths);
+    return status;
+}
+
+sp_status ranks_learn_cut(job *j, const sp_csr *rows, int64_t **cut)
+{
+    const sp_ranks *ranks = j->team.ranks;
+    int64_t row = 0;
+    sp_status status;
+    TRY(sp_alloc(j->host, ranks->size + 1, sizeof **cut, (void **)cut));
+    TRY(sp_ranks_numbers(j->host, ranks, rows->rows, *cut));
+    for (int r = 0; r < ranks->size; r++) {
+        const int64_t count = (*cut)[r];
+        (*cut)[r] = row;
+        row += count;
+    }
+    (*cut)[ranks->size] = row;
+done:
+    return status;
+}
+
+sp_status ranks_gather_offsets(job *j, const sp_csr *rows, int64_t **offsets)
+{
+    const sp_ranks *ranks = j->team.ranks;
+    const int64_t all = j->team.follows ? 0 : rows->cols;
+    int64_t *counts = NULL, *entries = NULL;
+    sp_status status;
+    TRY(sp_alloc(j->host, ranks->size, sizeof *counts, (void **)&counts));
+    TRY(sp_alloc(j->host, ranks->size, sizeof *entries, (void **)&entries));
+    TRY(sp_alloc(j->host, all + 1, sizeof **offsets, (void **)offsets));
+    TRY(sp_ranks_numbers(j->host, ranks, rows->rows, counts));
+    TRY(sp_ranks_numbers(j->host, ranks, rows->nnz, entries));
+    TRY(sp_ranks_gather(j->host, ranks, rows->row_offsets + 1, counts, sizeof **offsets, *offsets + 1));
+    (*offsets)[0] = 0;
+    for (int64_t r = 0, row = 0, before = 0; r < ranks->size && all > 0; before += entries[r++])
+        for (const int64_t end = row + counts[r]; row < end; row++) (*offsets)[row + 1] += before;
+done:
+    sp_free(j->host, counts);
+    sp_free(j->host, entries);
+    return status;
+}
+
+void ranks_gather_attracting(job *j, const sp_csr *rows, sp_csr *attracting)
+{
+    int64_t *cut = NULL;
+    sp_csr kept = {0};
+    sp_status status;
+    TRY(ranks_learn_cut(j, rows, &cut));
+    TRY(mcl_keep_attracting(j->host, rows, cut[j->team.ranks->rank], &kept));
+    TRY(sp_ranks_gather_rows(j->host, j->team.ranks, &kept, attracting));
+done:
+    if (status != SP_OK) team_give_up(&j->team, j->host, status); /* the others are waiting in the middle of it */
+    sp_free(j->host, cut);
+    sp_csr_free(j->host, &kept);
+}
+
 /* ---- what the processes say of themselves ------------------------------------------------------------------ */
 
 sp_status ranks_account(job *j)

@@ -25,7 +25,7 @@ void report_free(sp_context *context, report *r)
 {
     for (int i = 0; i < r->run_count; i++) {
         sp_free(context, r->runs[i].iterations);
-        sp_free(context, r->runs[i].quality.profiles);
+        quality_free(context, &r->runs[i].quality);
         mcl_clustering_free(context, &r->runs[i].clustering);
     }
     sp_free(context, r->runs);

@@ -6,6 +6,8 @@
 #include "options.h"
 #include "quality.h"
 
+enum { HUBS = 10 };
+
 /* One clustering. */
 typedef struct report_run {
     double inflation;
@@ -29,12 +31,19 @@ typedef struct report {
     int64_t graph_entries, start_entries, first_products;
     int threads;
     double read_seconds, start_seconds, total_seconds;
+    struct hub { int64_t node, degree; double weight; } hubs[HUBS + 1]; /* the nodes with the most neighbours */
+    int64_t hub_count;
 } report;
 
 sp_status report_create(sp_context *context, int runs, report *report);
 sp_status report_add_iteration(sp_context *context, report_run *run, const mcl_iteration *iteration);
 /* Opens the report's file and puts all of it there, as a page or as JSON; to be committed. */
 sp_status report_put(struct job *j, io_output **output);
+/* A pass over the graph's rows in their order, which fills run->quality.portraits and with the first run the hubs. */
+typedef struct portraying portraying;
+sp_status report_portray(struct job *j, report_run *run, portraying **p);
+void report_portray_rows(portraying *p, int64_t first, const sp_csr *rows);
+void report_portray_end(struct job *j, portraying *p);
 /* The items of a run's object about its clusters. */
 sp_status report_put_clusters(struct job *j, const report_run *run, json *file);
 /* The items of the report about the network and about all runs together. */

@@ -16,7 +16,6 @@ enum {
     EDGE_BYTES = 48,      /* of an edge without names */
     LISTED = 500,         /* clusters of a run */
     EDGES = 5,            /* of a cluster */
-    HUBS = 10,
     NAME_TEXT = 256       /* longer names are cut short */
 };
 
@@ -52,49 +51,130 @@ static void keep_edge(weighted_edge *edges, int *count, weighted_edge edge)
     edges[at] = edge;
 }
 
-/* The strongest edges of a cluster, each once, and the member with the greatest weight inside; `mark` has `number` for
- * members. */
-static int32_t inspect(const sp_csr *graph, const int32_t *members, int64_t size, const int32_t *mark, int32_t number,
-                       weighted_edge *edges, int *count)
+typedef struct portrait {
+    int32_t cluster, hub; /* the member with the greatest weight inside */
+    double most;          /* that weight */
+    weighted_edge edges[EDGES]; /* the strongest, each once */
+    int edge_count;
+} portrait;
+
+struct portraying {
+    report *report;
+    mcl_memberships of;
+    portrait *portraits;
+    int32_t *place; /* of each cluster in `portraits`; -1: it has none */
+    bool hubs;
+};
+
+typedef struct sized_cluster {
+    int64_t size, number;
+} sized_cluster;
+
+/* Ties in their order. */
+static int by_falling_size(const void *a, const void *b)
 {
-    int32_t hub = members[0];
-    double most = -1;
-    *count = 0;
-    for (int64_t i = 0; i < size; i++) {
-        const int32_t node = members[i];
-        double inside = 0;
-        for (int64_t e = graph->row_offsets[node]; e < graph->row_offsets[node + 1]; e++) {
-            const int32_t other = graph->col_indices[e];
-            if (other == node || mark[other] != number) continue;
-            const double weight = entry_value(graph, e);
-            inside += weight;
-            if (node < other) keep_edge(edges, count, (weighted_edge){node, other, weight});
-        }
-        if (inside > most) {
-            most = inside;
-            hub = node;
-        }
+    const sized_cluster *x = a, *y = b;
+    if (x->size != y->size) return x->size < y->size ? 1 : -1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static sp_status order_clusters(job *j, const mcl_clustering *c, sized_cluster **order)
+{
+    const sp_status status = sp_alloc(j->host, c->clusters, sizeof **order, (void **)order);
+    if (status != SP_OK) return status;
+    for (int64_t k = 0; k < c->clusters; k++) (*order)[k] = (sized_cluster){c->offsets[k + 1] - c->offsets[k], k};
+    qsort(*order, (size_t)c->clusters, sizeof **order, by_falling_size);
+    return SP_OK;
+}
+
+sp_status report_portray(job *j, report_run *run, portraying **p)
+{
+    const mcl_clustering *c = &run->clustering;
+    quality *q = &run->quality;
+    sized_cluster *order = NULL;
+    sp_status status;
+    TRY(sp_calloc(j->host, 1, sizeof **p, (void **)p));
+    **p = (portraying){.report = &j->report, .hubs = run == j->report.runs};
+    TRY(mcl_memberships_make(j->host, c, &(*p)->of));
+    TRY(order_clusters(j, c, &order));
+    q->portrait_count = c->clusters < LISTED ? c->clusters : LISTED;
+    TRY(sp_calloc(j->host, q->portrait_count, sizeof *q->portraits, (void **)&q->portraits));
+    TRY(sp_alloc(j->host, c->clusters, sizeof *(*p)->place, (void **)&(*p)->place));
+    for (int64_t k = 0; k < c->clusters; k++) (*p)->place[k] = -1;
+    for (int64_t i = 0; i < q->portrait_count; i++) {
+        (*p)->place[order[i].number] = (int32_t)i;
+        q->portraits[i] = (portrait){.cluster = (int32_t)order[i].number, .most = -1};
     }
-    return hub;
+    (*p)->portraits = q->portraits;
+done:
+    sp_free(j->host, order);
+    return status;
+}
+
+void report_portray_end(job *j, portraying *p)
+{
+    if (!p) return;
+    mcl_memberships_free(j->host, &p->of);
+    sp_free(j->host, p->place);
+    sp_free(j->host, p);
+}
+
+/* What a member adds to the portrait of its cluster. */
+static void portray_member(const portraying *p, const sp_csr *rows, int64_t row, int32_t node, portrait *to)
+{
+    double inside = 0;
+    for (int64_t e = rows->row_offsets[row]; e < rows->row_offsets[row + 1]; e++) {
+        const int32_t other = rows->col_indices[e];
+        if (other == node || !mcl_is_member(&p->of, other, to->cluster)) continue;
+        const double weight = entry_value(rows, e);
+        inside += weight;
+        if (node < other) keep_edge(to->edges, &to->edge_count, (weighted_edge){node, other, weight});
+    }
+    if (inside > to->most) {
+        to->most = inside;
+        to->hub = node;
+    }
+}
+
+/* The nodes with the most neighbours stay; of equal ones the first. */
+static void keep_hub(report *r, const sp_csr *rows, int64_t row, int64_t node)
+{
+    const int64_t degree = rows->row_offsets[row + 1] - rows->row_offsets[row];
+    int64_t at = r->hub_count;
+    double weight = 0;
+    for (; at > 0 && r->hubs[at - 1].degree < degree; at--) r->hubs[at] = r->hubs[at - 1];
+    if (at == HUBS) return;
+    for (int64_t e = rows->row_offsets[row]; e < rows->row_offsets[row + 1]; e++) weight += entry_value(rows, e);
+    r->hubs[at] = (struct hub){node, degree, weight};
+    if (r->hub_count < HUBS) r->hub_count++;
+}
+
+void report_portray_rows(portraying *p, int64_t first, const sp_csr *rows)
+{
+    for (int64_t i = 0; i < rows->rows; i++) {
+        for (int64_t k = p->of.starts[first + i]; k < p->of.starts[first + i + 1]; k++)
+            if (p->place[p->of.clusters[k]] >= 0)
+                portray_member(p, rows, i, (int32_t)(first + i), &p->portraits[p->place[p->of.clusters[k]]]);
+        if (p->hubs) keep_hub(p->report, rows, i, first + i);
+    }
 }
 
 /* Members may fill half of the room, so that one huge cluster leaves some to the others. */
-static void put_cluster(json *file, const job *j, const report_run *run, int64_t k, int32_t *mark, int64_t *room)
+static void put_cluster(json *file, const job *j, const report_run *run, const portrait *shown, int64_t *room)
 {
     const mcl_clustering *c = &run->clustering;
+    const int64_t k = shown->cluster;
     const mcl_profile *p = &run->quality.profiles[k];
     const int32_t *members = c->members + c->offsets[k];
-    weighted_edge edges[EDGES];
-    int count;
-    for (int64_t i = 0; i < p->size; i++) mark[members[i]] = (int32_t)(k + 1);
-    const int32_t hub = inspect(&j->graph, members, p->size, mark, (int32_t)(k + 1), edges, &count);
+    const weighted_edge *edges = shown->edges;
+    const int count = shown->edge_count;
     json_begin(file, NULL, '{');
     json_count(file, "number", k + 1);
     json_count(file, "size", p->size);
     json_number(file, "density", p->size > 1 ? (double)p->arcs_inside / ((double)p->size * (double)(p->size - 1)) : 0);
     json_number(file, "inside", p->weight_inside);
     json_number(file, "weight", p->weight);
-    put_node(file, "hub", j, hub, room);
+    put_node(file, "hub", j, shown->hub, room);
     *room -= CLUSTER_BYTES + count * EDGE_BYTES;
     json_begin(file, "edges", '[');
     for (int i = 0; i < count; i++) {
@@ -110,18 +190,6 @@ static void put_cluster(json *file, const job *j, const report_run *run, int64_t
     for (int64_t i = 0; i < p->size && *room > left; i++) put_node(file, NULL, j, members[i], room);
     json_end(file, ']');
     json_end(file, '}');
-}
-
-typedef struct sized_cluster {
-    int64_t size, number;
-} sized_cluster;
-
-/* Ties in their order. */
-static int by_falling_size(const void *a, const void *b)
-{
-    const sized_cluster *x = a, *y = b;
-    if (x->size != y->size) return x->size < y->size ? 1 : -1;
-    return (x->number > y->number) - (x->number < y->number);
 }
 
 /* [size, how many clusters have it] */
@@ -149,50 +217,32 @@ static void put_quality(json *file, const quality *q)
 
 sp_status report_put_clusters(job *j, const report_run *run, json *file)
 {
-    const mcl_clustering *c = &run->clustering;
+    const quality *q = &run->quality;
     int64_t room = room_of_run(&j->report);
     sized_cluster *order = NULL;
-    int32_t *mark = NULL;
-    sp_status status;
-    TRY(sp_alloc(j->host, c->clusters, sizeof *order, (void **)&order));
-    TRY(sp_calloc(j->host, c->nodes, sizeof *mark, (void **)&mark));
-    for (int64_t k = 0; k < c->clusters; k++) order[k] = (sized_cluster){c->offsets[k + 1] - c->offsets[k], k};
-    qsort(order, (size_t)c->clusters, sizeof *order, by_falling_size);
-    put_quality(file, &run->quality);
-    put_sizes(file, order, c->clusters);
+    const sp_status status = order_clusters(j, &run->clustering, &order);
+    if (status != SP_OK) return status;
+    put_quality(file, q);
+    put_sizes(file, order, run->clustering.clusters);
     json_begin(file, "largest_clusters", '[');
-    for (int64_t i = 0; i < c->clusters && i < LISTED && room > 0; i++)
-        put_cluster(file, j, run, order[i].number, mark, &room);
+    for (int64_t i = 0; i < q->portrait_count && room > 0; i++) put_cluster(file, j, run, &q->portraits[i], &room);
     json_end(file, ']');
-done:
     sp_free(j->host, order);
-    sp_free(j->host, mark);
-    return status;
+    return SP_OK;
 }
 
 /* ---- all runs ------------------------------------------------------------------------------------------- */
 
-/* The nodes with the most neighbours; of equal ones the first. */
 static void put_hubs(json *file, const job *j)
 {
-    const sp_csr *g = &j->graph;
-    int64_t hubs[HUBS + 1], count = 0, unlimited = 0;
-    for (int64_t i = 0; i < g->rows; i++) {
-        const int64_t degree = g->row_offsets[i + 1] - g->row_offsets[i];
-        int64_t at = count;
-        for (; at > 0 && g->row_offsets[hubs[at - 1] + 1] - g->row_offsets[hubs[at - 1]] < degree; at--)
-            hubs[at] = hubs[at - 1];
-        hubs[at] = i;
-        if (count < HUBS) count++;
-    }
+    const report *r = &j->report;
+    int64_t unlimited = 0;
     json_begin(file, "hubs", '[');
-    for (int64_t h = 0; h < count; h++) {
-        double weight = 0;
-        for (int64_t e = g->row_offsets[hubs[h]]; e < g->row_offsets[hubs[h] + 1]; e++) weight += entry_value(g, e);
+    for (int64_t h = 0; h < r->hub_count; h++) {
         json_begin(file, NULL, '[');
-        put_node(file, NULL, j, hubs[h], &unlimited);
-        json_count(file, NULL, g->row_offsets[hubs[h] + 1] - g->row_offsets[hubs[h]]);
-        json_number(file, NULL, weight);
+        put_node(file, NULL, j, r->hubs[h].node, &unlimited);
+        json_count(file, NULL, r->hubs[h].degree);
+        json_number(file, NULL, r->hubs[h].weight);
         json_end(file, ']');
     }
     json_end(file, ']');

@@ -9,44 +9,22 @@
 /* Weights are f32; their sums have no more digits. */
 #define WEIGHT "%.7g"
 
-/* What both files say of the nodes, for one run. */
-typedef struct node_columns {
-    int32_t *cluster;    /* from 0; -1: in none */
-    double *inside;      /* weight of a node's arcs to members of its cluster */
-} node_columns;
-
-static void free_columns(job *j, node_columns *columns)
+static void free_labels(job *j, int32_t **labels)
 {
-    for (int r = 0; columns && r < j->report.run_count; r++) {
-        sp_free(j->host, columns[r].cluster);
-        sp_free(j->host, columns[r].inside);
-    }
-    sp_free(j->host, columns);
+    for (int r = 0; labels && r < j->report.run_count; r++) sp_free(j->host, labels[r]);
+    sp_free(j->host, labels);
 }
 
-static sp_status fill_columns(job *j, const mcl_clustering *c, node_columns *columns)
+/* labels[r][i]: the cluster of node i in run r, from 0; -1: in none. */
+static sp_status make_labels(job *j, int32_t ***labels)
 {
-    const sp_csr *g = &j->graph;
     sp_status status;
-    TRY(sp_alloc(j->host, c->nodes, sizeof *columns->cluster, (void **)&columns->cluster));
-    TRY(sp_alloc(j->host, c->nodes, sizeof *columns->inside, (void **)&columns->inside));
-    mcl_clustering_labels(c, columns->cluster);
-    for (int64_t i = 0; i < c->nodes; i++) {
-        double sum = 0;
-        for (int64_t e = g->row_offsets[i]; e < g->row_offsets[i + 1]; e++)
-            if (g->col_indices[e] != i && columns->cluster[g->col_indices[e]] == columns->cluster[i])
-                sum += entry_value(g, e);
-        columns->inside[i] = sum;
+    TRY(sp_calloc(j->host, j->report.run_count, sizeof **labels, (void **)labels));
+    for (int r = 0; r < j->report.run_count; r++) {
+        const mcl_clustering *c = &j->report.runs[r].clustering;
+        TRY(sp_alloc(j->host, c->nodes, sizeof ***labels, (void **)&(*labels)[r]));
+        mcl_clustering_labels(c, (*labels)[r]);
     }
-done:
-    return status;
-}
-
-static sp_status make_columns(job *j, node_columns **columns)
-{
-    sp_status status;
-    TRY(sp_calloc(j->host, j->report.run_count, sizeof **columns, (void **)columns));
-    for (int r = 0; r < j->report.run_count; r++) TRY(fill_columns(j, &j->report.runs[r].clustering, &(*columns)[r]));
 done:
     return status;
 }
@@ -81,9 +59,9 @@ static void put_run_name(const job *j, io_output *out, int r)
 sp_status job_put_table(job *j, io_output *out)
 {
     static const char *const headings[] = {"cluster", "size", "weight_inside", "attractor"};
-    node_columns *columns = NULL;
+    int32_t **labels = NULL;
     sp_status status;
-    TRY(make_columns(j, &columns));
+    TRY(make_labels(j, &labels));
     io_output_string(out, "node");
     for (int r = 0; r < j->report.run_count; r++)
         for (int h = 0; h < 4; h++) {
@@ -95,15 +73,15 @@ sp_status job_put_table(job *j, io_output *out)
         put_name(j, out, i);
         for (int r = 0; r < j->report.run_count; r++) {
             const mcl_clustering *c = &j->report.runs[r].clustering;
-            io_output_format(out, "\t%d\t%lld\t", columns[r].cluster[i] + 1,
-                             (long long)size_of(c, columns[r].cluster[i]));
-            io_output_format(out, WEIGHT, columns[r].inside[i]);
+            io_output_format(out, "\t%d\t%lld\t", labels[r][i] + 1,
+                             (long long)size_of(c, labels[r][i]));
+            io_output_format(out, WEIGHT, j->report.runs[r].quality.inside[i]);
             io_output_format(out, "\t%s", is_attractor(c, i));
         }
         io_output_string(out, "\n");
     }
 done:
-    free_columns(j, columns);
+    free_labels(j, labels);
     return status;
 }
 
@@ -124,7 +102,7 @@ static void put_keys(const job *j, io_output *out)
     }
 }
 
-static void put_xml_node(const job *j, io_output *out, const node_columns *columns, int64_t node)
+static void put_xml_node(const job *j, io_output *out, int32_t *const *labels, int64_t node)
 {
     const io_names *names = &j->input.names;
     io_output_format(out, "<node id=\"n%lld\"><data key=\"name\">", (long long)node);
@@ -133,7 +111,7 @@ static void put_xml_node(const job *j, io_output *out, const node_columns *colum
     io_output_string(out, "</data>");
     for (int r = 0; r < j->report.run_count; r++)
         io_output_format(out, "<data key=\"cluster%d\">%d</data><data key=\"attractor%d\">%s</data>", r,
-                         columns[r].cluster[node] + 1, r,
+                         labels[r][node] + 1, r,
                          is_attractor(&j->report.runs[r].clustering, node) ? "true" : "false");
     io_output_string(out, "</node>\n");
 }
@@ -142,12 +120,12 @@ sp_status job_put_graphml(job *j, io_output *out)
 {
     const sp_csr *g = &j->graph;
     const bool undirected = j->input.undirected || j->input.symmetric;
-    node_columns *columns = NULL;
+    int32_t **labels = NULL;
     sp_status status;
-    TRY(make_columns(j, &columns));
+    TRY(make_labels(j, &labels));
     put_keys(j, out);
     io_output_format(out, "<graph edgedefault=\"%s\">\n", undirected ? "undirected" : "directed");
-    for (int64_t i = 0; i < g->rows; i++) put_xml_node(j, out, columns, i);
+    for (int64_t i = 0; i < g->rows; i++) put_xml_node(j, out, labels, i);
     for (int64_t i = 0; i < g->rows; i++)
         for (int64_t e = g->row_offsets[i]; e < g->row_offsets[i + 1]; e++) {
             if (undirected && g->col_indices[e] < i) continue;
@@ -158,6 +136,6 @@ sp_status job_put_graphml(job *j, io_output *out)
         }
     io_output_string(out, "</graph>\n</graphml>\n");
 done:
-    free_columns(j, columns);
+    free_labels(j, labels);
     return status;
 }

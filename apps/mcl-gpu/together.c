@@ -5,18 +5,14 @@
 enum { LEAST_BYTES = 64 << 20 };
 
 /* What needs the graph or the start matrix of all nodes in one place; NULL: nothing does. */
-static const char *whole_for(const settings *s)
+static const char *whole_for(const job *j)
 {
-    const bool iterates = s->mcl.initial_length > 0 || s->mcl.main_length > 0;
+    const settings *s = j->settings;
     const struct { bool asked; const char *option; } cases[] = {
-        {s->graph_transform, "-tf"},
+        {!mcl_transform_is_local(j->graph_transform), "a transform of -tf that sees several columns"},
         {s->mcl.degree_power != 0, "-dae"},
-        {s->mcl.pre_inflation > 0, "-pi"},
         {s->mcl.force_connected || s->check_connected, "--force-connected"},
-        {settings_judge(s), "--quality, --table or a report"},
-        {s->write_graph || s->write_transformed || s->write_expanded, "writing matrices"},
-        {s->dump_iterands || (s->write_limit && !iterates), "-dump ite"},
-        {s->analyze, "-analyze"},
+        {s->graphml != NULL, "--graphml"},
         {s->read.tab != NULL, "-use-tab"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -28,7 +24,7 @@ static const char *whole_for(const settings *s)
 static sp_status decide(job *j, const io_read_options *options, bool *parts)
 {
     const settings *s = j->settings;
-    const char *option = whole_for(s);
+    const char *option = whole_for(j);
     *parts = false;
     if (!j->team.ranks || s->mpi_read == MPI_READ_WHOLE) return SP_OK;
     if (!j->team.follows && !option) *parts = team_can_read(&j->team, s->input, options, s->mpi_read == MPI_READ_PARTS ? 0 : LEAST_BYTES);

@@ -2,9 +2,11 @@
  *
  * A regular target is written as PATH.tmp.XXXXXXXX, random hexadecimal digits, in its own folder, synced and renamed
  * over PATH; the folder is synced too, so that the name survives a power cut. Another process may own or replace a file
- * of that name, so the file is renamed or removed only while the name still leads to the open descriptor. Standard
+ * of that name, so the file is renamed or removed only while the name still leads to the open descriptor. A process
+ * locks its temporary file, so what nobody has locked is of one that was killed, and is removed. Standard
  * output, FIFOs and devices are written directly. The first error is kept and reported by io_output_commit.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,7 +23,7 @@
 #include "bytes/deflate.h"
 
 enum { BUFFER_BYTES = 1 << 16, MOST_OUTPUTS = 64, START_BYTES = 1 << 23 };
-enum { SUFFIX_BYTES = 16 }; /* room for .tmp.XXXXXXXX */
+enum { SUFFIX_BYTES = 16, RANDOM_DIGITS = 8 }; /* room for .tmp.XXXXXXXX */
 enum { NAME_ATTEMPTS = 8 };
 
 struct io_output {
@@ -253,10 +256,10 @@ bool io_output_same_place(const io_place *a, const io_place *b)
 
 static bool is_temporary_of(const char *path, const char *target)
 {
-    static const char suffix[] = ".tmp.XXXXXXXX", mark[] = ".tmp.";
-    const size_t length = strlen(target);
-    return strlen(path) == length + sizeof suffix - 1 && strncmp(path, target, length) == 0 &&
-           strncmp(path + length, mark, sizeof mark - 1) == 0;
+    static const char mark[] = ".tmp.";
+    const size_t length = strlen(target), head = length + sizeof mark - 1;
+    return strncmp(path, target, length) == 0 && strncmp(path + length, mark, sizeof mark - 1) == 0 &&
+           strlen(path + head) == RANDOM_DIGITS && strspn(path + head, "0123456789abcdef") == RANDOM_DIGITS;
 }
 
 static sp_status take_slot(io_output *output)
@@ -292,8 +295,42 @@ static void resolve(const char *path, mode_t mode, char target[PATH_MAX])
     else strcpy(target, path);
 }
 
-/* A new file with a random name beside `target`: its descriptor, or -1 and errno. A file that is there is another
- * process's, even if it looks left over. */
+/* Whether `path` still names the open file. */
+static bool leads_to(const char *path, int file)
+{
+    struct stat opened, named;
+    return fstat(file, &opened) == 0 && lstat(path, &named) == 0 && are_same(&opened, &named);
+}
+
+/* Whether the new file is this process's. One that removes what is abandoned may just have taken it for that. Where files
+ * cannot be locked nobody removes any. */
+static bool is_ours(const char *path, int file)
+{
+    return (flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) && leads_to(path, file);
+}
+
+/* Removes the temporary files of killed processes beside `target`, which was to be their output. */
+static void remove_abandoned(const char *target)
+{
+    char folder[PATH_MAX], path[PATH_MAX];
+    const struct dirent *entry;
+    struct stat about;
+    folder_of(target, folder);
+    DIR *entries = opendir(folder);
+    while (entries && (entry = readdir(entries))) {
+        if (!is_temporary_of(entry->d_name, name_of(target))) continue;
+        if (snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) >= PATH_MAX) continue;
+        const int file = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (file < 0) continue;
+        if (fstat(file, &about) == 0 && S_ISREG(about.st_mode) && flock(file, LOCK_EX | LOCK_NB) == 0 &&
+            leads_to(path, file))
+            unlink(path);
+        close(file);
+    }
+    if (entries) closedir(entries);
+}
+
+/* A new file with a random name beside `target`: its descriptor, or -1 and errno. */
 static int create_temporary(const char *target, char path[PATH_MAX])
 {
     uint32_t number;
@@ -307,6 +344,10 @@ static int create_temporary(const char *target, char path[PATH_MAX])
         }
         file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (file < 0 && errno != EEXIST) return -1;
+        if (file < 0 || is_ours(path, file)) continue;
+        close(file);
+        file = -1;
+        errno = EEXIST;
     }
     return file;
 }
@@ -316,6 +357,7 @@ static sp_status open_temporary(io_output *output, const char *path, mode_t mode
     resolve(path, mode, output->target);
     sp_status status = take_slot(output);
     if (status != SP_OK) return status;
+    remove_abandoned(output->target);
     struct temporary *made = &temporaries[output->slot];
     output->file = made->file = create_temporary(output->target, made->path);
     if (output->file < 0) {
@@ -499,13 +541,6 @@ void io_output_format(io_output *output, const char *format, ...)
 }
 
 /* ---- ending --------------------------------------------------------------------------------------------- */
-
-/* Whether `path` still names the open file. */
-static bool leads_to(const char *path, int file)
-{
-    struct stat opened, named;
-    return fstat(file, &opened) == 0 && lstat(path, &named) == 0 && are_same(&opened, &named);
-}
 
 /* Removes the temporary file, if it still is ours, and forgets it. */
 static void drop_temporary(io_output *output)

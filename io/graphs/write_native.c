@@ -194,23 +194,28 @@ static void put_domain(io_output *output, const int64_t *ids, int64_t count)
     for (int64_t i = 0; i < count; i++) put_pair(output, ids[i], 1.0f);
 }
 
-/* A matrix, row by row its columns; ids as in io_graph. */
-static void put_binary(io_output *output, const sp_csr *columns, const int64_t *column_ids,
-                          const int64_t *row_ids, const double *numbers)
+/* All that precedes the vectors of a matrix; ids as in io_graph. */
+static void put_binary_head(io_output *output, int64_t columns, int64_t rows, const int64_t *column_ids,
+                            const int64_t *row_ids, const int64_t *offsets)
 {
     enum { HEAD_BYTES = 24, PAIR_BYTES = 8 };
-    const float *values = columns->values;
     io_output_bytes(output, io_binary_cookie, sizeof io_binary_cookie);
-    put_number(output, columns->rows);
-    put_number(output, columns->cols);
+    put_number(output, columns);
+    put_number(output, rows);
     put_number(output, (column_ids ? 0 : 1) | (row_ids ? 0 : 2));
-    put_domain(output, column_ids, columns->rows);
-    put_domain(output, row_ids, columns->cols);
-    for (int64_t j = 0; j <= columns->rows; j++)
-        put_number(output, j * HEAD_BYTES + columns->row_offsets[j] * PAIR_BYTES);
+    put_domain(output, column_ids, columns);
+    put_domain(output, row_ids, rows);
+    for (int64_t j = 0; j <= columns; j++) put_number(output, j * HEAD_BYTES + offsets[j] * PAIR_BYTES);
+}
+
+/* The columns from number `first` on. */
+static void put_vectors(io_output *output, const sp_csr *columns, int64_t first, const int64_t *column_ids,
+                        const int64_t *row_ids, const double *numbers)
+{
+    const float *values = columns->values;
     for (int64_t j = 0; j < columns->rows; j++) {
-        int64_t begin = columns->row_offsets[j], end = columns->row_offsets[j + 1];
-        put_head(output, end - begin, column_ids ? column_ids[j] : j, numbers ? numbers[j] : 0);
+        const int64_t begin = columns->row_offsets[j], end = columns->row_offsets[j + 1], number = first + j;
+        put_head(output, end - begin, column_ids ? column_ids[number] : number, numbers ? numbers[number] : 0);
         for (int64_t k = begin; k < end; k++) {
             int64_t row = columns->col_indices[k];
             put_pair(output, row_ids ? row_ids[row] : row, values ? values[k] : 1.0f);
@@ -218,24 +223,29 @@ static void put_binary(io_output *output, const sp_csr *columns, const int64_t *
     }
 }
 
-sp_status io_put_native_columns(sp_context *context, io_output *output, const sp_csr *columns, const int64_t *ids,
-                                const double *numbers, int digits, bool binary, const char *command_line)
+sp_status io_put_native_columns(sp_context *context, io_output *output, const sp_csr *columns,
+                                const io_native_options *o)
 {
-    bool f32 = !columns->values || columns->value_type == SP_F32;
-    if (columns->rows != columns->cols || columns->space != SP_HOST || !f32)
+    const bool f32 = !columns->values || columns->value_type == SP_F32, whole = columns->rows == columns->cols;
+    const bool fits = whole || (o->first + columns->rows <= columns->cols && (o->offsets || !o->binary));
+    if (!fits || columns->space != SP_HOST || !f32)
         return sp_fail(context, SP_ERROR_ARGUMENT, "a native matrix is made from a square f32 host matrix");
-    if (!binary) return io_put_native_matrix(context, output, columns, ids, numbers, digits, 0, command_line);
-    put_binary(output, columns, ids, ids, numbers);
+    if (!o->binary)
+        return io_put_native_matrix(context, output, columns, o->ids, o->numbers, o->digits, o->first, o->command_line);
+    if (o->first == 0)
+        put_binary_head(output, columns->cols, columns->cols, o->ids, o->ids, whole ? columns->row_offsets : o->offsets);
+    put_vectors(output, columns, o->first, o->ids, o->ids, o->numbers);
     return SP_OK;
 }
 
 sp_status io_write_native_matrix(sp_context *context, const char *path, const sp_csr *columns, const int64_t *ids,
                                  const double *numbers, int digits, bool binary, const char *command_line)
 {
+    const io_native_options options = {ids, numbers, digits, binary, command_line, 0, NULL};
     io_output *output;
     sp_status status = io_output_open(context, path, &output);
     if (status != SP_OK) return status;
-    status = io_put_native_columns(context, output, columns, ids, numbers, digits, binary, command_line);
+    status = io_put_native_columns(context, output, columns, &options);
     if (status == SP_OK) return io_output_commit(output);
     io_output_discard(output);
     return status;
@@ -281,7 +291,8 @@ sp_status io_write_native_clusters(sp_context *context, const char *path, const 
     io_output *output;
     sp_status status = io_output_open(context, path, &output);
     if (status != SP_OK) return status;
-    if (binary) put_binary(output, &columns, NULL, ids, NULL);
+    if (binary) put_binary_head(output, columns.rows, columns.cols, NULL, ids, columns.row_offsets);
+    if (binary) put_vectors(output, &columns, 0, NULL, ids, NULL);
     else io_put_native_clusters(output, clusters, ids, command_line);
     return io_output_commit(output);
 }

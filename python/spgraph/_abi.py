@@ -4,7 +4,7 @@ from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_d
                     c_int64, c_size_t, c_uint32, c_uint64, c_void_p)
 
 SP_VERSION = "0.1.0"
-SP_ABI = 8
+SP_ABI = 9
 SP_OK, SP_ERROR_ARGUMENT, SP_ERROR_MATRIX, SP_ERROR_NOT_FINITE, SP_ERROR_OVERFLOW = 0, 1, 2, 3, 4
 SP_ERROR_HOST_MEMORY, SP_ERROR_DEVICE_MEMORY, SP_ERROR_NO_DEVICE = 5, 6, 7
 SP_ERROR_DEVICE, SP_ERROR_UNSUPPORTED, SP_ERROR_INTERRUPTED = 8, 9, 10
@@ -216,6 +216,12 @@ class mcl_clustering(Structure):
     ]
 
 
+class mcl_memberships(Structure):
+    _fields_ = [
+        ("clustering", POINTER(mcl_clustering)), ("starts", c_void_p), ("clusters", c_void_p),
+    ]
+
+
 class mcl_former(Structure):
     _fields_ = [
         ("clustering", mcl_clustering), ("incomplete", c_void_p), ("start", POINTER(sp_csr)), ("place", c_void_p),
@@ -362,8 +368,8 @@ STRUCTS = (
     sp_allocator, sp_device_allocator, sp_context_options, sp_csr, sp_coo, sp_spgemm_options, sp_spgemm_group,
     sp_spgemm_info, sp_similarity_options, sp_markov_epilogue, sp_markov_row, sp_contract_options, sp_contract_info,
     sp_dense, sp_spmm_options, sp_spmm_info, sp_cbsr, sp_ranks, sp_traffic, sp_arcs, mcl_options, mcl_iteration,
-    mcl_run, mcl_state, mcl_clustering, mcl_former, mcl_update, mcl_changes, mcl_measures, mcl_profile,
-    mcl_distance, contraction_options, contraction_info, contraction_group, contraction_judgement,
+    mcl_run, mcl_state, mcl_clustering, mcl_memberships, mcl_former, mcl_update, mcl_changes, mcl_measures,
+    mcl_profile, mcl_distance, contraction_options, contraction_info, contraction_group, contraction_judgement,
     contraction_coarsening, contraction_refinement, contraction_refined, contraction_level, contraction_hierarchy,
     io_read_options, io_names, io_part, io_graph,
 )
@@ -466,12 +472,14 @@ FUNCTIONS = {
     "mcl_transform_parse": (c_int, [c_void_p, c_char_p, c_bool, c_void_p]),
     "mcl_transform_free": (None, [c_void_p, c_void_p]),
     "mcl_transform_value": (c_double, [c_void_p, c_double]),
+    "mcl_transform_is_local": (c_bool, [c_void_p]),
     "mcl_transform_graph": (c_int, [c_void_p, c_void_p, POINTER(mcl_options), POINTER(sp_csr)]),
     "mcl_start_matrix": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, POINTER(mcl_options), c_bool, POINTER(sp_csr)]),
     "mcl_prepared_graph": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, POINTER(mcl_options), c_bool, POINTER(sp_csr)]),
     "mcl_drop_vanished": (None, [POINTER(sp_csr)]),
     "mcl_renumber": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, POINTER(sp_csr)]),
     "mcl_restore": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, POINTER(sp_csr)]),
+    "mcl_restore_together": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_csr), c_void_p, POINTER(sp_csr)]),
     "mcl_iterate": (c_int, [c_void_p, POINTER(sp_csr), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
     "mcl_iterate_together": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_csr), c_void_p, POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
     "mcl_share_graph": (c_int, [c_void_p, POINTER(sp_ranks), c_int64, POINTER(sp_arcs), c_bool, c_void_p, POINTER(sp_csr)]),
@@ -480,7 +488,11 @@ FUNCTIONS = {
     "mcl_continue_together": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(mcl_state), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
     "mcl_interpret": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(mcl_options), POINTER(mcl_clustering)]),
     "mcl_clustering_free": (None, [c_void_p, POINTER(mcl_clustering)]),
+    "mcl_keep_attracting": (c_int, [c_void_p, POINTER(sp_csr), c_int64, POINTER(sp_csr)]),
     "mcl_clustering_labels": (None, [POINTER(mcl_clustering), c_void_p]),
+    "mcl_memberships_make": (c_int, [c_void_p, POINTER(mcl_clustering), POINTER(mcl_memberships)]),
+    "mcl_is_member": (c_bool, [POINTER(mcl_memberships), c_int64, c_int32]),
+    "mcl_memberships_free": (None, [c_void_p, POINTER(mcl_memberships)]),
     "mcl_find_touched": (c_int, [c_void_p, POINTER(sp_csr), POINTER(mcl_former), POINTER(mcl_update)]),
     "mcl_update_free": (None, [c_void_p, POINTER(mcl_update)]),
     "mcl_touched_part": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, POINTER(sp_csr)]),
@@ -488,7 +500,15 @@ FUNCTIONS = {
     "mcl_find_changes": (c_int, [c_void_p, POINTER(mcl_former), c_void_p, POINTER(mcl_clustering), POINTER(mcl_changes)]),
     "mcl_label": (c_int, [c_void_p, POINTER(sp_csr), POINTER(mcl_options), c_void_p, c_void_p]),
     "mcl_measure": (c_int, [c_void_p, POINTER(sp_csr), POINTER(mcl_clustering), POINTER(mcl_measures)]),
+    "mcl_measure_begin": (c_int, [c_void_p, POINTER(mcl_clustering), c_void_p]),
+    "mcl_measure_rows": (None, [c_void_p, c_int64, POINTER(sp_csr)]),
+    "mcl_measure_end": (c_int, [c_void_p, POINTER(mcl_measures)]),
+    "mcl_measure_drop": (None, [c_void_p]),
     "mcl_profile_clusters": (c_int, [c_void_p, POINTER(sp_csr), POINTER(mcl_clustering), POINTER(mcl_profile), c_void_p, c_void_p]),
+    "mcl_profile_begin": (c_int, [c_void_p, POINTER(mcl_clustering), POINTER(mcl_profile), c_void_p]),
+    "mcl_profile_rows": (None, [c_void_p, c_int64, POINTER(sp_csr)]),
+    "mcl_profile_end": (None, [c_void_p, c_void_p, c_void_p]),
+    "mcl_profile_drop": (None, [c_void_p]),
     "mcl_compare": (c_int, [c_void_p, POINTER(mcl_clustering), POINTER(mcl_clustering), POINTER(mcl_distance)]),
     "contraction_quotient": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_int64, POINTER(contraction_options), POINTER(sp_csr), POINTER(contraction_info)]),
     "contraction_product": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(contraction_options), POINTER(sp_csr), POINTER(contraction_info)]),

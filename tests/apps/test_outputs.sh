@@ -67,6 +67,29 @@ stays_ignored() { # a signal that the process was told to ignore
     wait $process && [ -s X ] && [ -s X.nodes ]
 }
 for signal in HUP TERM USR1 XCPU; do ok "SIG$signal that is ignored stays so" stays_ignored $signal; done
+waits() { # a run into X that waits for the reader of its next output; N temporary files are there then
+    local waited=0
+    rm -f pipe
+    mkfifo -m 600 pipe
+    "$bin/contract" g.abc pairs -o X --to abc --node-output pipe 2>run.err &
+    process=$!
+    until [ "$(ls -d X.tmp.* 2>/dev/null)" != "$before" ] || [ $waited -eq 600 ]; do sleep 0.02; waited=$((waited + 1)); done
+    sleep 0.1
+    ls -d X.tmp.* >names
+}
+killed() { # what a killed run leaves the next one removes, which leaves that of a living one
+    local process before='' first
+    rm -f X*
+    waits && first=$(cat names)
+    kill -s KILL $process
+    wait $process
+    [ $? -eq 137 ] && [ -e "$first" ] && [ ! -e X ] || return 1
+    before=$first
+    waits && [ ! -e "$first" ] && [ "$(wc -l <names)" -eq 1 ] &&
+        "$bin/contract" g.abc pairs -o X --to abc 2>run.err && [ -s X ] && [ -e "$(cat names)" ] &&
+        cat pipe >X.nodes && wait $process && [ -s X ] && no_leftovers
+}
+ok 'SIGKILL leaves a temporary file, which the next run removes' killed
 after_first_clustering() { # two inflations: the first is there, the second takes long
     local process waited=0
     rm -f F.*

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -307,18 +308,22 @@ CONTEXT_TEST(signal_handlers_can_remove_what_is_unfinished, 0, 1)
     ck_assert_int_eq(files_in_folder(), 0);
 }
 
-/* In a container another process can have our number. */
-CONTEXT_TEST(a_temporary_file_of_another_process_stays, 0, 1)
+/* What nobody has locked is of a process that was killed. A file of another output or with another name stays. */
+CONTEXT_TEST(a_temporary_file_of_a_living_process_stays, 0, 1)
 {
-    char others[420];
-    snprintf(others, sizeof others, "%s.tmp.%ld", path_of("out"), (long)getpid());
-    write_file(others, "half", 4);
-    io_output *output = open_output(context, path_of("out"));
-    io_output_string(output, "new");
-    ck_ok(context, io_output_commit(output));
-    ck_assert_str_eq(contents(path_of("out")), "new");
-    ck_assert_str_eq(contents(others), "half");
-    ck_assert_int_eq(files_in_folder(), 2);
+    static const char *const others[] = {"out.tmp.0123abcd", "out.tmp.0123abc", "out.tmp.0123abcg", "out2.tmp.0123abcd"};
+    for (int locked = 0; locked < 2; locked++) {
+        for (int k = 0; k < 4; k++) file_of(others[k], "half", 4);
+        const int file = open(path_of(others[0]), O_WRONLY);
+        if (locked) ck_assert_int_eq(flock(file, LOCK_EX), 0);
+        io_output *output = open_output(context, path_of("out"));
+        io_output_string(output, "new");
+        ck_ok(context, io_output_commit(output));
+        ck_assert_str_eq(contents(path_of("out")), "new");
+        for (int k = locked ? 0 : 1; k < 4; k++) ck_assert_str_eq(contents(path_of(others[k])), "half");
+        ck_assert_int_eq(files_in_folder(), locked ? 5 : 4);
+        close(file);
+    }
 }
 
 /* The only temporary file in the folder. */
@@ -420,7 +425,7 @@ const test_entry output_tests[] = {
     ONCE(a_symbolic_link_keeps_pointing_to_its_file),
     ONCE(an_output_that_is_the_input_is_known_by_any_name),
     ONCE(signal_handlers_can_remove_what_is_unfinished),
-    ONCE(a_temporary_file_of_another_process_stays),
+    ONCE(a_temporary_file_of_a_living_process_stays),
     ONCE(a_temporary_file_that_was_replaced_is_neither_published_nor_removed),
     ONCE(names_of_temporary_files_are_not_confused),
     ONCE(outputs_of_one_place_are_known_by_any_name),

@@ -101,6 +101,56 @@ CONTEXT_TEST(native_graphs_are_written_as_mcl_does, 0, 1)
     io_graph_free(context, &graph);
 }
 
+static size_t length_of(const char *path)
+{
+    struct stat about;
+    ck_assert_int_eq(stat(path, &about), 0);
+    return (size_t)about.st_size;
+}
+
+static bool same_files(const char *one, const char *other)
+{
+    const size_t count = length_of(one);
+    char *a = malloc(count + 1), *b = malloc(count + 1);
+    FILE *first = fopen(one, "rb"), *second = fopen(other, "rb");
+    const bool same = fread(a, 1, count, first) == count && fread(b, 1, count + 1, second) == count &&
+                      memcmp(a, b, count) == 0;
+    fclose(first);
+    fclose(second);
+    free_all(a, b);
+    return same;
+}
+
+/* The rows first to end - 1. `offsets` becomes theirs. */
+static sp_csr some_rows(const sp_csr *m, int64_t first, int64_t end, int64_t *offsets)
+{
+    const int64_t base = m->row_offsets[first];
+    sp_csr rows = *m;
+    for (int64_t i = first; i <= end; i++) offsets[i - first] = m->row_offsets[i] - base;
+    rows.rows = end - first;
+    rows.nnz = m->row_offsets[end] - base;
+    rows.row_offsets = offsets;
+    rows.col_indices += base;
+    if (m->value_type == SP_F32) rows.values = (float *)m->values + base;
+    else rows.values = (double *)m->values + base;
+    return rows;
+}
+
+/* Writes the columns 0 to cut - 1 and then the others. */
+static void write_in_blocks(sp_context *context, const sp_csr *matrix, int64_t cut, io_native_options options)
+{
+    io_output *output;
+    int64_t *offsets = test_block((size_t)(matrix->rows + 1) * sizeof *offsets);
+    ck_ok(context, io_output_open(context, path_of("blocks"), &output));
+    options.offsets = matrix->row_offsets;
+    for (; options.first < matrix->rows; options.first = cut, cut = matrix->rows) {
+        const sp_csr block = some_rows(matrix, options.first, cut, offsets);
+        ck_ok(context, io_put_native_columns(context, output, &block, &options));
+    }
+    ck_ok(context, io_output_commit(output));
+    free(offsets);
+}
+
 TEST(native_matrices_survive_writing_and_reading)
 {
     for (uint64_t seed = 1; seed <= 8; seed++) {
@@ -112,7 +162,10 @@ TEST(native_matrices_survive_writing_and_reading)
         for (int64_t i = 0; i < nodes; i++, id += 1 + test_below(&random, 50)) ids[i] = id;
         for (int form = 0; form < 4; form++) {
             const int64_t *domain = form & 1 ? ids : NULL;
+            const io_native_options whole = {.ids = domain, .digits = 9, .binary = form & 2, .command_line = "x"};
             ck_ok(context, io_write_native_matrix(context, path_of("m"), &matrix, domain, NULL, 9, form & 2, "x"));
+            write_in_blocks(context, &matrix, 1 + test_below(&random, nodes), whole);
+            ck_assert(same_files(path_of("m"), path_of("blocks")));
             io_graph graph;
             ck_ok(context, io_read_graph(context, path_of("m"), &automatic, &graph));
             ck_assert((graph.ids != NULL) == (domain != NULL));
@@ -163,40 +216,6 @@ CONTEXT_TEST(graphs_are_written_as_their_formats_have_them, 0, 1)
               (io_write_options){.format = IO_MTX});
     same_text("3 2 010\n5 2 3\n6 1\n7 1\n", context, &m,
               (io_write_options){.format = IO_METIS, .constraints = 1, .node_weights = sizes});
-}
-
-static size_t length_of(const char *path)
-{
-    struct stat about;
-    ck_assert_int_eq(stat(path, &about), 0);
-    return (size_t)about.st_size;
-}
-
-static bool same_files(const char *one, const char *other)
-{
-    const size_t count = length_of(one);
-    char *a = malloc(count + 1), *b = malloc(count + 1);
-    FILE *first = fopen(one, "rb"), *second = fopen(other, "rb");
-    const bool same = fread(a, 1, count, first) == count && fread(b, 1, count + 1, second) == count &&
-                      memcmp(a, b, count) == 0;
-    fclose(first);
-    fclose(second);
-    free_all(a, b);
-    return same;
-}
-
-/* The rows first to end - 1. `offsets` becomes theirs. */
-static sp_csr some_rows(const sp_csr *m, int64_t first, int64_t end, int64_t *offsets)
-{
-    const int64_t base = m->row_offsets[first];
-    sp_csr rows = *m;
-    for (int64_t i = first; i <= end; i++) offsets[i - first] = m->row_offsets[i] - base;
-    rows.rows = end - first;
-    rows.nnz = m->row_offsets[end] - base;
-    rows.row_offsets = offsets;
-    rows.col_indices += base;
-    rows.values = (double *)m->values + base;
-    return rows;
 }
 
 /* Writes a matrix by blocks of rows. */

@@ -319,6 +319,61 @@ TEST(a_broken_connection_ends_the_run)
     sp_context_destroy(host);
 }
 
+/* Rows go back to their original numbers, or a cut line or a lack of memory is reported and nothing is left. */
+TEST(rows_in_the_original_numbers_or_a_reason)
+{
+    sp_context *host = test_context(0, 1);
+    test_random random = test_seed(6);
+    sp_csr start = start_of(host, test_communities(host, &random, 3, 10, 0.6, 0.05)), numbered, expected;
+    int32_t *order = make_order(host, &start, RANDOM);
+    ck_ok(host, mcl_renumber(host, &start, order, &numbered));
+    ck_ok(host, mcl_restore(host, &numbered, order, &expected));
+    for (int memory = 0; memory < 2; memory++) {
+        bool done = false;
+        for (int64_t fails_at = 0; !done; fails_at++) {
+            meeting all = {.size = 1, .fails_at = memory ? -1 : fails_at};
+            member one = {.all = &all};
+            const sp_ranks ranks = ranks_of(&one);
+            test_heap heap = {.fail_at = -1};
+            sp_context *context = test_heap_context(&heap, 0, 1);
+            sp_csr restored = {0};
+            if (memory) heap.fail_at = heap.allocations + fails_at;
+            pthread_barrier_init(&all.barrier, NULL, 1);
+            const sp_status status = mcl_restore_together(context, &ranks, &numbered, order, &restored);
+            done = status == SP_OK;
+            if (done) test_same(&expected, &restored, 6);
+            else ck_assert(status == (memory ? SP_ERROR_HOST_MEMORY : SP_ERROR_DEVICE) && !restored.row_offsets);
+            sp_csr_free(context, &restored);
+            test_end_heap(context, &heap);
+            pthread_barrier_destroy(&all.barrier);
+            ck_assert_int_lt(fails_at, 50);
+        }
+    }
+    free(order);
+    test_free(host, &start, &numbered, &expected);
+    sp_context_destroy(host);
+}
+
+/* Also where weights are negative, and in the shape of a first iterand. */
+HOST_TEST(what_attracts_is_enough_to_find_clusters, 1)
+{
+    test_random random = test_seed(31);
+    for (int round = 0; round < 200; round++) {
+        const int64_t n = 1 + test_below(&random, 12);
+        double *weights = test_zeros((size_t)(n * n), sizeof *weights);
+        for (int64_t e = 0; e < n * n; e++)
+            if (test_below(&random, 3) == 0) weights[e] = (double)(test_below(&random, 12) - (round % 2 ? 3 : 0)) / 8;
+        sp_csr limit = test_from_dense(host, n, n, weights, SP_F32), kept;
+        ck_ok(host, mcl_keep_attracting(host, &limit, 0, &kept));
+        for (int64_t i = 0; i < n; i++)
+            ck_assert((test_row_length(&kept, i) > 0) == (test_row_length(&limit, i) > 0));
+        expect_same_clusters(host, &limit, &kept);
+        test_free(host, &limit, &kept);
+        free(weights);
+    }
+    (void)_i;
+}
+
 /* ---- rows of a start matrix ------------------------------------------------------------------------------ */
 
 /* Communities of `size` nodes in no order; repeated arcs, loops, both directions. */
@@ -463,5 +518,7 @@ const test_entry ranks_tests[] = {
     ON_DEVICES(a_run_goes_on_in_another_number_of_processes),
     ON_DEVICES(an_interrupt_of_one_process_ends_all),
     ON_DEVICES(a_broken_connection_ends_the_run),
+    ONCE(rows_in_the_original_numbers_or_a_reason),
+    ONCE(what_attracts_is_enough_to_find_clusters),
     {0},
 };

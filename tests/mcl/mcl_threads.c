@@ -194,6 +194,21 @@ static sp_status go_on(task *t, const sp_ranks *ranks)
     return status;
 }
 
+/* Thread 0 gets all rows of the limit, and those that mcl_interpret looks at. */
+static sp_status gather_limit(task *t, const sp_ranks *ranks)
+{
+    sp_csr part = t->limit, kept = {0};
+    int64_t rows[MOST], first = 0;
+    t->limit = (sp_csr){0};
+    sp_status status = sp_ranks_numbers(t->context, ranks, part.rows, rows);
+    for (int r = 0; r < ranks->rank; r++) first += rows[r];
+    if (status == SP_OK) status = sp_ranks_gather_rows(t->context, ranks, &part, &t->limit);
+    if (status == SP_OK) status = mcl_keep_attracting(t->context, &part, first, &kept);
+    if (status == SP_OK) status = sp_ranks_gather_rows(t->context, ranks, &kept, &t->attracting);
+    test_free(t->context, &part, &kept);
+    return status;
+}
+
 void *run_task(void *argument)
 {
     task *t = argument;
@@ -205,6 +220,7 @@ void *run_task(void *argument)
     else
         t->status = mcl_iterate_together(t->context, &ranks, t->start, NULL, t->options, watch, &t->seen, &t->limit,
                                          &t->run);
+    if (t->status == SP_OK) t->status = gather_limit(t, &ranks);
     return NULL;
 }
 
@@ -247,7 +263,7 @@ void run_threads(task *tasks, int size, const task *common)
 void end_threads(task *tasks, int size)
 {
     for (int r = 0; r < size; r++) {
-        test_free(tasks[r].context, &tasks[r].limit, &tasks[r].seen.gathered);
+        test_free(tasks[r].context, &tasks[r].limit, &tasks[r].attracting, &tasks[r].seen.gathered);
         sp_context_destroy(tasks[r].context);
     }
 }
@@ -256,6 +272,23 @@ void expect_same_run(const mcl_run *a, const mcl_run *b)
 {
     ck_assert(a->iterations == b->iterations && a->converged == b->converged && a->stopped == b->stopped &&
               a->synopsis == b->synopsis && memcmp(a->marks, b->marks, sizeof a->marks) == 0);
+}
+
+void expect_same_clusters(sp_context *context, const sp_csr *limit, const sp_csr *attracting)
+{
+    for (int weak = 0; weak < 2; weak++) {
+        mcl_options options = defaults();
+        mcl_clustering a, b;
+        options.weak_attraction = weak;
+        options.overlap = MCL_OVERLAP_KEEP;
+        ck_ok(context, mcl_interpret(context, limit, NULL, &options, &a));
+        ck_ok(context, mcl_interpret(context, attracting, NULL, &options, &b));
+        ck_assert(a.clusters == b.clusters && a.overlap == b.overlap && a.attractors == b.attractors);
+        ck_assert(memcmp(a.offsets, b.offsets, (size_t)(a.clusters + 1) * sizeof *a.offsets) == 0);
+        ck_assert(memcmp(a.members, b.members, (size_t)a.offsets[a.clusters] * sizeof *a.members) == 0);
+        mcl_clustering_free(context, &a);
+        mcl_clustering_free(context, &b);
+    }
 }
 
 void check_together(int device, int size, const sp_csr *start, const mcl_options *options, int64_t stop_after)
@@ -273,6 +306,7 @@ void check_together(int device, int size, const sp_csr *start, const mcl_options
         expect_same_run(&run, &tasks[r].run);
     }
     test_same(&limit, &tasks[0].limit, (uint64_t)size);
+    expect_same_clusters(alone, &limit, &tasks[0].attracting);
     if (expected.gathered.row_offsets) test_same(&expected.gathered, &tasks[0].seen.gathered, (uint64_t)size);
     end_threads(tasks, size);
     test_free(alone, &limit, &expected.gathered);

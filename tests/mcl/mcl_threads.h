@@ -62,7 +62,7 @@ typedef struct task {
     const mcl_options *options;
     seen seen;
     sp_context *context;
-    sp_csr limit;
+    sp_csr limit, attracting; /* at thread 0 of all rows */
     mcl_run run;
     sp_status status;
 } task;
@@ -80,6 +80,8 @@ void expect_same_figures(const seen *a, const seen *b, bool cuda);
 void run_threads(task *tasks, int size, const task *common);
 void end_threads(task *tasks, int size);
 void expect_same_run(const mcl_run *a, const mcl_run *b);
+/* The clusters of a limit are those of the entries that attract. */
+void expect_same_clusters(sp_context *context, const sp_csr *limit, const sp_csr *attracting);
 /* Compares `size` threads with one call of mcl_iterate. */
 void check_together(int device, int size, const sp_csr *start, const mcl_options *options, int64_t stop_after);
 /* The start matrix of a graph, which is released. */

@@ -83,7 +83,19 @@ memory=10M compare 3 protein.abc # batches of rows, of which one process would n
 memory=7M compare 4 p2000.abc
 device=cpu,cpu compare 2 protein.abc
 ok 'several inflations' same 3 ../p2000.abc --abc -I 1.4,2,4 -V all
-ok 'dumps' same 3 ../protein.abc --abc -o out -dump ite,cls -dump-interval 0:3
+for read in whole parts; do
+    ok "dumps, $read" same 3 ../protein.abc --abc -o out -dump ite,cls -dump-interval 0:3 --mpi-read $read
+    ok "binary dumps, $read" same 3 ../p2000.abc --abc -o out -dump ite,cls --write-binary --mpi-read $read
+    for length in 0 1 2; do # runs that end early
+        ok "the limit after $length iterations, $read" same 3 ../protein.abc --abc -L $length -o out --write-limit --mpi-read $read
+    done
+    for network in nothing seven p2000; do
+        ok "matrices of $network, $read" same 4 ../$network.abc --abc -o out -write-graph g -write-graphx x \
+            -write-expanded e -dump ite,cls -L 1 --write-limit --mpi-read $read
+    done
+    ok "binary matrices, $read" same 2 ../protein.abc --abc -o out -write-graph g -write-graphx x -write-expanded e \
+        -L 1 --write-limit --write-binary --mpi-read $read
+done
 reckoned() { # what bench/ranks/volume.c reckons is what processes receive, who cut their rows again
     local megabytes
     "$tests/../bench/volume" p2000.abc 2 5 >volume.json 2>run.err &&
@@ -232,7 +244,54 @@ whole_again() { # PATTERN ARGUMENTS...: what wants the whole input says so and r
     together -n 2 "$tool" "${@:2}" -o out --mpi-read parts 2>run.err && "$tool" "${@:2}" -o alone.cls 2>/dev/null &&
         cmp out alone.cls && grep -q "^mcl-gpu: each process reads the whole input: .*$1" run.err
 }
-ok 'a transform' whole_again '-tf needs it' p2000.abc --abc -tf 'gt(0.2)'
+ok 'a transform' whole_again '-tf that sees several columns needs it' p2000.abc --abc -tf 'gt(0.2),#max()'
+ok 'connected clusters' whole_again 'force-connected needs it' p2000.abc --abc -force-connected y
+ok 'GraphML' whole_again 'graphml needs it' p2000.abc --abc --graphml network.xml
+# judged P FILE ARGUMENTS...: the report and the table of processes that read parts are those of one process
+judged() {
+    local processes=$1 name
+    shift
+    rm -rf one several
+    mkdir one several
+    (cd one && "$tool" "../$@" --abc -o out --device cpu --report json --table table 2>log) || return 1
+    (cd several && together -n "$processes" "$tool" "../$@" --abc -o out --device cpu --report json --table table \
+        --mpi-read parts 2>log && ! grep 'whole input' log) || { cat several/log; return 1; }
+    for name in one several; do mask $name/log >$name.masked; done
+    diff one.masked several.masked && cmp one/table several/table && cmp one/out several/out && python3 - <<'END'
+import json
+def figures(value): # without times, memory and what processes say of themselves
+    if isinstance(value, list): return [figures(v) for v in value]
+    if not isinstance(value, dict): return value
+    other = ("arguments", "threads", "peak_host_bytes", "product_peak_bytes", "processes", "batches", "seconds")
+    return {k: figures(v) for k, v in value.items() if k not in other and not k.endswith("_seconds")}
+one, several = (figures(json.load(open(name + "/json"))) for name in ("one", "several"))
+assert one == several, [(k, one[k], several[k]) for k in one if one[k] != several[k]]
+assert one["runs"][0]["largest_clusters"] and one["input"]["first_products"] > 0
+END
+}
+for network in hub cycle seven p2000 protein; do ok "a report of $network in parts" judged 3 $network.abc; done
+ok 'transforms in parts' judged 3 protein.abc -tf 'gt(0.01),#selfrm(),rand(0.7),mul(2),#selfmax()'
+ok 'pre-inflation in parts' judged 2 p2000.abc -pi 2
+ok 'dumps of a transformed network in parts' same 2 ../p2000.abc --abc -o out -dump ite,cls -tf 'gq(0.2)' -pi 1.5 -L 2 \
+    --write-limit -write-graphx x --mpi-read parts
+ok '-analyze in parts' same 3 ../p2000.abc --abc -o out -analyze y --mpi-read parts
+awk '{ print $1, $2, $3 / 100000 }' p2000.abc >small.abc
+vanished() { # columns that pre-inflation empties are named once
+    "$tool" small.abc --abc -pi 15 -o alone.cls 2>one.err
+    together -n 3 "$tool" small.abc --abc -pi 15 -o out --mpi-read parts 2>run.err && cmp out alone.cls &&
+        grep 'warning: nonpositive sum' one.err >one.warnings && grep 'warning: nonpositive sum' run.err | cmp - one.warnings
+}
+several_judged() { # as judged, with an output for each inflation
+    together -n 3 "$tool" "$@" --abc -o many --device cpu --table several.tsv --mpi-read parts 2>run.err &&
+        ! grep 'whole input' run.err && "$tool" "$@" --abc -o alone --device cpu --table one.tsv 2>one.err &&
+        grep -A 9 '^  inflation' one.err | grep -v '^mcl-gpu' >one.figures && [ -s one.figures ] &&
+        grep -A 9 '^  inflation' run.err | grep -v '^mcl-gpu' | cmp - one.figures && cmp one.tsv several.tsv
+}
+ok 'several inflations in parts' several_judged p2000.abc -I 1.4,2,6
+ok 'shared nodes in parts' several_judged grid.abc -I 1.4,4 --overlap=keep
+ok 'columns that pre-inflation empties' vanished
+ok 'a negative weight in one process' fails 3 1 'negative weight' p2000.abc --abc -tf 'mul(-1)' -write-graphx x -dump ite \
+    --mpi-read parts
 gzip -k p2000.abc
 mkdir folder
 split -n l/5 --additional-suffix=.abc p2000.abc folder/part-
@@ -286,6 +345,7 @@ ok '--start-from' fails 2 2 'one process' p2000.abc --abc --start-from whole.cls
 ok 'a checkpoint that is not one' fails 2 1 'not a checkpoint' p2000.abc --abc --resume p2000.abc
 ok 'a checkpoint that cannot be written' fails 3 1 'nowhere' p2000.abc --abc --checkpoint nowhere/saved
 ok 'a dump that cannot be written' fails 3 1 'full' p2000.abc --abc -dump ite -dump-stem full/x
+ok 'clusters that cannot be dumped' fails 3 1 'full' p2000.abc --abc -dump cls -dump-stem full/x --mpi-read parts
 ok '--fast' fails 2 2 'one process' p2000.abc --abc --fast
 ok 'an output that cannot be written' fails 3 1 'nowhere' p2000.abc --abc --table nowhere/table
 ok 'a device that is not there' fails 2 1 'cuda:77' p2000.abc --abc --device cuda:77
@@ -324,11 +384,13 @@ killed() { # killed OPTIONS...: one process of three, in the middle
 "$tests/gen/gen_protein" 20000 60 7 >large.abc
 ok 'a killed process ends all' killed
 ok 'a killed process leaves no output' no_leftovers
+: >killed.saved.tmp.0123abcd
 ok 'a killed process ends all that save the run' killed --checkpoint killed.saved --checkpoint-every 0
-rm -f killed.saved.tmp.* # where one was killed that wrote a checkpoint
+ok 'what an older run left of its checkpoint is removed' [ ! -e killed.saved.tmp.0123abcd ]
 after_killed() { # the last whole iteration is in the checkpoint
     together -n 2 "$tool" large.abc --abc -I 1.4 -o after.cls --device cpu --resume killed.saved 2>run.err &&
         grep -q 'going on after iteration [1-9]' run.err &&
+        rm -f killed.saved.tmp.* && # of a checkpoint that was being written
         together -n 3 "$tool" large.abc --abc -I 1.4 -o large.cls --device cpu 2>run.err && cmp after.cls large.cls
 }
 ok 'the checkpoint is whole' after_killed

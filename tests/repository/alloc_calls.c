@@ -140,6 +140,7 @@ CALL(markov_renumbered, sp_spgemm_markov(context, &s->stochastic, &s->stochastic
 CALL(community_order, sp_csr_community_order(context, &s->stochastic, out))
 CALL(renumber, mcl_renumber(context, &s->stochastic, s->order, out))
 CALL(restore, mcl_restore(context, &s->stochastic, s->order, out))
+CALL(keep_attracting, mcl_keep_attracting(context, &s->stochastic, 0, out))
 
 static sp_status call_prepared(sp_context *context, subject *s, void *out)
 {
@@ -187,6 +188,16 @@ static sp_status call_measure(sp_context *context, subject *s, void *out)
     int64_t offsets[] = {0, 50, 200};
     const mcl_clustering halves = {.nodes = 200, .clusters = 2, .offsets = offsets, .members = s->order};
     return mcl_measure(context, &s->stochastic, &halves, out);
+}
+
+static sp_status call_profile(sp_context *context, subject *s, void *out)
+{
+    int64_t offsets[] = {0, 50, 200};
+    const mcl_clustering halves = {.nodes = 200, .clusters = 2, .offsets = offsets, .members = s->order};
+    mcl_profile profiles[2];
+    const sp_status status = mcl_profile_clusters(context, &s->stochastic, &halves, profiles, NULL, NULL);
+    if (status == SP_OK) memcpy(out, profiles, sizeof profiles);
+    return status;
 }
 
 /* Half of the nodes had clusters, pairs of neighbours in the order. */
@@ -597,6 +608,7 @@ const trial trials[] = {
     {"sp_csr_community_order", call_community_order, release_block, sizeof(void *)},
     {"mcl_renumber", call_renumber, release_csr, sizeof(sp_csr)},
     {"mcl_restore", call_restore, release_csr, sizeof(sp_csr)},
+    {"mcl_keep_attracting", call_keep_attracting, release_csr, sizeof(sp_csr)},
     {"mcl_prepared_graph", call_prepared, release_csr, sizeof(sp_csr)},
     {"mcl_start_matrix", call_start, release_csr, sizeof(sp_csr)},
     {"mcl_iterate", call_iterate, release_csr, sizeof(sp_csr)},
@@ -604,6 +616,7 @@ const trial trials[] = {
     {"mcl_label", call_label, release_nothing, 60 * sizeof(int32_t)},
     {"mcl_find_touched and all that follows", call_update, release_clustering, sizeof(mcl_clustering)},
     {"mcl_measure", call_measure, release_nothing, sizeof(mcl_measures)},
+    {"mcl_profile_clusters", call_profile, release_nothing, 2 * sizeof(mcl_profile)},
     {"mcl_transform_parse", call_transform_parse, release_transform, sizeof(mcl_transform *)},
     {"mcl_transform_graph", call_transform_graph, release_csr, sizeof(sp_csr)},
     {"sp_spmm_plan_create", call_spmm_plan, release_spmm_plan, sizeof(sp_spmm_plan *)},

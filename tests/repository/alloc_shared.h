@@ -22,7 +22,7 @@ typedef struct trial {
     size_t size;
 } trial;
 
-enum { TRIALS = 83 };
+enum { TRIALS = 85 };
 extern const trial trials[TRIALS];
 
 bool is_trial(const trial *t, const char *name);

@@ -198,6 +198,33 @@ TEST(calls_of_the_modules_name_what_is_missing)
     close_operands(&o);
 }
 
+TEST(calls_of_several_processes_name_what_is_missing)
+{
+    operands o = open_operands(0);
+    sp_context *t = o.context;
+    sp_csr *a = &o.a, c;
+    int32_t labels[NODES] = {0};
+    test_mark(&c, sizeof c);
+    REFUSED(t, mcl_restore_together(t, NULL, a, labels, &c), "ranks is NULL");
+    mcl_clustering clusters = {0};
+    mcl_measuring *measuring;
+    mcl_profiling *profiling;
+    mcl_profile profile;
+    mcl_memberships memberships;
+    REFUSED(t, mcl_memberships_make(t, NULL, &memberships), "clustering is NULL");
+    REFUSED(t, mcl_memberships_make(t, &clusters, NULL), "memberships is NULL");
+    REFUSED(t, mcl_measure_begin(t, NULL, &measuring), "clustering is NULL");
+    REFUSED(t, mcl_measure_begin(t, &clusters, NULL), "measuring is NULL");
+    REFUSED(t, mcl_profile_begin(t, NULL, &profile, &profiling), "clustering is NULL");
+    REFUSED(t, mcl_profile_begin(t, &clusters, NULL, &profiling), "profiles is NULL");
+    REFUSED(t, mcl_profile_begin(t, &clusters, &profile, NULL), "profiling is NULL");
+    REFUSED(t, mcl_keep_attracting(t, NULL, 0, &c), "rows is NULL");
+    REFUSED(t, mcl_keep_attracting(t, a, 0, NULL), "kept is NULL");
+    REFUSED(t, mcl_keep_attracting(t, a, 0, a), "kept is rows");
+    ck_assert(test_is_marked(&c, sizeof c));
+    close_operands(&o);
+}
+
 TEST(calls_of_gnn_without_a_handle_are_refused)
 {
     operands o = open_operands(0);
@@ -267,6 +294,7 @@ TEST(calls_of_gnn_without_a_handle_are_refused)
 const test_entry contexts_tests[] = {
     CASE("missing", 0),
     ONCE(calls_of_the_modules_name_what_is_missing),
+    ONCE(calls_of_several_processes_name_what_is_missing),
     ONCE(calls_of_gnn_without_a_handle_are_refused),
     CASE("wrong", 0),
     ON_DEVICES(widths_that_cannot_be_addressed_are_refused),
