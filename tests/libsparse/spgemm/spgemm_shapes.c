@@ -456,6 +456,9 @@ SHAPE(neighbours_that_agree)
 /* Columns at multiples of a Fibonacci number, which multiplication by the golden ratio leaves close together. */
 SHAPE(columns_at_golden_distances) { return single_entries(host, random, type, test_is_brief() ? 1000 : limits[LIMITS - 1], 4181); }
 
+SHAPE(shifted_rows) { return product_shifted(host, random, 4, type); }
+SHAPE(long_shifted_rows) { return product_shifted(host, random, 30, type); }
+
 static const struct shape {
     const char *name;
     product (*make)(sp_context *host, test_random *random, sp_value_type type);
@@ -497,6 +500,8 @@ static const struct shape {
     {"everything cancels", everything_cancels},
     {"neighbours that agree", neighbours_that_agree},
     {"columns at golden distances", columns_at_golden_distances},
+    {"shifted rows", shifted_rows},
+    {"long shifted rows", long_shifted_rows},
 };
 enum { SHAPES = COUNT(shapes) };
 
