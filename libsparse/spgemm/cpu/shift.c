@@ -1,6 +1,6 @@
 /* Rows of A that are the row before them, one column to the right, where the same holds for the rows of B that they
- * multiply: stencils and bands in the order of their grid. C's row then is the one before, one column to the right, too,
- * and each product goes to the place in it where that of the row before went. So nothing is marked or sorted, and four
+ * multiply: stencils and bands in the order of their grid. C's row then is the one before, one column to the right,
+ * too, and each product goes to the place in it where that of the row before went. So nothing is marked or sorted, and four
  * rows are summed at once, side by side. One thread of a Xeon takes 0.45 to 0.6 of the time. */
 #include "base/vectors.h"
 #include "spgemm/cpu/kernels.h"
@@ -10,14 +10,15 @@ typedef double four __attribute__((vector_size(BLOCK * sizeof(double))));
 /* Shorter runs of such rows are not worth the places. */
 enum { LEAST_SHIFTED = 4 };
 
-static bool is_shifted(const sp_csr *m, int64_t row)
+/* Whether the row is the row before it, `by` columns to the right. */
+static bool is_shifted(const sp_csr *m, int64_t row, int by)
 {
     const int64_t *offsets = m->row_offsets;
     const int64_t start = offsets[row], count = offsets[row + 1] - start;
     if (row == 0 || start - offsets[row - 1] != count) return false;
     const int32_t *own = m->col_indices + start, *before = own - count;
     int64_t i = 0;
-    while (i < count && own[i] == before[i] + 1) i++;
+    while (i < count && own[i] == before[i] + by) i++;
     return i == count;
 }
 
@@ -27,35 +28,42 @@ static bool mostly_shifted(const sp_csr *m)
     const int64_t step = (m->rows / 256) | 1;
     int64_t shifted = 0, seen = 0;
     for (int64_t row = step; row < m->rows; row += step, seen++)
-        shifted += m->row_offsets[row + 1] > m->row_offsets[row] && is_shifted(m, row);
+        shifted += m->row_offsets[row + 1] > m->row_offsets[row] && is_shifted(m, row, 1);
     return shifted * 4 > seen * 3;
 }
 
-/* A bit for each shifted row. */
-static sp_status find_shifted(sp_context *context, const sp_csr *m, uint64_t **bits)
+/* A bit for each row that is the row before it, `by` columns to the right. */
+static sp_status find_shifted(sp_context *context, const sp_csr *m, int by, uint64_t **bits, int64_t *bytes)
 {
     const int64_t words = m->rows / 64 + 1;
     const sp_status status = sp_calloc(context, words, sizeof **bits, (void **)bits);
     if (status != SP_OK) return status;
+    *bytes += words * (int64_t)sizeof **bits;
 #pragma omp parallel for schedule(static) num_threads(sp_threads_for(context, m->nnz))
     for (int64_t i = 0; i < words; i++) {
         const int64_t end = (i + 1) * 64 < m->rows ? (i + 1) * 64 : m->rows;
-        for (int64_t row = i * 64; row < end; row++) (*bits)[i] |= (uint64_t)is_shifted(m, row) << (row & 63);
+        for (int64_t row = i * 64; row < end; row++) (*bits)[i] |= (uint64_t)is_shifted(m, row, by) << (row & 63);
     }
     return SP_OK;
 }
 
+/* In blocks the repeated rows, which have the columns of the row before. */
 sp_status sp_find_shifts(sp_context *context, bool masked, int64_t *bytes, row_product *job)
 {
     const sp_csr *a = job->a, *b = job->b;
     const bool same = a->col_indices == b->col_indices && a->row_offsets == b->row_offsets && a->rows == b->rows;
     sp_status status = SP_OK;
+    if (job->blocks && !job->pattern && !left_out("spgemm-repeat")) {
+        TRY(find_shifted(context, a, 0, &job->a_repeated, bytes));
+        if (same) job->b_repeated = job->a_repeated;
+        else TRY(find_shifted(context, b, 0, &job->b_repeated, bytes));
+        return SP_OK;
+    }
     if (masked || job->algorithm != SP_SPGEMM_AUTO || job->blocks || left_out("spgemm-shift")) return SP_OK;
     if (!mostly_shifted(a) || (!same && !mostly_shifted(b))) return SP_OK;
-    TRY(find_shifted(context, a, &job->a_shifted));
+    TRY(find_shifted(context, a, 1, &job->a_shifted, bytes));
     if (same) job->b_shifted = job->a_shifted;
-    else TRY(find_shifted(context, b, &job->b_shifted));
-    *bytes += (a->rows / 64 + 1 + (same ? 0 : b->rows / 64 + 1)) * 8;
+    else TRY(find_shifted(context, b, 1, &job->b_shifted, bytes));
 done:
     return status;
 }
@@ -64,7 +72,9 @@ void sp_forget_shifts(sp_context *context, row_product *job)
 {
     if (job->b_shifted != job->a_shifted) sp_free(context, job->b_shifted);
     sp_free(context, job->a_shifted);
-    job->a_shifted = job->b_shifted = NULL;
+    if (job->b_repeated != job->a_repeated) sp_free(context, job->b_repeated);
+    sp_free(context, job->a_repeated);
+    job->a_shifted = job->b_shifted = job->a_repeated = job->b_repeated = NULL;
 }
 
 /* How many bits from `at` on are set, at most `most`, which lie in the array. */
