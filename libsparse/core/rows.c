@@ -7,7 +7,7 @@
 
 /* Each thread gets at least CHUNKS chunks, unless they would be so short that the few hundred nanoseconds for taking a
  * chunk and handing it in matter. */
-enum { CHUNKS = 128, CHUNK_LEAST = 1 << 12, CHUNK_MOST = 1 << 16, CHUNK_ROWS = 4096 };
+enum { CHUNKS = 128, CHUNK_LEAST = 1 << 12, CHUNK_MOST = 1 << 18, CHUNK_ROWS = 4096 };
 /* The size of C is estimated once rows with a bound of SAMPLE_ENTRIES entries in all, or 1 / SAMPLE_SHARE of the total
  * bound, are made; the other rows are assumed to be like them. Until then the threads hold their rows. */
 enum { SAMPLE_ENTRIES = 1 << 20, SAMPLE_SHARE = 32 };

@@ -80,6 +80,23 @@ void product_new_values(test_random *random, product *p)
         }
 }
 
+static sp_csr shifted_matrix(sp_context *host, test_random *random, int64_t rows, int64_t entries, sp_value_type type)
+{
+    entry_list list = {0};
+    for (int64_t i = 0; i < rows; i++) {
+        if (i % 200 >= 190) continue;
+        if (i % 41 == 5) entry_add(&list, i, test_below(random, rows), product_value(random));
+        for (int64_t k = 0; k < entries; k++) entry_add(&list, i, i + k * (k + 3) / 4, product_value(random));
+    }
+    return entry_matrix(host, &list, rows, rows + entries * (entries + 3) / 4, type, false);
+}
+
+product product_shifted(sp_context *host, test_random *random, int64_t entries, sp_value_type type)
+{
+    const sp_csr a = shifted_matrix(host, random, 400, entries, type);
+    return product_of(a, shifted_matrix(host, random, a.cols, entries + 1, type));
+}
+
 sp_csr product_matrix(sp_context *host, test_random *random, int64_t rows, int64_t cols, double degree,
                       sp_value_type type, test_values values)
 {

@@ -100,6 +100,14 @@ sp_status sp_accumulate_rows(void *worker, int64_t first, int64_t end, int64_t *
     const int64_t cols = job->b->cols;
     const bool light = !job->mask && job->algorithm == SP_SPGEMM_AUTO;
     for (int64_t row = first; row < end;) {
+        const int64_t shifted = row > first ? sp_shifted_rows(job, row, end) : 0;
+        if (shifted) {
+            const sp_status room = sp_row_buffer_reserve(out, shifted * counts[row - 1]);
+            if (room != SP_OK) return room;
+            sp_rows_shifted(w, row, shifted, counts, out);
+            row += shifted;
+            continue;
+        }
         if (light) {
             const sp_status made = sp_rows_light(w, &row, end, counts, out);
             if (made != SP_OK) return made;
@@ -111,7 +119,8 @@ sp_status sp_accumulate_rows(void *worker, int64_t first, int64_t end, int64_t *
             continue;
         }
         const int64_t most = most_entries(job, row, products);
-        const bool ranged = products > SHORT_PRODUCTS && (job->local || products >= cols / 64);
+        const int64_t words = cols / 64, entries = job->a->row_offsets[row + 1] - job->a->row_offsets[row];
+        const bool ranged = products > SHORT_PRODUCTS && (job->local || (products >= words && entries <= words));
         range columns = {0, (int32_t)(cols - 1)};
         if (ranged) columns = row_range(job, row);
         const int method = choose_method(job, row, products, most, columns);
@@ -156,6 +165,12 @@ void sp_accumulate_values(accumulator *w, int64_t first, int64_t end, bool maske
     for (int64_t row = first; row < end;) {
         const int64_t to = c->row_offsets[row], count = c->row_offsets[row + 1] - to;
         const int32_t *columns = c->col_indices + to;
+        const int64_t shifted = sp_shifted_rows(job, row, end);
+        if (shifted) {
+            sp_values_shifted(job, row, shifted, columns, count, c->values, to);
+            row += shifted;
+            continue;
+        }
         int rows = 1;
         if (job->blocks && !masked && count > 0 && sp_fits_ring(job, (range){columns[0], columns[count - 1]}, count))
             rows = sp_block_rows(job, row, end);

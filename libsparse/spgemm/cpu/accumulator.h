@@ -5,8 +5,10 @@
  *   dense   a sum a column, a bit a touched column and a bit a touched word of these. The columns come out in order
  *           by counting trailing zeros, so nothing is sorted;
  *   block   up to four rows of A with the same columns, as finite elements have them: their sums lie side by side,
- *           and B's rows are read once for all (plus-times). Sums are kept for as many columns as such a row
- *           spans, in a ring. Without it finite elements take more than three times as long (one thread of an EPYC);
+ *           and B's rows are read once for all (plus-times), up to eight with equal columns in step. Sums are kept for
+ *           as many columns as such a row spans, in a ring. Without it finite elements take more than three times as
+ *           long (one thread of an EPYC);
+ *   shift   rows of stencils and bands that are the row before them, one column to the right;
  *   hash    a table of at least twice as many slots as products, its entries sorted afterwards (Nagasaka et al.
  *           2018).
  *
@@ -20,7 +22,7 @@
 
 #include "core/rows.h"
 
-enum { ROW_COPY, ROW_SHORT, ROW_DENSE, ROW_BLOCK, ROW_HASH, ROW_METHODS };
+enum { ROW_COPY, ROW_SHORT, ROW_DENSE, ROW_BLOCK, ROW_SHIFT, ROW_HASH, ROW_METHODS };
 
 enum { SHORT_PRODUCTS = 16 };
 
@@ -34,6 +36,8 @@ typedef struct row_product {
     bool dense, blocks;      /* where the choice is free: dense sums are worth their memory; rows come in blocks */
     bool local;              /* the columns of most rows of C lie together: a row's range is worth knowing first */
     int64_t ring;            /* blocks: column j has the sums j & ring. 2^k - 1, or -1: each has its own */
+    uint64_t *a_shifted, *b_shifted; /* a bit a row; shift.c; NULL: few rows are */
+    uint64_t *a_repeated, *b_repeated; /* blocks: rows with the columns of the row before; NULL: not known */
     const void *a_values, *b_values;
     int64_t a_select, b_select; /* entry k has values[k & select]: -1, or 0 for a pattern, whose one value is 1 */
     int kind;                /* semiring, value type, filter: which of the compiled kernels */
@@ -67,6 +71,11 @@ void sp_row_product_begin(sp_context *context, const sp_csr *a, const sp_csr *b,
 
 /* Takes the operands anew: other matrices of the same patterns. */
 void sp_row_product_values(row_product *job, const sp_csr *a, const sp_csr *b, sp_semiring semiring);
+
+/* Finds the shifted rows of both operands, or the repeated ones, where most are, and adds the memory that they take;
+ * sp_forget_shifts frees it. */
+sp_status sp_find_shifts(sp_context *context, bool masked, int64_t *bytes, row_product *job);
+void sp_forget_shifts(sp_context *context, row_product *job);
 
 /* Scratch of `threads` threads, with a filter or without. */
 sp_status sp_accumulators_open(sp_context *context, const row_product *job, bool filter, int threads,

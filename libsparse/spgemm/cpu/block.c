@@ -3,6 +3,10 @@
 #include "base/vectors.h"
 #include "spgemm/cpu/kernels.h"
 
+/* Rows of B with equal columns that are added in one pass over the sums. Without that finite elements take 1.2 to 1.6
+ * times as long on one thread of a Xeon, blocks of 16 to 256 rows 1.7 to 3 times. */
+enum { REPEATS = 8 };
+
 typedef double four __attribute__((vector_size(BLOCK * sizeof(double))));
 
 /* Whether the ring holds all columns of a row, which is not much longer than its products. */
@@ -18,41 +22,76 @@ bool sp_worth_block(const row_product *job, int64_t row, int64_t products, int64
     return !job->mask || most * FOUND_SHARE * (job->a->row_offsets[row + 1] - job->a->row_offsets[row]) >= products;
 }
 
-/* How many rows from `row` on, below `end`, have the same columns of A; at most a block. */
+/* How many rows from `row` on, below `end`, have the same columns of A and are taken as a block: of five three, so that
+ * no row stays alone. */
 int sp_block_rows(const row_product *job, int64_t row, int64_t end)
 {
+    const uint64_t *repeated = job->a_repeated;
     int count = 1;
-    while (count < BLOCK && row + count < end && same_columns(job->a, row, row + count)) count++;
-    return count;
+    while (count < BLOCK + 2 && row + count < end &&
+           (repeated ? bit_at(repeated, (int32_t)(row + count)) : same_columns(job->a, row, row + count)))
+        count++;
+    return count == BLOCK + 1 ? BLOCK - 1 : count < BLOCK ? count : BLOCK;
 }
 
-/* Touched columns lie together here, so that a word of their bits is gathered in a register. */
-KERNEL void walk_block(accumulator *w, int64_t row, int rows, int type, bool mark)
+/* Adds the products of A's entries k to k + count - 1, whose rows of B, from j on, have the same columns. Touched
+ * columns lie together here, so that a word of their bits is gathered in a register. */
+KERNEL void add_rows(accumulator *w, int64_t row, int rows, int64_t k, int32_t j, int type, bool mark, const int count)
 {
     const row_product *job = w->job;
-    const int64_t *starts = job->a->row_offsets + row, *offsets = job->b->row_offsets;
-    const int32_t *columns = job->b->col_indices;
+    const int64_t *starts = job->a->row_offsets + row;
+    const int64_t from = job->b->row_offsets[j], length = job->b->row_offsets[j + 1] - from;
+    const int32_t *columns = job->b->col_indices + from;
     const void *values = job->b_values;
     const int64_t select = job->b_select, ring = job->ring;
     double *sums = w->sums;
-    for (int64_t k = 0; k < starts[1] - starts[0]; k++) {
-        const int32_t j = job->a->col_indices[starts[0] + k];
-        four weights = {0};
-        int32_t word = 0;
-        uint64_t bits = 0;
-        for (int r = 0; r < rows; r++) weights[r] = load(job->a_values, type, (starts[r] + k) & job->a_select);
-        for (int64_t q = offsets[j]; q < offsets[j + 1]; q++) {
-            const int32_t column = columns[q];
-            *(four *)(sums + BLOCK * (column & ring)) += weights * load(values, type, q & select);
-            if (!mark) continue;
-            if (column >> 6 != word) {
-                w->bits[word] |= bits;
-                word = column >> 6;
-                bits = 0;
-            }
-            bits |= (uint64_t)1 << (column & 63);
+    four weights[REPEATS];
+    int32_t word = 0;
+    uint64_t bits = 0;
+    for (int i = 0; i < count; i++) {
+        weights[i] = (four){0};
+        for (int r = 0; r < rows; r++) weights[i][r] = load(job->a_values, type, (starts[r] + k + i) & job->a_select);
+    }
+    for (int64_t q = 0; q < length; q++) {
+        const int32_t column = columns[q];
+        four *to = (four *)(sums + BLOCK * (column & ring)), sum = *to;
+        for (int i = 0; i < count; i++) sum += weights[i] * load(values, type, (from + i * length + q) & select);
+        *to = sum;
+        if (!mark) continue;
+        if (column >> 6 != word) {
+            w->bits[word] |= bits;
+            word = column >> 6;
+            bits = 0;
         }
-        if (mark) w->bits[word] |= bits;
+        bits |= (uint64_t)1 << (column & 63);
+    }
+    if (mark) w->bits[word] |= bits;
+}
+
+/* How many of A's entries from k on, below `end`, meet rows of B that follow each other and have the same columns. */
+static inline int repeated_rows(const row_product *job, int64_t k, int64_t end)
+{
+    const int32_t *cols = job->a->col_indices;
+    int count = 1;
+    for (; count < REPEATS && k + count < end && cols[k + count] == cols[k] + count; count++)
+        if (!job->b_repeated || !bit_at(job->b_repeated, cols[k] + count)) break;
+    return count;
+}
+
+KERNEL void walk_block(accumulator *w, int64_t row, int rows, int type, bool mark)
+{
+    const row_product *job = w->job;
+    const int64_t start = job->a->row_offsets[row], end = job->a->row_offsets[row + 1];
+    for (int64_t k = start; k < end;) {
+        const int32_t j = job->a->col_indices[k];
+        int count = repeated_rows(job, k, end);
+        if (count == 1) add_rows(w, row, rows, k - start, j, type, mark, 1);
+        else if (count == 2) add_rows(w, row, rows, k - start, j, type, mark, 2);
+        else if (count == 3) add_rows(w, row, rows, k - start, j, type, mark, 3);
+        else if (count < 6) add_rows(w, row, rows, k - start, j, type, mark, count = 4);
+        else if (count < 8) add_rows(w, row, rows, k - start, j, type, mark, count = 6);
+        else add_rows(w, row, rows, k - start, j, type, mark, 8);
+        k += count;
     }
 }
 

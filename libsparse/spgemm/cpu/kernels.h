@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/ablation.h"
 #include "base/search.h"
 #include "core/table.h"
 #include "core/touched.h"
@@ -218,6 +219,14 @@ void sp_rows_block_masked(accumulator *w, int64_t row, int rows, range columns_o
                           row_buffer *out);
 void sp_values_block(accumulator *w, int64_t row, int rows, const int32_t *columns, int64_t count, void *values,
                      int64_t to);
+
+/* shift.c: how many rows from `row` on, below `end`, are shifted ones; each has at most MOST_SHIFTED products. They are
+ * made after the row before them, or their values where the columns of the first one are known. */
+enum { MOST_SHIFTED = 1024 };
+int64_t sp_shifted_rows(const row_product *job, int64_t row, int64_t end);
+void sp_rows_shifted(accumulator *w, int64_t row, int64_t rows, int64_t *counts, row_buffer *out);
+void sp_values_shifted(const row_product *job, int64_t row, int64_t rows, const int32_t *columns, int64_t count,
+                       void *values, int64_t to);
 
 /* hash.c */
 void sp_row_hash(accumulator *w, int64_t row, int64_t entries, const int32_t *mask, int64_t mask_count,

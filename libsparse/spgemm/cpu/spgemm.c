@@ -12,7 +12,7 @@
 #include "spgemm/cpu/accumulator.h"
 #include "core/backend_cpu.h"
 
-static const char *const method_names[ROW_METHODS] = {"copy", "short", "dense", "block", "hash"};
+static const char *const method_names[ROW_METHODS] = {"copy", "short", "dense", "block", "shift", "hash"};
 
 static sp_status refuse(sp_context *context, const sp_spgemm_options *options)
 {
@@ -42,7 +42,7 @@ static sp_status multiply(sp_context *context, const sp_csr *a, const sp_csr *b,
 {
     int64_t *products = NULL;
     accumulator *workers = NULL;
-    row_product job;
+    row_product job = {0};
     int threads = 0;
     sp_status status;
     const double start = wall_seconds();
@@ -51,6 +51,7 @@ static sp_status multiply(sp_context *context, const sp_csr *a, const sp_csr *b,
     sp_spgemm_options made = *options;
     if (chunks) made.semiring = SP_OR_AND;
     sp_row_product_begin(context, a, b, &made, info->products, *largest, &job);
+    TRY(sp_find_shifts(context, job.mask != NULL, &info->peak_bytes, &job));
     threads = sp_threads_for(context, info->products);
     TRY(sp_accumulators_open(context, &job, job.mask != NULL, threads, &workers));
     info->analysis_seconds = wall_seconds() - start;
@@ -64,6 +65,7 @@ static sp_status multiply(sp_context *context, const sp_csr *a, const sp_csr *b,
     *(job.pattern ? &info->symbolic_seconds : &info->numeric_seconds) = wall_seconds() - start - info->analysis_seconds;
 done:
     sp_accumulators_close(context, workers, threads);
+    sp_forget_shifts(context, &job);
     sp_free(context, products);
     return status;
 }
@@ -102,6 +104,7 @@ sp_status sp_cpu_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp_
     made->job.mask = NULL; /* the pattern of C takes its place */
     if (options->semiring != SP_OR_AND) {
         if (made->masked) made->job.blocks = false;
+        TRY(sp_find_shifts(context, made->masked, &(int64_t){0}, &made->job));
         TRY(sp_accumulators_open(context, &made->job, made->masked, made->threads, &made->workers));
         TRY(sp_accumulators_reserve(made->workers, made->threads, longest_of(c.row_offsets, c.rows)));
     }
@@ -134,6 +137,7 @@ void sp_cpu_spgemm_forget(sp_context *context, void *state)
 {
     plan_state *plan = state;
     sp_accumulators_close(context, plan->workers, plan->threads);
+    sp_forget_shifts(context, &plan->job);
     sp_free(context, plan->chunks.first);
     sp_free(context, plan);
 }

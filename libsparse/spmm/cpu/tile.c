@@ -7,6 +7,7 @@
 #include <immintrin.h>
 #endif
 
+#include "base/ablation.h"
 #include "base/half.h"
 #include "spmm/cpu/tile.h"
 

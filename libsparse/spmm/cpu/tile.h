@@ -21,6 +21,7 @@ typedef struct tile_job {
     const sp_dense *x;
     int64_t x_column;     /* the column of the product that X's first one is */
     sp_dense *y;
+    int64_t y_row;        /* the row of the product that Y's first one is */
     double alpha, beta;
     bool mean;
     bool least;           /* minimum in place of maximum */
@@ -28,6 +29,7 @@ typedef struct tile_job {
     int64_t limit;        /* entries of A: nothing is fetched ahead of it */
     bool streams;         /* Y, of the sums' type, is written in whole lines past the caches, and not added to; such
                            * stores pass others, up to a fence of the thread's */
+    bool staged;          /* the same by way of a small copy of a group of rows */
     /* Where A is cut into ranges of columns, the arrays above are those of a range, and what is reduced so far comes
      * from, or stays in, `partial` (rows x the tile's width, of type S) for the other ranges. */
     const int64_t *whole_offsets; /* A's own: a mean divides by all entries of the row */

@@ -456,6 +456,17 @@ SHAPE(neighbours_that_agree)
 /* Columns at multiples of a Fibonacci number, which multiplication by the golden ratio leaves close together. */
 SHAPE(columns_at_golden_distances) { return single_entries(host, random, type, test_is_brief() ? 1000 : limits[LIMITS - 1], 4181); }
 
+SHAPE(rows_all_equal)
+{
+    entry_list list = {0};
+    for (int64_t i = 0; i < 90; i++)
+        for (int64_t k = 0; k < 30; k++) entry_add(&list, i, 7 + k + k / 25, product_value(random));
+    return square_of(entry_matrix(host, &list, 90, 90, type, false));
+}
+
+SHAPE(shifted_rows) { return product_shifted(host, random, 4, type); }
+SHAPE(long_shifted_rows) { return product_shifted(host, random, 30, type); }
+
 static const struct shape {
     const char *name;
     product (*make)(sp_context *host, test_random *random, sp_value_type type);
@@ -497,6 +508,9 @@ static const struct shape {
     {"everything cancels", everything_cancels},
     {"neighbours that agree", neighbours_that_agree},
     {"columns at golden distances", columns_at_golden_distances},
+    {"rows all equal", rows_all_equal},
+    {"shifted rows", shifted_rows},
+    {"long shifted rows", long_shifted_rows},
 };
 enum { SHAPES = COUNT(shapes) };
 

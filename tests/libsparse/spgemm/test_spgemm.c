@@ -247,6 +247,20 @@ CONTEXT_TEST(the_first_rows_of_a_matrix_times_all_of_it_are_those_of_its_square,
     sp_context_destroy(host);
 }
 
+/* On the CPU most rows of a grid's stencil are the row before, one column to the right. */
+CONTEXT_TEST(rows_of_stencils_follow_the_row_before, 0, 2)
+{
+    sp_csr a, c;
+    sp_spgemm_info info;
+    int64_t rows = 0;
+    ck_ok(context, generate_matrix(context, "stencil:60,50,1,5", 1, SP_F64, &a));
+    ck_ok(context, sp_spgemm(context, &a, &a, NULL, &c, &info));
+    for (int g = 0; g < info.groups; g++)
+        if (strcmp(info.group[g].name, "shift") == 0) rows = info.group[g].count;
+    ck_assert_int_gt(rows, a.rows / 4 * 3);
+    test_free(context, &a, &c);
+}
+
 static void refuse(sp_context *context, const sp_csr *a, const sp_csr *b, sp_spgemm_options options)
 {
     sp_csr c;
@@ -367,6 +381,7 @@ static const test_entry tests[] = {
     ON_DEVICES(products_do_not_depend_on_threads),
     ON_DEVICES(one_matrix_may_be_all_operands),
     ON_DEVICES(the_first_rows_of_a_matrix_times_all_of_it_are_those_of_its_square),
+    ONCE(rows_of_stencils_follow_the_row_before),
     ON_DEVICES(a_small_memory_budget_changes_no_bit),
     ONCE(working_memory_is_small_beside_operand_and_product),
     ON_DEVICES(impossible_requests_are_refused),

@@ -85,6 +85,19 @@ DEVICE_TEST(random_plans_have_the_bits_of_the_reference, _i, 2)
     }
 }
 
+DEVICE_TEST(plans_of_shifted_rows_have_the_bits_of_the_reference, _i, 2)
+{
+    for (int type = SP_F32; type <= SP_F64; type++)
+        for (int semiring = SP_PLUS_TIMES; semiring <= SP_OR_AND; semiring++) {
+            test_random random = test_seed(31);
+            product p = product_shifted(host, &random, 5, (sp_value_type)type);
+            p.options.semiring = (sp_semiring)semiring;
+            snprintf(p.name, sizeof p.name, "shifted rows, semiring %d", semiring);
+            check_plan(context, &p, &random);
+            product_free(host, &p);
+        }
+}
+
 /* Rows on both sides of every limit, long enough for several threads. */
 DEVICE_TEST(large_plans_have_the_bits_of_the_reference, _i, 2)
 {
@@ -381,6 +394,7 @@ static const test_entry tests[] = {
     CASE("random", 120),
     ON_DEVICES(random_plans_have_the_bits_of_the_reference),
     CASE("contract", 120),
+    ON_DEVICES(plans_of_shifted_rows_have_the_bits_of_the_reference),
     ON_DEVICES(large_plans_have_the_bits_of_the_reference),
     ON_DEVICES(plans_sum_entries_of_any_number_of_products),
     ON_DEVICES(plans_sum_entries_of_very_many_products),

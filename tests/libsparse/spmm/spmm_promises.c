@@ -336,35 +336,43 @@ static sp_status use_everything(sp_context *context, const sp_csr *a, const sp_d
     return status;
 }
 
-/* A Y of more than 32 MB, aligned to lines of the caches, is written past them, and one that is not goes through them;
- * tiles of 96 columns begin and end at lines, those of 40 do not. */
+/* Three times the same product: into a Y aligned to lines of the caches, into one that is not, and into one with wider
+ * rows, which always goes through the caches. From 32 MB on, an aligned Y is written past them (tiles of 96 columns begin
+ * and end at lines, those of 40 do not), from 64 MB on by way of a copy wherever rows begin. */
 CONTEXT_TEST(large_results_are_the_same_past_the_caches, 0, 2)
 {
     static const struct {
         int64_t rows, width, stride;
         sp_dense_type type;
     } cases[] = {{140000, 64, 64, SP_DENSE_F32}, {90000, 96, 112, SP_DENSE_F32}, {220000, 40, 48, SP_DENSE_F32},
-                 {180000, 24, 24, SP_DENSE_F64}};
+                 {180000, 24, 24, SP_DENSE_F64}, {170000, 100, 100, SP_DENSE_F32}, {300001, 29, 29, SP_DENSE_F64}};
     for (int c = 0; c < (int)(COUNT(cases)); c++) {
         test_random random = test_seed((uint64_t)c + 1);
-        const int64_t rows = cases[c].rows, width = cases[c].width, stride = cases[c].stride;
-        const bool single = cases[c].type == SP_DENSE_F32;
-        sp_csr a = large_sparse(context, &random, rows, 500, single ? SP_F32 : SP_F64);
-        sp_dense x = random_dense(&random, 500, width, width, cases[c].type, TEST_SIGNED), y[2];
-        const size_t bytes = (size_t)(rows * stride) * (single ? 4 : 8);
-        char *memory[2];
+        const int64_t rows = cases[c].rows, width = cases[c].width;
+        const size_t size = cases[c].type == SP_DENSE_F32 ? 4 : 8;
+        sp_csr a = large_sparse(context, &random, rows, 500, size == 4 ? SP_F32 : SP_F64);
+        sp_dense x = random_dense(&random, 500, width, width, cases[c].type, TEST_SIGNED);
+        char *memory[3];
         sp_spmm_plan *plan;
         ck_ok(context, sp_spmm_plan_create(context, &a, width, NULL, &plan));
-        for (int i = 0; i < 2; i++) {
-            memory[i] = aligned_alloc(64, bytes + 64);
+        for (int i = 0; i < 3; i++) {
+            const int64_t stride = cases[c].stride + i / 2;
+            const size_t bytes = (size_t)(rows * stride) * size;
+            memory[i] = aligned_alloc(64, (bytes + 127) / 64 * 64);
             ck_assert_ptr_nonnull(memory[i]);
             memset(memory[i], 0x7f, bytes + 64);
-            y[i] = (sp_dense){.rows = rows, .cols = width, .stride = stride, .values = memory[i] + 16 * i,
-                              .type = cases[c].type};
-            ck_ok(context, sp_spmm_execute(plan, -0.5, &x, 0, &y[i]));
+            sp_dense y = {.rows = rows, .cols = width, .stride = stride, .values = memory[i] + 16 * i,
+                          .type = cases[c].type};
+            ck_ok(context, sp_spmm_execute(plan, -0.5, &x, 0, &y));
+            bool same = true, whole = true; /* nothing beside Y is written */
+            for (int64_t r = 0; r < rows; r++)
+                same &= memcmp(memory[0] + (size_t)(r * cases[c].stride) * size,
+                               (char *)y.values + (size_t)(r * stride) * size, (size_t)width * size) == 0;
+            for (int b = 0; b < 64; b++)
+                whole &= (b < 16 * i ? memory[i][b] : memory[i][bytes + (size_t)b]) == 0x7f;
+            test_expect(same && whole, "width %lld, %d: results differ", (long long)width, i);
         }
-        test_expect(memcmp(y[0].values, y[1].values, bytes) == 0, "width %lld: results differ", (long long)width);
-        for (int i = 0; i < 2; i++) free(memory[i]);
+        for (int i = 0; i < 3; i++) free(memory[i]);
         sp_spmm_plan_free(plan);
         sp_csr_free(context, &a);
         free(x.values);
