@@ -4,7 +4,7 @@
  * empty: 8 bytes a row beside the entries. So columns, the order of sums and the diagonal keep their numbers, and a row
  * gets the bits that it has in a product of the whole. With a limit for the fetched rows it does so in batches of its
  * rows; processes take turns together, because all serve all. Rows move between neighbours before an expansion in which a
- * process would have too many products. Figures of rows are gathered by process 0 in the order of the
+ * process would have too much to multiply and to receive. Figures of rows are gathered by process 0 in the order of the
  * rows and evaluated there, as those of a single process are.
  */
 #include <string.h>
@@ -202,22 +202,30 @@ static int64_t cut_batches(const sp_csr *part, int64_t memory, const int64_t *le
 
 /* ---- a new cut ----------------------------------------------------------------------------------------- */
 
-/* sums[i]: products that the part's rows before row i make, and one a row. */
+/* sums[i]: the work of the part's rows before row i: one a row, its products, and a share of the time in which the process
+ * receives the rows that it names. Rows that name the same one divide it. */
 static sp_status add_up_work(sp_context *context, const sp_ranks *ranks, const int64_t *cut, const sp_csr *part,
                              int64_t *sums)
 {
+    const int64_t first = cut[ranks->rank], end = cut[ranks->rank + 1], received = mcl_ranks_received(ranks->size);
     int64_t *lengths = NULL;
+    int32_t *named = NULL; /* how often */
     sp_status status;
     TRY(sp_alloc(context, part->cols, sizeof *lengths, (void **)&lengths));
+    TRY(sp_calloc(context, part->cols, sizeof *named, (void **)&named));
     TRY(named_lengths(context, ranks, cut, part, lengths));
+    for (int64_t e = 0; e < part->nnz; e++) named[part->col_indices[e]]++;
     sums[0] = 0;
     for (int64_t i = 0; i < part->rows; i++) {
         sums[i + 1] = sums[i] + 1;
-        for (int64_t e = part->row_offsets[i]; e < part->row_offsets[i + 1]; e++)
-            sums[i + 1] += lengths[part->col_indices[e]];
+        for (int64_t e = part->row_offsets[i]; e < part->row_offsets[i + 1]; e++) {
+            const int32_t j = part->col_indices[e];
+            sums[i + 1] += lengths[j] + (j < first || j >= end ? received * lengths[j] / named[j] : 0);
+        }
     }
 done:
     sp_free(context, lengths);
+    sp_free(context, named);
     return status;
 }
 

@@ -5,7 +5,7 @@
  *
  * Rows: process r keeps the rows of mcl_ranks_cut, in the order of the communities, and receives the other rows that
  * its rows name (mcl/ranks.c). "rows" keep this cut; "recut" is what the program does: they are cut again where a process
- * has too many products, and rows that change hands are received, too ("moved"). Tiles: CombBLAS's Sparse SUMMA on the
+ * has too much work, and rows that change hands are received, too ("moved"). Tiles: CombBLAS's Sparse SUMMA on the
  * squares among the numbers. Nodes are in random order, which balances tiles; the process of tile (i, j) receives the
  * other tiles of its row and column of the grid.
  *
@@ -90,29 +90,51 @@ static figures study_rows(const study *s, const sp_csr *m, int p, const int64_t 
     return f;
 }
 
-/* As mcl_ranks_even finds it. */
-static bool is_uneven(const sp_csr *m, int size, const int64_t *cut)
+/* sums[i]: the work of the rows before row i, as mcl_ranks_even reckons it for processes that have the rows of `cut`.
+ * named[j] is scratch. */
+static void add_up_work(const sp_csr *m, int size, const int64_t *cut, int32_t *named, int64_t *sums)
 {
-    int64_t most = 0, total = 0;
+    const int64_t received = mcl_ranks_received(size);
+    sums[0] = 0;
     for (int r = 0; r < size; r++) {
-        int64_t work = cut[r + 1] - cut[r];
-        for (int64_t e = m->row_offsets[cut[r]]; e < m->row_offsets[cut[r + 1]]; e++) work += length_of(m, m->col_indices[e]);
-        most = larger(most, work);
-        total += work;
+        const int64_t begin = m->row_offsets[cut[r]], end = m->row_offsets[cut[r + 1]];
+        for (int64_t e = begin; e < end; e++) named[m->col_indices[e]] = 0;
+        for (int64_t e = begin; e < end; e++) named[m->col_indices[e]]++;
+        for (int64_t i = cut[r]; i < cut[r + 1]; i++) {
+            sums[i + 1] = sums[i] + 1;
+            for (int64_t e = m->row_offsets[i]; e < m->row_offsets[i + 1]; e++) {
+                const int32_t j = m->col_indices[e];
+                const bool is_own = j >= cut[r] && j < cut[r + 1];
+                sums[i + 1] += length_of(m, j) + (is_own ? 0 : received * length_of(m, j) / named[j]);
+            }
+        }
     }
-    return (double)most > MCL_RANKS_UNEVEN * (double)total / size;
+}
+
+/* The next cut, by the work of rows; the same if it is even. */
+static void cut_again(const sp_csr *m, int size, const int64_t *cut, const int64_t *sums, int64_t *next)
+{
+    const int64_t total = sums[m->rows];
+    int64_t most = 0, row = 0;
+    for (int r = 0; r < size; r++) most = larger(most, sums[cut[r + 1]] - sums[cut[r]]);
+    memcpy(next, cut, (size_t)(size + 1) * sizeof *next);
+    if ((double)most <= MCL_RANKS_UNEVEN * (double)total / size) return;
+    for (int k = 0; k < size; next[k++] = row)
+        while (sums[row] < total / size * k + total % size * k / size) row++;
 }
 
 /* Cuts the rows again if they are uneven, which moves those that lie between an older and a new cut. */
 static sp_status study_recut(study *s, const sp_csr *m, int p, int32_t *seen)
 {
     const int size = s->sizes[p];
-    int64_t *cut = NULL, *held = NULL;
+    int64_t *cut = NULL, *held = NULL, *sums = NULL;
     figures *f = &s->moved[p];
     sp_status status;
     TRY(sp_alloc(s->context, size, sizeof *held, (void **)&held));
-    TRY(cut_rows(s, m, p, &cut));
-    if (!is_uneven(m, size, s->recut[p])) memcpy(cut, s->recut[p], (size_t)(size + 1) * sizeof *cut);
+    TRY(sp_alloc(s->context, size + 1, sizeof *cut, (void **)&cut));
+    TRY(sp_alloc(s->context, m->rows + 1, sizeof *sums, (void **)&sums));
+    add_up_work(m, size, s->recut[p], seen, sums);
+    cut_again(m, size, s->recut[p], sums, cut);
     *f = study_rows(s, m, p, cut, held, seen);
     for (int r = 0; r < size; r++) {
         f->most_held = larger(f->most_held, held[r]);
@@ -126,6 +148,7 @@ static sp_status study_recut(study *s, const sp_csr *m, int p, int32_t *seen)
 done:
     sp_free(s->context, held);
     sp_free(s->context, cut);
+    sp_free(s->context, sums);
     return status;
 }
 
