@@ -58,6 +58,7 @@ CALL(from_coo, sp_csr_from_coo(context, &(sp_coo){.rows = 40, .cols = 40, .count
 CALL(transpose, sp_csr_transpose(context, &s->wide, out))
 CALL(sort, sp_csr_sort(context, &s->wide, out))
 CALL(spgemm, sp_spgemm(context, &s->square, &s->wide, NULL, out, NULL))
+CALL(spgemm_shifted, sp_spgemm(context, &s->band, &s->band, NULL, out, NULL))
 CALL(spgemm_masked, sp_spgemm(context, &s->square, &s->wide, &(sp_spgemm_options){.semiring = SP_MAX_TIMES,
      .mask = &s->mask}, out, NULL))
 CALL(spgemm_turned, sp_spgemm(context, &s->square, &s->square, &(sp_spgemm_options){.semiring = SP_MIN_PLUS,
@@ -68,6 +69,7 @@ CALL(spgemm_hash, sp_spgemm(context, &s->square, &s->wide, &(sp_spgemm_options){
 CALL(spgemm_dense, sp_spgemm(context, &s->square, &s->wide, &(sp_spgemm_options){.algorithm = SP_SPGEMM_DENSE}, out,
      NULL))
 CALL(plan_create, sp_spgemm_plan_create(context, &s->square, &s->wide, NULL, out))
+CALL(plan_create_repeated, sp_spgemm_plan_create(context, &s->elements, &s->elements, NULL, out))
 CALL(plan_create_masked, sp_spgemm_plan_create(context, &s->square, &s->wide,
      &(sp_spgemm_options){.transpose_a = true, .mask = &s->mask}, out))
 
@@ -565,6 +567,7 @@ const trial trials[] = {
     {"sp_csr_transpose", call_transpose, release_csr, sizeof(sp_csr)},
     {"sp_csr_sort", call_sort, release_csr, sizeof(sp_csr)},
     {"sp_spgemm", call_spgemm, release_csr, sizeof(sp_csr)},
+    {"sp_spgemm, shifted", call_spgemm_shifted, release_csr, sizeof(sp_csr)},
     {"sp_spgemm, masked", call_spgemm_masked, release_csr, sizeof(sp_csr)},
     {"sp_spgemm, transposed", call_spgemm_turned, release_csr, sizeof(sp_csr)},
     {"sp_spgemm, or-and", call_spgemm_pattern, release_csr, sizeof(sp_csr)},
@@ -573,6 +576,7 @@ const trial trials[] = {
     {"sp_similarity", call_similarity, release_csr, sizeof(sp_csr)},
     {"sp_spgemm_top_k", call_spgemm_top_k, release_csr, sizeof(sp_csr)},
     {"sp_spgemm_plan_create", call_plan_create, release_plan, sizeof(sp_spgemm_plan *)},
+    {"sp_spgemm_plan_create, repeated", call_plan_create_repeated, release_plan, sizeof(sp_spgemm_plan *)},
     {"sp_spgemm_plan_create, masked", call_plan_create_masked, release_plan, sizeof(sp_spgemm_plan *)},
     {"sp_spgemm_plan_execute", call_plan_execute, release_csr, sizeof(sp_csr)},
     {"sp_spgemm_plan_execute, again", call_plan_execute_again, release_csr, sizeof(sp_csr)},
@@ -662,6 +666,8 @@ subject open_subject(sp_context *context, sp_context *failing)
                  .graph = test_communities(context, &random, 6, 10, 0.5, 0.02),
                  .limit = overlapping_limit(context)};
     ck_ok(context, sp_csr_copy(context, &s.square, SP_HOST, &s.negative));
+    ck_ok(context, generate_matrix(context, "band:60,2,100", 1, SP_F64, &s.band));
+    ck_ok(context, generate_matrix(context, "fem2d:4,4,3", 1, SP_F64, &s.elements));
     for (int64_t k = 0; k < s.square.nnz; k++) ((double *)s.negative.values)[k] *= -1;
     for (int i = 0; i < 200; i++) {
         s.rows[i] = (int32_t)test_below(&random, 40);
@@ -676,7 +682,8 @@ subject open_subject(sp_context *context, sp_context *failing)
 
 void close_subject(sp_context *context, subject *s)
 {
-    sp_csr *all[] = {&s->square, &s->negative, &s->wide, &s->mask, &s->stochastic, &s->graph, &s->limit};
+    sp_csr *all[] = {&s->square, &s->negative, &s->wide, &s->mask, &s->stochastic, &s->graph, &s->limit,
+                     &s->band, &s->elements};
     for (size_t i = 0; i < COUNT(all); i++) sp_csr_free(context, all[i]);
     sp_dense_free(context, &s->dense);
     gnn_engine_free(s->engine);

@@ -165,7 +165,7 @@ TEST(any_call_of_the_runtime_may_fail)
     sp_context *context = test_heap_context(&heap, 1, 2);
     for (int there = 0; there < 2; there++) {
         subject s = open_subject(context, context);
-        sp_csr *all[] = {&s.square, &s.negative, &s.wide, &s.mask, &s.stochastic};
+        sp_csr *all[] = {&s.square, &s.negative, &s.wide, &s.mask, &s.stochastic, &s.band, &s.elements};
         for (size_t m = 0; there && m < COUNT(all); m++) place(context, all[m]);
         if (there) place_dense(context, &s.dense);
         for (int i = 0; i < TRIALS; i++) {

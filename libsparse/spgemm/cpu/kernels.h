@@ -88,6 +88,21 @@ KERNEL void walk_found(accumulator *w, int32_t j, double weight, const int32_t *
     }
 }
 
+/* Puts the products of A's row, where row j of B has one entry, j. */
+KERNEL void walk_single(accumulator *w, int64_t row, int op, int type, put_product *put)
+{
+    const row_product *job = w->job;
+    const sp_csr *a = job->a;
+    const int32_t *columns = job->b->col_indices;
+    for (int64_t k = a->row_offsets[row]; k < a->row_offsets[row + 1]; k++) {
+        const int32_t j = a->col_indices[k];
+        const double weight = type == NO_VALUES ? 0 : load(job->a_values, type, k & job->a_select);
+        if (k + 16 < a->nnz) __builtin_prefetch(columns + a->col_indices[k + 16]);
+        put(w, op, type, columns[j],
+            type == NO_VALUES ? 0 : multiply(op, weight, load(job->b_values, type, j & job->b_select)));
+    }
+}
+
 /* Puts the products of A's row. With `filtered` only columns whose filter bit is not `excluded`; where these are the
  * columns of a short row of `wanted`, they are looked up in long rows of B. */
 KERNEL void walk(accumulator *w, int64_t row, int op, int type, bool filtered, bool excluded, const int32_t *wanted,
@@ -98,6 +113,10 @@ KERNEL void walk(accumulator *w, int64_t row, int op, int type, bool filtered, b
     const int32_t *columns = job->b->col_indices;
     const void *values = job->b_values;
     const int64_t select = job->b_select;
+    if (!filtered && job->single) {
+        walk_single(w, row, op, type, put);
+        return;
+    }
     for (int64_t k = job->a->row_offsets[row]; k < job->a->row_offsets[row + 1]; k++) {
         const int32_t j = job->a->col_indices[k];
         const double weight = type == NO_VALUES ? 0 : load(job->a_values, type, k & job->a_select);

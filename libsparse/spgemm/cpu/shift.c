@@ -9,6 +9,8 @@ typedef double four __attribute__((vector_size(BLOCK * sizeof(double))));
 
 /* Shorter runs of such rows are not worth the places. */
 enum { LEAST_SHIFTED = 4 };
+/* With fewer products an entry of B it takes as long to find its shifted rows as to do without. */
+enum { FEW_PRODUCTS = 3 };
 
 /* Whether the row is the row before it, `by` columns to the right. */
 static bool is_shifted(const sp_csr *m, int64_t row, int by)
@@ -48,7 +50,7 @@ static sp_status find_shifted(sp_context *context, const sp_csr *m, int by, uint
 }
 
 /* In blocks the repeated rows, which have the columns of the row before. */
-sp_status sp_find_shifts(sp_context *context, bool masked, int64_t *bytes, row_product *job)
+sp_status sp_find_shifts(sp_context *context, bool masked, int64_t products, int64_t *bytes, row_product *job)
 {
     const sp_csr *a = job->a, *b = job->b;
     const bool same = a->col_indices == b->col_indices && a->row_offsets == b->row_offsets && a->rows == b->rows;
@@ -60,7 +62,7 @@ sp_status sp_find_shifts(sp_context *context, bool masked, int64_t *bytes, row_p
         return SP_OK;
     }
     if (masked || job->algorithm != SP_SPGEMM_AUTO || job->blocks || left_out("spgemm-shift")) return SP_OK;
-    if (!mostly_shifted(a) || (!same && !mostly_shifted(b))) return SP_OK;
+    if (products < FEW_PRODUCTS * b->nnz || !mostly_shifted(a) || (!same && !mostly_shifted(b))) return SP_OK;
     TRY(find_shifted(context, a, 1, &job->a_shifted, bytes));
     if (same) job->b_shifted = job->a_shifted;
     else TRY(find_shifted(context, b, 1, &job->b_shifted, bytes));

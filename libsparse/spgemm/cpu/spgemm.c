@@ -51,7 +51,7 @@ static sp_status multiply(sp_context *context, const sp_csr *a, const sp_csr *b,
     sp_spgemm_options made = *options;
     if (chunks) made.semiring = SP_OR_AND;
     sp_row_product_begin(context, a, b, &made, info->products, *largest, &job);
-    TRY(sp_find_shifts(context, job.mask != NULL, &info->peak_bytes, &job));
+    TRY(sp_find_shifts(context, job.mask != NULL, info->products, &info->peak_bytes, &job));
     threads = sp_threads_for(context, info->products);
     TRY(sp_accumulators_open(context, &job, job.mask != NULL, threads, &workers));
     info->analysis_seconds = wall_seconds() - start;
@@ -104,7 +104,7 @@ sp_status sp_cpu_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp_
     made->job.mask = NULL; /* the pattern of C takes its place */
     if (options->semiring != SP_OR_AND) {
         if (made->masked) made->job.blocks = false;
-        TRY(sp_find_shifts(context, made->masked, &(int64_t){0}, &made->job));
+        TRY(sp_find_shifts(context, made->masked, info->products, &(int64_t){0}, &made->job));
         TRY(sp_accumulators_open(context, &made->job, made->masked, made->threads, &made->workers));
         TRY(sp_accumulators_reserve(made->workers, made->threads, longest_of(c.row_offsets, c.rows)));
     }
