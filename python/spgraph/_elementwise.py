@@ -7,7 +7,7 @@ from typing import Any
 
 from . import _abi
 from ._core import Session, lib
-from ._matrix import Types, as_csr, largest, lend, take
+from ._matrix import Target, Types, as_csr, largest, lend, take
 
 
 def _unary(a: Any, call: Any) -> Any:
@@ -20,6 +20,42 @@ def _unary(a: Any, call: Any) -> Any:
     with Session() as session:
         session.check(call(session.handle, lent, c))
         return take(session, c, types, a)
+
+
+def transpose(a: Any, out: Any = None) -> Any:
+    """Transpose a sparse matrix, on all processors.
+
+    Parameters
+    ----------
+    a : sparse array or matrix of scipy
+    out : sparse array or matrix, optional
+        A matrix in compressed rows whose arrays take the result: of its shape, number of entries and type, float32 or
+        float64, with int32 columns. What it holds is not read.
+
+    Returns
+    -------
+    sparse array or matrix
+        `out`, or a new one of the class and format of `a`. Columns ascend.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> import spgraph
+    >>> a = sp.csr_array([[0.0, 1.0, 2.0], [0.0, 0.0, 3.0]])
+    >>> spgraph.transpose(a).toarray()
+    array([[0., 0.],
+           [1., 0.],
+           [2., 3.]])
+    """
+    if out is None:
+        return _unary(a, lib.sp_csr_transpose)
+    csr = as_csr(a, "a")
+    types = Types(csr)
+    keep: list[Any] = []
+    lent, target = lend(csr, types.compute, keep), Target(out, csr.shape[::-1], types)
+    with Session() as session:
+        session.check(lib.sp_csr_transpose_into(session.handle, lent, target.struct))
+    return target.take()
 
 
 def add(a: Any, b: Any, alpha: float = 1.0, beta: float = 1.0) -> Any:

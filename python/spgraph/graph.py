@@ -12,7 +12,7 @@ import scipy.sparse as ss
 from . import _abi
 from ._core import F8, I4, Session, address, lib, view
 from ._input import COMBINE, Graph, as_graph, read
-from ._matrix import Types, as_csr, choose, largest, lend, take
+from ._matrix import Target, Types, as_csr, choose, largest, lend, take
 from .cluster import Clustering
 
 LOOPS = ("keep", "drop", "only")
@@ -42,7 +42,8 @@ def _label_array(labels: Any, nodes: int) -> np.ndarray:
     return np.ascontiguousarray(array, I4)
 
 
-def contract(graph: Any, labels: Any, *, combine: str = "sum", loops: str = "keep", groups: int | None = None) -> Any:
+def contract(graph: Any, labels: Any, *, combine: str = "sum", loops: str = "keep", groups: int | None = None,
+             out: Any = None) -> Any:
     """Merge the nodes of each group into one: the quotient graph S G S^T.
 
     Parameters
@@ -59,11 +60,15 @@ def contract(graph: Any, labels: Any, *, combine: str = "sum", loops: str = "kee
         What becomes of the edges inside groups, on the diagonal.
     groups : int, optional
         The number of groups. The largest label and one more by default.
+    out : sparse array or matrix, optional
+        A matrix in compressed rows whose arrays take the result: of its shape and type, float32 or float64, with int32
+        columns and room for its entries. There may be more room, which ``out.prune()`` cuts off. What it holds is not
+        read. Not for overlapping groups.
 
     Returns
     -------
     sparse matrix
-        Of the class and format of `graph`, or a csr_array. Whole numbers give int64 for sums and counts and float64
+        `out`, or one of the class and format of `graph`, or a csr_array. Whole numbers give int64 for sums and counts and float64
         for means.
 
     Examples
@@ -84,6 +89,8 @@ def contract(graph: Any, labels: Any, *, combine: str = "sum", loops: str = "kee
     lent, c = lend(csr, types.compute, keep), _abi.sp_csr()
     how = _abi.sp_contract_options(combine=number, loops=loop)
     if ss.issparse(labels):
+        if out is not None:
+            raise NotImplementedError("out is for labels, not for a sparse matrix of groups")
         s = as_csr(labels, "labels")
         if types.whole and Types(s).result.kind != "b":
             raise NotImplementedError("groups with weights need a graph of float32 or float64 values")
@@ -94,9 +101,11 @@ def contract(graph: Any, labels: Any, *, combine: str = "sum", loops: str = "kee
             return take(session, c, types, like)
     array = _label_array(labels, csr.shape[0])
     count = groups if groups is not None else int(array.max(initial=-1)) + 1
+    call, target = (lib.sp_contract, None) if out is None else (lib.sp_contract_into, Target(out, (count, count), types))
     with Session() as session:
-        session.check(lib.sp_contract(session.handle, lent, address(array), _abi.SP_HOST, count, how, c, None))
-        return take(session, c, types, like)
+        session.check(call(session.handle, lent, address(array), _abi.SP_HOST, count, how,
+                           target.struct if target else c, None))
+        return target.take() if target else take(session, c, types, like)
 
 
 class Level(NamedTuple):

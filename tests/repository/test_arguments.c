@@ -33,6 +33,7 @@ TEST(calls_without_a_context_are_refused)
     WITHOUT(sp_csr_from_coo(NULL, &(sp_coo){.rows = 2, .cols = 2, .count = 1, .row_indices = labels,
                                             .col_indices = labels}, SP_COMBINE_SUM, false, &c));
     WITHOUT(sp_csr_transpose(NULL, &o.a, &c));
+    WITHOUT(sp_csr_transpose_into(NULL, &o.a, &o.a));
     WITHOUT(sp_csr_sort(NULL, &o.a, &c));
     WITHOUT(sp_csr_permute(NULL, &o.a, labels, labels, &c));
     WITHOUT(sp_csr_community_order(NULL, &o.a, &order));
@@ -43,6 +44,7 @@ TEST(calls_without_a_context_are_refused)
     WITHOUT(sp_spgemm_markov(NULL, &o.a, &o.a, &epilogue, &c, NULL, NULL));
     WITHOUT(sp_csr_inflate(NULL, &o.a, 2));
     WITHOUT(sp_contract(NULL, &o.a, labels, SP_HOST, 1, NULL, &c, NULL));
+    WITHOUT(sp_contract_into(NULL, &o.a, labels, SP_HOST, 1, NULL, &c, NULL));
     WITHOUT(sp_triple_product(NULL, &o.a, &o.a, NULL, &c, NULL));
     WITHOUT(sp_dense_create(NULL, 1, 1, SP_DENSE_F32, SP_HOST, &d));
     WITHOUT(sp_dense_copy(NULL, &o.x, SP_HOST, &d));
@@ -162,6 +164,7 @@ TEST(calls_without_an_output_are_refused)
     REFUSED(t, sp_csr_from_coo(t, &(sp_coo){.rows = 2, .cols = 2, .count = 1, .row_indices = labels,
                                             .col_indices = labels}, SP_COMBINE_SUM, false, NULL), "matrix is");
     REFUSED(t, sp_csr_transpose(t, &o.a, NULL), "sp_csr_transpose: B is NULL");
+    REFUSED(t, sp_csr_transpose_into(t, &o.a, NULL), "sp_csr_transpose_into: B is NULL");
     REFUSED(t, sp_csr_permute(t, &o.a, labels, labels, NULL), "sp_csr_permute: B is NULL");
     REFUSED(t, sp_csr_community_order(t, &o.a, NULL), "sp_csr_community_order: order is NULL");
     REFUSED(t, sp_spgemm(t, &o.a, &o.a, NULL, NULL, NULL), "sp_spgemm: C is NULL");
@@ -171,6 +174,7 @@ TEST(calls_without_an_output_are_refused)
     REFUSED(t, sp_spgemm_plan_execute(o.product, 1, &o.a, &o.a, 0, NULL), "sp_spgemm_plan_execute: C is NULL");
     REFUSED(t, sp_spgemm_markov(t, &o.a, &o.a, &epilogue, NULL, NULL, NULL), "sp_spgemm_markov: C is NULL");
     REFUSED(t, sp_contract(t, &o.a, labels, SP_HOST, 1, NULL, NULL, NULL), "sp_contract: C is NULL");
+    REFUSED(t, sp_contract_into(t, &o.a, labels, SP_HOST, 1, NULL, NULL, NULL), "sp_contract_into: C is NULL");
     REFUSED(t, sp_triple_product(t, &o.a, &o.a, NULL, NULL, NULL), "sp_triple_product: C is NULL");
     REFUSED(t, sp_dense_create(t, 1, 1, SP_DENSE_F32, SP_HOST, NULL), "sp_dense_create: matrix is NULL");
     REFUSED(t, sp_dense_copy(t, &o.x, SP_HOST, NULL), "sp_dense_copy: copy is NULL");
@@ -237,6 +241,7 @@ static void refuse_everywhere(sp_context *t, const sp_csr *bad, const char *word
     test_mark(&c, sizeof c);
     REFUSED(t, sp_csr_copy(t, bad, SP_HOST, &c), words);
     REFUSED(t, sp_csr_transpose(t, bad, &c), words);
+    REFUSED(t, sp_csr_transpose_into(t, bad, &c), words);
     REFUSED(t, sp_csr_sort(t, bad, &c), words);
     REFUSED(t, sp_csr_permute(t, bad, labels, labels, &c), words);
     REFUSED(t, sp_csr_community_order(t, bad, &order), words);
@@ -244,6 +249,7 @@ static void refuse_everywhere(sp_context *t, const sp_csr *bad, const char *word
     REFUSED(t, sp_spgemm_plan_create(t, bad, bad, NULL, &product), words);
     REFUSED(t, sp_spmm_plan_create(t, bad, 1, NULL, &plan), words);
     REFUSED(t, sp_contract(t, bad, labels, SP_HOST, 1, NULL, &c, NULL), words);
+    REFUSED(t, sp_contract_into(t, bad, labels, SP_HOST, 1, NULL, &c, NULL), words);
     REFUSED(t, sp_triple_product(t, bad, bad, NULL, &c, NULL), words);
     REFUSED(t, sp_csr_add(t, 1, bad, 1, bad, &c), words);
     REFUSED(t, sp_csr_hadamard(t, bad, bad, &c), words);
