@@ -99,12 +99,14 @@ class Context:
 
     __slots__ = ("handle", "flag", "address", "key")
 
-    def __init__(self, device: str = "cpu") -> None:
-        self.key = (device, _threads)
+    def __init__(self, device: str = "cpu", device_allocator: _abi.sp_device_allocator | None = None) -> None:
+        self.key = (device, _threads, device_allocator is not None)
         self.flag = ctypes.c_int(0)
         self.address = ctypes.addressof(self.flag)
         self.handle = ctypes.c_void_p()
         options = _abi.sp_context_options(device=device.encode(), threads=_threads, interrupt=self.address)
+        if device_allocator is not None:
+            options.device_allocator = ctypes.pointer(device_allocator)
         status = lib.sp_context_create(options, ctypes.byref(self.handle))
         if status:
             fail(status, None)
@@ -113,7 +115,7 @@ class Context:
         release(self.handle)
 
 
-_idle: dict[tuple[str, int], list[Context]] = {}
+_idle: dict[tuple[str, int, bool], list[Context]] = {}
 _threads = 0
 
 
@@ -159,7 +161,7 @@ class Session:
 
     def __enter__(self) -> Session:
         if self.context is None:
-            key = (self.device, _threads)
+            key = (self.device, _threads, False)
             try:
                 self.context = _idle[key].pop()
             except (KeyError, IndexError):
@@ -185,6 +187,22 @@ class Session:
         """Raises the exception of a status that is not success."""
         if status:
             fail(status, self.handle)
+
+
+def trim_idle() -> None:
+    """Gives device memory that contexts keep back. Those that other threads are using keep theirs."""
+    for contexts in list(_idle.values()):
+        taken: list[Context] = []
+        try:
+            while contexts:
+                taken.append(contexts.pop())
+                status = lib.sp_context_trim(taken[-1].handle)
+                if status:
+                    fail(status, taken[-1].handle)
+        except IndexError:
+            pass  # another thread took the last one
+        finally:
+            contexts += taken
 
 
 # ---- memory ------------------------------------------------------------------------------------------------

@@ -352,7 +352,7 @@ def test_threads_do_not_change_a_bit(make):
             spgraph.set_threads(threads)
             assert spgraph.get_threads() == threads
             results.append(spgraph.matmul(a, a))
-            assert spgraph.MatmulPlan(a, a)._context.key == ("cpu", threads)
+            assert spgraph.MatmulPlan(a, a)._context.key[:2] == ("cpu", threads)
         assert all((c != results[0]).nnz == 0 for c in results)
     finally:
         spgraph.set_threads(0)

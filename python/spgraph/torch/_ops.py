@@ -25,7 +25,8 @@ _TYPES = {torch.float32: _abi.SP_DENSE_F32, torch.float64: _abi.SP_DENSE_F64, to
           torch.bfloat16: _abi.SP_DENSE_BF16}
 
 _lock = threading.RLock()  # one thread at a time uses a context
-_contexts: dict[tuple[str, int], Context] = {}
+_contexts: dict[tuple[str, int, bool], Context] = {}
+source: Optional[_abi.sp_device_allocator] = None  # of device memory; None: a pool of the library's own
 _numbers = itertools.count()
 _patterns: weakref.WeakValueDictionary[int, "Pattern"] = weakref.WeakValueDictionary()
 # Plans on GPUs that the next session frees: the collector may end them in any thread, and during a capture.
@@ -33,10 +34,10 @@ _unused: collections.deque[ctypes.c_void_p] = collections.deque()
 
 
 def _context(device: torch.device) -> Context:
-    name = "cpu" if device.type == "cpu" else f"cuda:{device.index or 0}"
-    key = (name, _core._threads)
+    name, lender = ("cpu", None) if device.type == "cpu" else (f"cuda:{device.index or 0}", source)
+    key = (name, _core._threads, lender is not None)
     if key not in _contexts:
-        _contexts[key] = Context(name)
+        _contexts[key] = Context(name, lender)
     return _contexts[key]
 
 
