@@ -96,9 +96,8 @@ typedef struct sp_allocator {
 } sp_allocator;
 
 /* A source of device memory, such as the pool of torch or RMM. `allocate` returns memory of CUDA device `device`, aligned
- * to 256 bytes, that later work in `stream` (a cudaStream_t) may use, or NULL. `release` gets it back, with its size, when
- * the work that uses it is queued in `stream`: another than that of `allocate` if sp_context_set_stream was called between
- * them. The device is current during both. */
+ * to 256 bytes, for later work in `stream` (a cudaStream_t), or NULL. `release` gets it back when the work that uses it is
+ * queued in `stream`, which sp_context_set_stream may have changed since. The device is current during both. */
 typedef struct sp_device_allocator {
     void *(*allocate)(void *user, size_t bytes, int device, void *stream);
     void (*release)(void *user, void *pointer, size_t bytes, int device, void *stream);
@@ -152,8 +151,7 @@ bool sp_context_interrupted(const sp_context *context);
  * context. For NULL: the sentence of this thread's last failed call without a context. */
 const char *sp_last_error(const sp_context *context);
 
-/* For modules built on the library: records a failure sentence (printf form) and returns `status`. `context` may be
- * NULL; a sentence is cut after 511 bytes. */
+/* For modules built on the library: records a sentence (printf form; cut after 511 bytes) and returns `status`. */
 sp_status sp_fail(sp_context *context, sp_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The library's own checks of arguments, for modules built on it. A failure is SP_ERROR_ARGUMENT with a sentence such
@@ -272,8 +270,7 @@ sp_status sp_csr_sort(sp_context *context, const sp_csr *a, sp_csr *b);
 sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *row, const int32_t *column, sp_csr *b);
 /* Numbers the nodes of a square matrix in host memory so that the nodes of a community are neighbours: (*order)[new] =
  * old. Communities come from three passes of label propagation by modularity (Barber and Clark 2009) with positive
- * entries as weights. The result does not depend on the number of threads. The caller releases *order by sp_free. O(nnz);
- * 8 bytes a row for each thread. */
+ * entries as weights, and do not depend on threads. The caller releases *order by sp_free. O(nnz), 8 bytes a row each. */
 sp_status sp_csr_community_order(sp_context *context, const sp_csr *a, int32_t **order);
 
 /* ---- SpGEMM ------------------------------------------------------------------------------------------- */
@@ -499,8 +496,8 @@ typedef enum sp_dense_type { SP_DENSE_F32, SP_DENSE_F64, SP_DENSE_F16, SP_DENSE_
 typedef enum sp_layout { SP_ROW_MAJOR, SP_COLUMN_MAJOR } sp_layout;
 
 /* A dense matrix, or a batch of them. Entry (i, j) of matrix b is values[b * batch_stride + i * stride + j], by columns
- * values[b * batch_stride + j * stride + i]. Layouts and batches other than 0 are for sp_spmm_execute, and layouts for
- * sp_dense_copy; other calls refuse them (SP_ERROR_UNSUPPORTED). */
+ * values[b * batch_stride + j * stride + i]. Layouts and batches other than 0 are for sp_spmm_execute and _heads, layouts
+ * for sp_dense_copy, batches for sp_sddmm; all other calls refuse them (SP_ERROR_UNSUPPORTED). */
 typedef struct sp_dense {
     int64_t rows, cols, stride; /* stride >= cols; by columns, >= rows */
     void *values;
@@ -538,8 +535,7 @@ typedef struct sp_spmm_options {
 } sp_spmm_options;
 
 typedef struct sp_spmm_info {
-    sp_spmm_algorithm algorithm; /* the chosen one. On CUDA, X of 16 bits may use another: then that of the last
-                                    product */
+    sp_spmm_algorithm algorithm; /* the chosen one; on CUDA, with X of 16 bits, that of the last product */
     int64_t metadata_bytes;      /* memory of the plan beside A */
     int64_t partitions;          /* ranges of columns (bidirectional), or blocks of rows */
     double plan_seconds;
@@ -549,8 +545,7 @@ typedef struct sp_spmm_info {
  * other space or is transposed, the plan has a copy instead. */
 typedef struct sp_spmm_plan sp_spmm_plan;
 
-/* Makes a plan. `width` is the expected number of columns of X; other widths work, less fast. `options` may be NULL. On
- * failure *plan is NULL. O(rows + nnz). */
+/* Makes a plan for X of `width` columns; others take longer. `options` may be NULL. On failure *plan is NULL. O(nnz). */
 sp_status sp_spmm_plan_create(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options,
                               sp_spmm_plan **plan);
 /* Figures of the plan. Valid as long as the plan; NULL for NULL. */
@@ -575,15 +570,23 @@ sp_status sp_spmm_execute(sp_spmm_plan *plan, double alpha, const sp_dense *x, d
 sp_status sp_spmm_execute_argument(sp_spmm_plan *plan, const sp_dense *x, sp_dense *y, int64_t *argument);
 void sp_spmm_plan_free(sp_spmm_plan *plan);
 
+/* Several heads, matrices of A's pattern with values of their own: Y_h = alpha · reduce(A_h · X_h) + beta · Y_h. X and Y
+ * are batches with a matrix for each head; `values`, in `space`, has A.nnz of A's value type for each, in A's order. The
+ * plan's own values are undefined afterwards. On the CPU heads that are columns of one matrix (batch_stride = cols), of
+ * whole 16 bytes, take one pass over A; else each takes a product. All else is as for sp_spmm_execute. */
+sp_status sp_spmm_execute_heads(sp_spmm_plan *plan, const void *values, sp_space space, double alpha, const sp_dense *x,
+                                double beta, sp_dense *y);
+
 /* values[e] = Σ_k X(i, k) · Y(j, k) for every entry e = (i, j) of A's pattern: the sampled dense-dense product. X
  * (A.rows rows) and Y (A.cols rows) have the same number of columns and the same type, f32 or f64. `values` has A.nnz
- * elements of that type in the space where the context computes; A, X and Y may lie in either. O(nnz · width). */
+ * elements of that type in the space where the context computes; A, X and Y may lie in either. Batches of X and Y have the
+ * same size, and `values` A.nnz elements for each matrix. O(nnz · width). */
 sp_status sp_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values);
-/* Softmax within each row of A's pattern, in place: `values` has A.nnz elements of A's value type in the space where
- * the context computes. The second call is its gradient: given the softmax s and the gradient g of its result, g
- * becomes s · (g - Σ_row s·g). Both calls wait for their results. O(nnz). */
-sp_status sp_edge_softmax(sp_context *context, const sp_csr *a, void *values);
-sp_status sp_edge_softmax_backward(sp_context *context, const sp_csr *a, const void *softmax, void *gradient);
+/* Softmax within each row of A's pattern, in place: `values` has A.nnz elements of A's value type for each head, in the
+ * space where the context computes. The second call is its gradient: given the softmax s and the gradient g of its
+ * result, g becomes s · (g - Σ_row s·g). Both calls wait for their results. O(nnz · heads). */
+sp_status sp_edge_softmax(sp_context *context, const sp_csr *a, int64_t heads, void *values);
+sp_status sp_edge_softmax_backward(sp_context *context, const sp_csr *a, int64_t heads, const void *s, void *g);
 
 /* ---- MaxK --------------------------------------------------------------------------------------------- */
 

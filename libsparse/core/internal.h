@@ -47,10 +47,18 @@ typedef struct sp_backend {
      * back end's space. CUDA also accepts X and Y in host memory that do not fit the device, and streams them. */
     sp_status (*spmm)(sp_context *, const sp_csr *a, const sp_spmm_options *options, void *state, double alpha,
                       const sp_dense *x, double beta, sp_dense *y, int64_t *argument);
+    /* The same for several heads of `head_width` columns, side by side. a->values has A.nnz for each, one head after the
+     * other; entry k's are number places[k] of these, if places are given, else number k. *done is false, and nothing is
+     * written, if it takes a product a head; without the function it always does. */
+    sp_status (*spmm_heads)(sp_context *, const sp_csr *a, const sp_spmm_options *options, void *state,
+                            const int64_t *places, int64_t head_width, double alpha, const sp_dense *x, double beta,
+                            sp_dense *y, bool *done);
     void (*spmm_forget)(sp_context *, void *state);
+    /* For batches and heads: A.nnz values for each, one after the other. */
     sp_status (*sddmm)(sp_context *, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values);
-    sp_status (*edge_softmax)(sp_context *, const sp_csr *a, void *values);
-    sp_status (*edge_softmax_backward)(sp_context *, const sp_csr *a, const void *softmax, void *gradient);
+    sp_status (*edge_softmax)(sp_context *, const sp_csr *a, int64_t heads, void *values);
+    sp_status (*edge_softmax_backward)(sp_context *, const sp_csr *a, int64_t heads, const void *softmax,
+                                       void *gradient);
     /* MaxK; shapes and types are checked. The products get the plan's options (sums or means) and its A. */
     sp_status (*maxk)(sp_context *, const sp_dense *x, sp_cbsr *kept);
     sp_status (*maxk_expand)(sp_context *, const sp_cbsr *kept, sp_dense *x);

@@ -154,6 +154,7 @@ static const sp_backend cuda_backend = {
     .spmm_prepare = there<sp_cuda_spmm_prepare>::run,
     .spmm_refresh = there<sp_cuda_spmm_refresh>::run,
     .spmm = there<sp_cuda_spmm>::run,
+    .spmm_heads = NULL,
     .spmm_forget = there<sp_cuda_spmm_forget>::run,
     .sddmm = there<sp_cuda_sddmm>::run,
     .edge_softmax = there<sp_cuda_edge_softmax>::run,

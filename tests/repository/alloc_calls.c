@@ -384,9 +384,14 @@ CALL(spmm_ranges, spmm(context, s, &(sp_spmm_options){.algorithm = SP_SPMM_BIDIR
 static sp_status call_spmm_values(sp_context *context, subject *s, void *out)
 {
     const sp_spmm_options options = {.algorithm = SP_SPMM_BLOCK_PARTITION, .transpose = true};
+    sp_dense x = s->dense, y = {0}; /* a head of 8 columns */
     sp_spmm_plan *plan;
     sp_status status = sp_spmm_plan_create(context, &s->stochastic, WIDTH, &options, &plan);
     if (status == SP_OK) status = sp_spmm_plan_set_values(plan, s->stochastic.values, s->stochastic.space);
+    if (status == SP_OK) status = sp_dense_create(context, x.rows, 8, x.type, x.space, &y);
+    x.cols = x.batch_stride = y.batch_stride = 8 * (x.batch = y.batch = 1);
+    if (status == SP_OK) status = sp_spmm_execute_heads(plan, s->stochastic.values, x.space, 1, &x, 0, &y);
+    sp_dense_free(context, &y);
     if (status == SP_OK) *(sp_spmm_plan **)out = plan;
     else sp_spmm_plan_free(plan);
     return status;
@@ -420,8 +425,8 @@ static sp_status call_edges(sp_context *context, subject *s, void *out)
     if (status == SP_OK) status = sp_array_create(context, count, sizeof(float), space, &gradient);
     if (status == SP_OK) status = sp_sddmm(context, &s->stochastic, &x, &x, softmax);
     if (status == SP_OK) status = sp_sddmm(context, &s->stochastic, &x, &x, gradient);
-    if (status == SP_OK) status = sp_edge_softmax(context, &s->stochastic, softmax);
-    if (status == SP_OK) status = sp_edge_softmax_backward(context, &s->stochastic, softmax, gradient);
+    if (status == SP_OK) status = sp_edge_softmax(context, &s->stochastic, 1, softmax);
+    if (status == SP_OK) status = sp_edge_softmax_backward(context, &s->stochastic, 1, softmax, gradient);
     sp_array_free(context, space, softmax);
     sp_dense_free(context, &x);
     if (status == SP_OK) *(void **)out = gradient;

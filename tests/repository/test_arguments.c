@@ -49,9 +49,10 @@ TEST(calls_without_a_context_are_refused)
     WITHOUT(sp_dense_create(NULL, 1, 1, SP_DENSE_F32, SP_HOST, &d));
     WITHOUT(sp_dense_copy(NULL, &o.x, SP_HOST, &d));
     WITHOUT(sp_spmm_plan_create(NULL, &o.a, 1, NULL, &plan));
+    ck_assert_int_eq(sp_spmm_execute_heads(NULL, result, SP_HOST, 1, &o.x, 0, &o.y), SP_ERROR_ARGUMENT);
     WITHOUT(sp_sddmm(NULL, &o.a, &o.x, &o.y, result));
-    WITHOUT(sp_edge_softmax(NULL, &o.a, result));
-    WITHOUT(sp_edge_softmax_backward(NULL, &o.a, result, labels));
+    WITHOUT(sp_edge_softmax(NULL, &o.a, 1, result));
+    WITHOUT(sp_edge_softmax_backward(NULL, &o.a, 1, result, labels));
     WITHOUT(sp_cbsr_create(NULL, 1, 1, 1, SP_DENSE_F32, &k));
     WITHOUT(sp_maxk(NULL, &o.x, &o.kept));
     WITHOUT(sp_maxk_expand(NULL, &o.kept, &o.x));
@@ -115,10 +116,10 @@ TEST(calls_without_a_matrix_are_refused)
     REFUSED(t, sp_sddmm(t, &o.a, NULL, &o.y, result), "sp_sddmm: X is NULL");
     REFUSED(t, sp_sddmm(t, &o.a, &o.x, NULL, result), "sp_sddmm: Y is NULL");
     REFUSED(t, sp_sddmm(t, &o.a, &o.x, &o.y, NULL), "sp_sddmm: values is NULL");
-    REFUSED(t, sp_edge_softmax(t, NULL, result), "sp_edge_softmax: A is NULL");
-    REFUSED(t, sp_edge_softmax(t, &o.a, NULL), "sp_edge_softmax: values is NULL");
-    REFUSED(t, sp_edge_softmax_backward(t, &o.a, NULL, result), "softmax is NULL");
-    REFUSED(t, sp_edge_softmax_backward(t, &o.a, result, NULL), "gradient is NULL");
+    REFUSED(t, sp_edge_softmax(t, NULL, 1, result), "sp_edge_softmax: A is NULL");
+    REFUSED(t, sp_edge_softmax(t, &o.a, 1, NULL), "sp_edge_softmax: values is NULL");
+    REFUSED(t, sp_edge_softmax_backward(t, &o.a, 1, NULL, result), "softmax is NULL");
+    REFUSED(t, sp_edge_softmax_backward(t, &o.a, 1, result, NULL), "gradient is NULL");
     REFUSED(t, sp_maxk(t, NULL, &o.kept), "sp_maxk: X is NULL");
     REFUSED(t, sp_maxk(t, &o.x, NULL), "sp_maxk: kept is NULL");
     REFUSED(t, sp_maxk_expand(t, NULL, &o.x), "sp_maxk_expand: kept is NULL");
@@ -413,7 +414,7 @@ TEST(arrays_that_are_filled_must_not_overlap_those_that_are_read)
     ck_ok(t, sp_spmm_execute(o.plan, 1, &y, 0, &x));
     REFUSED(t, sp_spmm_execute_argument(o.maximum, &x, &y, (int64_t *)(void *)values), "argument and X overlap");
     REFUSED(t, sp_sddmm(t, &o.a, &o.x, &o.y, o.y.values), "values and Y overlap");
-    REFUSED(t, sp_edge_softmax_backward(t, &o.a, values, values + 3), "gradient and softmax overlap");
+    REFUSED(t, sp_edge_softmax_backward(t, &o.a, 1, values, values + 3), "gradient and softmax overlap");
     REFUSED(t, sp_array_copy(t, 4, 4, values, space, values + 3, space), "to and from overlap");
     ck_ok(t, sp_array_copy(t, 4, 4, values, space, values + 4, space));
     sp_dense like = o.x;

@@ -36,8 +36,8 @@ sp_spmm_plan_set_values ppi
 sp_spmm_execute pdpdp
 sp_spmm_execute_argument pppp
 sp_sddmm cpppp
-sp_edge_softmax cpp
-sp_edge_softmax_backward cppp
+sp_edge_softmax cplp
+sp_edge_softmax_backward cplpp
 sp_cbsr_create clllip
 sp_maxk cpp
 sp_maxk_expand cpp

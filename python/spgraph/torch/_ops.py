@@ -65,9 +65,11 @@ def _space(device: torch.device) -> int:
     return _abi.SP_HOST if device.type == "cpu" else _abi.SP_DEVICE
 
 
-def _lend(x: Tensor) -> _abi.sp_dense:
-    return _abi.sp_dense(x.shape[0], x.shape[1], max(x.stride(0), x.shape[1]), x.data_ptr(), _TYPES[x.dtype],
-                         _space(x.device), _abi.SP_ROW_MAJOR, 0, 0)
+def _lend(x: Tensor, heads: int = 1) -> _abi.sp_dense:
+    """The library's struct; with several heads a batch of them, which are columns side by side."""
+    width = x.shape[1] // heads
+    return _abi.sp_dense(x.shape[0], width, max(x.stride(0), x.shape[1]), x.data_ptr(), _TYPES[x.dtype],
+                         _space(x.device), _abi.SP_ROW_MAJOR, *((heads, width) if heads > 1 else (0, 0)))
 
 
 def _by_rows(x: Tensor) -> Tensor:
@@ -139,10 +141,11 @@ class Pattern:
                                                  self.offsets.diff(), output_size=len(self.columns))
         return self._rows
 
-    def plan(self, session: Session, x: Tensor, values: Optional[Tensor], reduce: str, transpose: bool) -> _Plan:
-        """The plan for a product, made at its first use. The values are in one piece."""
+    def plan(self, session: Session, x: Tensor, values: Optional[Tensor], reduce: str, transpose: bool,
+             heads: bool = False) -> _Plan:
+        """The plan for a product, made at its first use. The values, which several heads give it, are in one piece."""
         wide = x.dtype == torch.float64
-        key = (session.context.key, wide, reduce, transpose, values is None)
+        key = (session.context.key, wide, reduce, transpose, values is None, heads)
         if key not in self._plans:
             if x.is_cuda and torch.cuda.is_current_stream_capturing():
                 raise RuntimeError("the first product of this kind prepares the matrix, which a CUDA graph cannot "
