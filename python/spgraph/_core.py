@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 import signal
 import threading
@@ -91,10 +92,43 @@ def fail(status: int, handle: ctypes.c_void_p | None) -> NoReturn:
     raise _EXCEPTIONS.get(status, RuntimeError)(sentence or lib.sp_status_string(status).decode())
 
 
+# ---- arguments ---------------------------------------------------------------------------------------------
+
+
+def whole(value: Any, name: str) -> int:
+    """A whole number that the library's type holds: ctypes would drop the bits of larger ones."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}: a whole number is expected") from None
+    if not -(2**63) <= number < 2**63:
+        raise OverflowError(f"{name} is {number}: whole numbers of 64 bits are possible")
+    return number
+
+
+def real(value: Any, name: str) -> float:
+    """A number as a float, but no text, which float() takes."""
+    try:
+        if not isinstance(value, (str, bytes)):
+            return float(value)
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(f"{name} is {value!r}: a number is expected")
+
+
 # ---- contexts ----------------------------------------------------------------------------------------------
 
 
-class Context:
+class Unique:
+    """What has a handle of the library, which a copy would free again."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} can be neither copied nor pickled: make another one")
+
+
+class Context(Unique):
     """A context of the library with its interrupt flag. One thread at a time uses it."""
 
     __slots__ = ("handle", "flag", "address", "key")
@@ -128,9 +162,10 @@ def set_threads(threads: int) -> None:
         0 means all processors, which is the default. Results have the same bits for any number.
     """
     global _threads
-    if threads < 0:
-        raise ValueError(f"{threads} threads: 0 or more are possible")
-    _threads = int(threads)
+    number, most = whole(threads, "threads"), max(1024, os.cpu_count() or 1)
+    if not 0 <= number <= most:
+        raise ValueError(f"{number} threads: 0 to {most} are possible")
+    _threads = number
 
 
 def get_threads() -> int:
@@ -153,8 +188,10 @@ class Session:
 
     __slots__ = ("context", "handle", "outer", "watches", "device", "keep")
 
-    def __init__(self, device: str = "cpu", context: Context | None = None) -> None:
-        self.device = device
+    def __init__(self, device: str | None = None, context: Context | None = None) -> None:
+        if device is not None and not isinstance(device, str):
+            raise TypeError(f"device is {device!r}: a text such as 'cpu', 'cuda' or 'cuda:1' is expected")
+        self.device = "cpu" if device is None else device
         self.context: Any = context
         self.keep = context is not None
         self.watches = False
@@ -208,7 +245,7 @@ def trim_idle() -> None:
 # ---- memory ------------------------------------------------------------------------------------------------
 
 
-class Block:
+class Block(Unique):
     """An array of the library, which it frees when NumPy no longer needs it.
 
     It holds the library's context by itself, because the collector ends the objects of a cycle in any order.

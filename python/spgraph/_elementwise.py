@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from . import _abi
-from ._core import Session, lib
+from ._core import Session, lib, real, whole
 from ._matrix import Target, Types, as_csr, largest, lend, take
 
 
@@ -74,16 +73,16 @@ def add(a: Any, b: Any, alpha: float = 1.0, beta: float = 1.0) -> Any:
         Of the class and format of `a`, with an entry wherever `a` or `b` has one. Unlike in scipy, entries that cancel
         to zero stay; `eliminate_zeros` drops them.
     """
-    x, y = as_csr(a, "a"), as_csr(b, "b")
+    x, y, alpha, beta = as_csr(a, "a"), as_csr(b, "b"), real(alpha, "alpha"), real(beta, "beta")
     types = Types(x, y)
-    if types.whole and float(alpha).is_integer() and float(beta).is_integer():
+    if types.whole and alpha.is_integer() and beta.is_integer():
         types.require_exact(max(largest(x), largest(y), abs(alpha) * largest(x) + abs(beta) * largest(y)))
     elif types.whole:
         types.whole, types.result = False, types.compute
     keep: list[Any] = []
     lent_a, lent_b, c = lend(x, types.compute, keep), lend(y, types.compute, keep), _abi.sp_csr()
     with Session() as session:
-        session.check(lib.sp_csr_add(session.handle, float(alpha), lent_a, float(beta), lent_b, c))
+        session.check(lib.sp_csr_add(session.handle, alpha, lent_a, beta, lent_b, c))
         return take(session, c, types, a)
 
 
@@ -125,7 +124,7 @@ def triu(a: Any, k: int = 0) -> Any:
     sparse array or matrix
         Of the class and format of `a`.
     """
-    bound = float(operator.index(k))
+    bound = float(whole(k, "k"))
     return _unary(a, lambda handle, x, c: lib.sp_csr_select(handle, x, _abi.SP_SELECT_UPPER, bound, c))
 
 
@@ -143,7 +142,7 @@ def tril(a: Any, k: int = 0) -> Any:
     sparse array or matrix
         Of the class and format of `a`.
     """
-    bound = float(operator.index(k))
+    bound = float(whole(k, "k"))
     return _unary(a, lambda handle, x, c: lib.sp_csr_select(handle, x, _abi.SP_SELECT_LOWER, bound, c))
 
 
@@ -161,5 +160,5 @@ def top_k(a: Any, k: int) -> Any:
     sparse array or matrix
         Of the class and format of `a`.
     """
-    count = operator.index(k)
+    count = whole(k, "k")
     return _unary(a, lambda handle, x, c: lib.sp_csr_top_k(handle, x, count, c))

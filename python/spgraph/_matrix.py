@@ -24,9 +24,10 @@ def as_csr(matrix: Any, name: str) -> Any:
         raise OverflowError(f"{name} has the shape {matrix.shape}: dimensions below 2^31 are possible")
     csr = matrix.tocsr()
     rows, nnz = csr.shape[0], int(csr.indptr[-1])
-    if len(csr.indptr) != rows + 1 or csr.indptr[0] != 0 or nnz > min(len(csr.indices), len(csr.data)):
-        raise ValueError(f"{name} contradicts itself: {len(csr.indptr)} row offsets up to {nnz} for {rows} rows and "
-                         f"{len(csr.indices)} columns")
+    if (len(csr.indptr) != rows + 1 or csr.indptr[0] != 0 or nnz > min(len(csr.indices), len(csr.data)) or
+            (csr.indptr[1:] < csr.indptr[:-1]).any()):
+        raise ValueError(f"{name} contradicts itself: {len(csr.indptr)} row offsets, which must ascend from 0, up to "
+                         f"{nnz} for {rows} rows and {len(csr.indices)} columns")
     if not csr.has_canonical_format:
         csr = csr.copy() if csr is matrix else csr
         csr.sum_duplicates()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as ss
 
 from . import _abi
-from ._core import F8, I4, Session, address, lib, view
+from ._core import F8, I4, Session, address, lib, real, view, whole
 from ._input import COMBINE, Graph, as_graph, read
 from ._matrix import Target, Types, as_csr, choose, largest, lend, take
 from .cluster import Clustering
@@ -68,8 +67,8 @@ def contract(graph: Any, labels: Any, *, combine: str = "sum", loops: str = "kee
     Returns
     -------
     sparse matrix
-        `out`, or one of the class and format of `graph`, or a csr_array. Whole numbers give int64 for sums and counts and float64
-        for means.
+        `out`, or one of the class and format of `graph`, or a csr_array. Whole numbers give int64 for sums and counts
+        and float64 for means.
 
     Examples
     --------
@@ -100,8 +99,9 @@ def contract(graph: Any, labels: Any, *, combine: str = "sum", loops: str = "kee
             session.check(lib.contraction_product(session.handle, members, lent, options, c, None))
             return take(session, c, types, like)
     array = _label_array(labels, csr.shape[0])
-    count = groups if groups is not None else int(array.max(initial=-1)) + 1
-    call, target = (lib.sp_contract, None) if out is None else (lib.sp_contract_into, Target(out, (count, count), types))
+    count = whole(groups, "groups") if groups is not None else int(array.max(initial=-1)) + 1
+    target = None if out is None else Target(out, (count, count), types)
+    call = lib.sp_contract_into if target else lib.sp_contract
     with Session() as session:
         session.check(call(session.handle, lent, address(array), _abi.SP_HOST, count, how,
                            target.struct if target else c, None))
@@ -186,10 +186,11 @@ def coarsen(graph: Any, levels: int = 1, method: str = "two-hop", *, least: int 
     >>> second.nodes
     array([0, 0, 0, 0], dtype=int32)
     """
-    how = _abi.contraction_coarsening(method=choose(METHODS, method, "method"), seed=operator.index(seed),
-                                      least=operator.index(least), max_weight=float(max_weight))
-    if operator.index(levels) < 0:
-        raise ValueError(f"levels is {levels}: 0 or more are possible")
+    how = _abi.contraction_coarsening(method=choose(METHODS, method, "method"), seed=whole(seed, "seed"),
+                                      least=whole(least, "least"), max_weight=real(max_weight, "max_weight"))
+    for name, value in (("levels", whole(levels, "levels")), ("least", least), ("max_weight", max_weight)):
+        if not value >= 0:
+            raise ValueError(f"{name} is {value}: 0 or more is possible")
     choose(COMBINE, combine, "combine")
     choose(LOOPS, loops, "loops")
     current = _square(graph)

@@ -111,6 +111,11 @@ class _Plan:
             (keep if self.on_gpu else free)(self.handle)
 
 
+def require_tensor(x: Any, name: str) -> None:
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name} is {type(x).__name__}: a tensor is expected")
+
+
 class Pattern:
     """Where a matrix has entries: row offsets (int64) and ascending columns (int32), and the plans made for them."""
 
@@ -122,6 +127,9 @@ class Pattern:
         self._rows: Optional[Tensor] = None
         self._lasting: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()  # by address
         _patterns[self.number] = self
+
+    def __reduce__(self) -> Any:  # without plans, and with a number of its own
+        return Pattern, (self.offsets, self.columns, self.shape[1])
 
     def expect(self, values: Tensor) -> None:
         """These are a matrix's values, whose changes torch counts. Those that compiled code makes are written over in
