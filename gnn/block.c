@@ -85,7 +85,7 @@ static sp_status plan_mean_backward(gnn_block *block, const sp_spmm_options *how
     sp_status status;
     TRY(sp_array_create(context, scaled.nnz, single ? 4 : 8, engine->space, &zeros.values));
     TRY(engine->backend->fill(engine, 0, &zeros));
-    TRY(sp_edge_softmax(context, &block->a, zeros.values));
+    TRY(sp_edge_softmax(context, &block->a, 1, zeros.values));
     scaled.values = zeros.values;
     TRY(sp_spmm_plan_create(context, &scaled, block->width, how, &block->backward));
 done:

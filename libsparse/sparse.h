@@ -56,10 +56,9 @@ extern "C" {
 /* SP_VERSION of the library at run time: a shared library may be another version than this header. */
 const char *sp_version(void);
 
-/* Counts the changes of structs, enums and prototypes in the public headers and io.h that a compiled caller
- * would notice. sp_abi returns that of the library: a caller that was compiled, or generated, from headers with another
- * SP_ABI must not call it. */
-#define SP_ABI 9
+/* Counts the changes of structs, enums and prototypes in the public headers and io.h that a compiled caller notices.
+ * sp_abi returns the library's: a caller that was made from headers with another SP_ABI must not call it. */
+#define SP_ABI 10
 int sp_abi(void);
 
 /* ---- status ------------------------------------------------------------------------------------------- */
@@ -97,9 +96,8 @@ typedef struct sp_allocator {
 } sp_allocator;
 
 /* A source of device memory, such as the pool of torch or RMM. `allocate` returns memory of CUDA device `device`, aligned
- * to 256 bytes, that later work in `stream` (a cudaStream_t) may use, or NULL. `release` gets it back, with its size, when
- * the work that uses it is queued in `stream`: another than that of `allocate` if sp_context_set_stream was called between
- * them. The device is current during both. */
+ * to 256 bytes, for later work in `stream` (a cudaStream_t), or NULL. `release` gets it back when the work that uses it is
+ * queued in `stream`, which sp_context_set_stream may have changed since. The device is current during both. */
 typedef struct sp_device_allocator {
     void *(*allocate)(void *user, size_t bytes, int device, void *stream);
     void (*release)(void *user, void *pointer, size_t bytes, int device, void *stream);
@@ -153,15 +151,13 @@ bool sp_context_interrupted(const sp_context *context);
  * context. For NULL: the sentence of this thread's last failed call without a context. */
 const char *sp_last_error(const sp_context *context);
 
-/* For modules built on the library: records a failure sentence (printf form) and returns `status`. `context` may be
- * NULL; a sentence is cut after 511 bytes. */
+/* For modules built on the library: records a sentence (printf form; cut after 511 bytes) and returns `status`. */
 sp_status sp_fail(sp_context *context, sp_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The library's own checks of arguments, for modules built on it. A failure is SP_ERROR_ARGUMENT with a sentence such
  * as "sp_spgemm: C is NULL", where `call` is the name of the function (__func__) and `name` that of the argument.
  * sp_require: neither the context nor the argument is NULL. sp_require_csr, sp_require_dense: also, the context can
- * reach the matrix, and the struct does not contradict itself. sp_require_output: the output is neither NULL nor the
- * input. O(1). */
+ * reach it, and the struct does not contradict itself. sp_require_output: it is neither NULL nor the input. O(1). */
 sp_status sp_require(sp_context *context, const char *call, const char *name, const void *argument);
 sp_status sp_require_csr(sp_context *context, const char *call, const char *name, const struct sp_csr *matrix);
 sp_status sp_require_dense(sp_context *context, const char *call, const char *name, const struct sp_dense *matrix);
@@ -173,8 +169,7 @@ sp_status sp_require_output(sp_context *context, const char *call, const char *n
  * *pointer is NULL. A count of 0 yields a valid pointer. The caller releases it by sp_free. */
 sp_status sp_alloc(sp_context *context, int64_t count, size_t size, void **pointer);
 sp_status sp_calloc(sp_context *context, int64_t count, size_t size, void **pointer);
-/* Resizes *pointer, which holds `used` elements, to `count` elements; from NULL it works as sp_alloc. On failure the
- * old block stays valid. */
+/* Resizes *pointer, which holds `used` elements, to `count`; from NULL as sp_alloc. After a failure it is as before. */
 sp_status sp_grow(sp_context *context, int64_t used, int64_t count, size_t size, void **pointer);
 /* Releases memory of sp_alloc, sp_calloc or sp_grow. NULL is ignored. */
 void sp_free(sp_context *context, void *pointer);
@@ -198,8 +193,7 @@ sp_status sp_array_copy(sp_context *context, int64_t count, size_t size, void *t
 void *sp_context_stream(const sp_context *context);
 /* From here on the context works in the order of `stream`, a cudaStream_t of the caller on the context's (first) device,
  * after what it has queued before. The stream must exist until the context gets another or ends. NULL stands for the
- * context's own (and is all that the CPU takes); name the default stream by cudaStreamLegacy. Handles of gnn keep the
- * stream they were made with. */
+ * context's own (and is all that the CPU takes); cudaStreamLegacy is the default stream. Handles of gnn keep theirs. */
 sp_status sp_context_set_stream(sp_context *context, void *stream);
 /* Makes the context's (first) device the current one of the calling thread, for kernels of the caller, until
  * sp_context_leave restores the one before. Pairs nest. All other calls restore it themselves. Nothing on the CPU. */
@@ -265,6 +259,8 @@ sp_status sp_csr_from_coo(sp_context *context, const sp_coo *coo, sp_combine com
 sp_status sp_widen_offsets(sp_context *context, int64_t count, const int32_t *from, int64_t *to, sp_space space);
 /* B = Aᵀ, in the space of A. O(nnz + rows + cols). */
 sp_status sp_csr_transpose(sp_context *context, const sp_csr *a, sp_csr *b);
+/* The same into arrays of the caller: `b` has the shape, nnz, type and space of Aᵀ, and values if A has some. */
+sp_status sp_csr_transpose_into(sp_context *context, const sp_csr *a, const sp_csr *b);
 /* B = A with ascending columns, in the space of A, whose rows may have columns in any order. Entries with the same column
  * stay, in their order; sp_csr_check finds them. Two transposes. O(nnz + rows + cols). */
 sp_status sp_csr_sort(sp_context *context, const sp_csr *a, sp_csr *b);
@@ -274,8 +270,7 @@ sp_status sp_csr_sort(sp_context *context, const sp_csr *a, sp_csr *b);
 sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *row, const int32_t *column, sp_csr *b);
 /* Numbers the nodes of a square matrix in host memory so that the nodes of a community are neighbours: (*order)[new] =
  * old. Communities come from three passes of label propagation by modularity (Barber and Clark 2009) with positive
- * entries as weights. The result does not depend on the number of threads. The caller releases *order by sp_free. O(nnz);
- * 8 bytes a row for each thread. */
+ * entries as weights, and do not depend on threads. The caller releases *order by sp_free. O(nnz), 8 bytes a row each. */
 sp_status sp_csr_community_order(sp_context *context, const sp_csr *a, int32_t **order);
 
 /* ---- SpGEMM ------------------------------------------------------------------------------------------- */
@@ -338,9 +333,8 @@ typedef struct sp_spgemm_info {
  * options->to_host is set, or if it does not fit the device beside the working memory; then it is made in blocks of
  * rows that do (info->batches). Entries that cancel to zero are kept. `options` and `info` may be NULL.
  * Sums are f64 for all value types, run over A's row in ascending column order and are rounded once, so values do not
- * depend on threads, algorithm or back end.
- * Row by row (Gustavson 1978), in one pass on the CPU and in two on CUDA, with an accumulator by the size of the row.
- * O(products). */
+ * depend on threads, algorithm or back end. Row by row (Gustavson 1978), in one pass on the CPU and in two on CUDA, with
+ * an accumulator by the size of the row. O(products). */
 sp_status sp_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                     sp_csr *c, sp_spgemm_info *info);
 
@@ -480,6 +474,11 @@ typedef struct sp_contract_info {
  * end. O(nnz + rows + groups + sorting within rows of C). */
 sp_status sp_contract(sp_context *context, const sp_csr *g, const int32_t *labels, sp_space labels_space,
                       int64_t groups, const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
+/* The same into arrays of the caller, in either space: `c` is groups x groups of G's type, and c->nnz, the number of
+ * entries that its arrays can hold, becomes the number of C's, which is at most G's. If C has more, the call fails with
+ * SP_ERROR_ARGUMENT and sets only info->nnz, to that number. C is formed in the context's memory, then copied. */
+sp_status sp_contract_into(sp_context *context, const sp_csr *g, const int32_t *labels, sp_space labels_space,
+                           int64_t groups, const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
 
 /* C = S·G·Sᵀ for a square G and any S with G.rows columns (a Galerkin product): first G·Sᵀ, then S·(G·Sᵀ). Both
  * products use options->semiring and options->algorithm; mask and to_host apply to C; transposes are SP_ERROR_ARGUMENT.
@@ -497,8 +496,8 @@ typedef enum sp_dense_type { SP_DENSE_F32, SP_DENSE_F64, SP_DENSE_F16, SP_DENSE_
 typedef enum sp_layout { SP_ROW_MAJOR, SP_COLUMN_MAJOR } sp_layout;
 
 /* A dense matrix, or a batch of them. Entry (i, j) of matrix b is values[b * batch_stride + i * stride + j], by columns
- * values[b * batch_stride + j * stride + i]. Layouts and batches other than 0 are for sp_spmm_execute, and layouts for
- * sp_dense_copy; other calls refuse them (SP_ERROR_UNSUPPORTED). */
+ * values[b * batch_stride + j * stride + i]. Layouts and batches other than 0 are for sp_spmm_execute and _heads, layouts
+ * for sp_dense_copy, batches for sp_sddmm; all other calls refuse them (SP_ERROR_UNSUPPORTED). */
 typedef struct sp_dense {
     int64_t rows, cols, stride; /* stride >= cols; by columns, >= rows */
     void *values;
@@ -516,8 +515,7 @@ void sp_dense_free(sp_context *context, sp_dense *matrix);
 /* A copy by rows in `space` with stride = cols. A copy within the device returns when it is queued. O(rows · cols). */
 sp_status sp_dense_copy(sp_context *context, const sp_dense *source, sp_space space, sp_dense *copy);
 
-/* How the rows of X that a row of A names are combined. The mean is the sum divided by the number of the row's entries.
- * A row without entries gives 0. */
+/* How the rows of X that a row of A names are combined: the mean is their sum by their number, and nothing gives 0. */
 typedef enum sp_reduce { SP_REDUCE_SUM, SP_REDUCE_MEAN, SP_REDUCE_MAX, SP_REDUCE_MIN } sp_reduce;
 
 typedef enum sp_spmm_algorithm {
@@ -537,8 +535,7 @@ typedef struct sp_spmm_options {
 } sp_spmm_options;
 
 typedef struct sp_spmm_info {
-    sp_spmm_algorithm algorithm; /* the chosen one. On CUDA, X of 16 bits may use another: then that of the last
-                                    product */
+    sp_spmm_algorithm algorithm; /* the chosen one; on CUDA, with X of 16 bits, that of the last product */
     int64_t metadata_bytes;      /* memory of the plan beside A */
     int64_t partitions;          /* ranges of columns (bidirectional), or blocks of rows */
     double plan_seconds;
@@ -548,8 +545,7 @@ typedef struct sp_spmm_info {
  * other space or is transposed, the plan has a copy instead. */
 typedef struct sp_spmm_plan sp_spmm_plan;
 
-/* Makes a plan. `width` is the expected number of columns of X; other widths work, less fast. `options` may be NULL. On
- * failure *plan is NULL. O(rows + nnz). */
+/* Makes a plan for X of `width` columns; others take longer. `options` may be NULL. On failure *plan is NULL. O(nnz). */
 sp_status sp_spmm_plan_create(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options,
                               sp_spmm_plan **plan);
 /* Figures of the plan. Valid as long as the plan; NULL for NULL. */
@@ -570,21 +566,27 @@ sp_status sp_spmm_plan_set_values(sp_spmm_plan *plan, const void *values, sp_spa
  * the call waits for Y, else the product is only queued on CUDA. O(nnz · width). */
 sp_status sp_spmm_execute(sp_spmm_plan *plan, double alpha, const sp_dense *x, double beta, sp_dense *y);
 /* The same for a plan with SP_REDUCE_MAX or SP_REDUCE_MIN, with alpha 1 and beta 0. Also writes which entry of A gave
- * each value: Y.rows * Y.cols positions in A.col_indices, in Y's space; the lowest among equals, -1 for a row without
- * entries. */
+ * each value: Y.rows * Y.cols positions in A.col_indices, in Y's space; the lowest of equals, -1 if there is none. */
 sp_status sp_spmm_execute_argument(sp_spmm_plan *plan, const sp_dense *x, sp_dense *y, int64_t *argument);
 void sp_spmm_plan_free(sp_spmm_plan *plan);
 
+/* Several heads, matrices of A's pattern with values of their own: Y_h = alpha · reduce(A_h · X_h) + beta · Y_h. X and Y
+ * are batches with a matrix for each head; `values`, in `space`, has A.nnz of A's value type for each, in A's order. The
+ * plan's own values are undefined afterwards. On the CPU heads that are columns of one matrix (batch_stride = cols), of
+ * whole 16 bytes, take one pass over A; else each takes a product. All else is as for sp_spmm_execute. */
+sp_status sp_spmm_execute_heads(sp_spmm_plan *plan, const void *values, sp_space space, double alpha, const sp_dense *x,
+                                double beta, sp_dense *y);
+
 /* values[e] = Σ_k X(i, k) · Y(j, k) for every entry e = (i, j) of A's pattern: the sampled dense-dense product. X
  * (A.rows rows) and Y (A.cols rows) have the same number of columns and the same type, f32 or f64. `values` has A.nnz
- * elements of that type in the space where the context computes; A, X and Y may lie in either space.
- * The call waits for them. O(nnz · width). */
+ * elements of that type in the space where the context computes; A, X and Y may lie in either. Batches of X and Y have the
+ * same size, and `values` A.nnz elements for each matrix. O(nnz · width). */
 sp_status sp_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values);
-/* Softmax within each row of A's pattern, in place: `values` has A.nnz elements of A's value type in the space where
- * the context computes. The second call is its gradient: given the softmax s and the gradient g of its result, g
- * becomes s · (g - Σ_row s·g). Both calls wait for their results. O(nnz). */
-sp_status sp_edge_softmax(sp_context *context, const sp_csr *a, void *values);
-sp_status sp_edge_softmax_backward(sp_context *context, const sp_csr *a, const void *softmax, void *gradient);
+/* Softmax within each row of A's pattern, in place: `values` has A.nnz elements of A's value type for each head, in the
+ * space where the context computes. The second call is its gradient: given the softmax s and the gradient g of its
+ * result, g becomes s · (g - Σ_row s·g). Both calls wait for their results. O(nnz · heads). */
+sp_status sp_edge_softmax(sp_context *context, const sp_csr *a, int64_t heads, void *values);
+sp_status sp_edge_softmax_backward(sp_context *context, const sp_csr *a, int64_t heads, const void *s, void *g);
 
 /* ---- MaxK --------------------------------------------------------------------------------------------- */
 
@@ -604,21 +606,18 @@ sp_status sp_cbsr_create(sp_context *context, int64_t rows, int64_t cols, int64_
 /* Releases the arrays and zeroes the struct. */
 void sp_cbsr_free(sp_context *context, sp_cbsr *matrix);
 
-/* All operands of the calls below must lie where the context computes. On CUDA the calls return when the work is
- * queued. */
+/* All operands of the calls below lie where the context computes. On CUDA they return when the work is queued. */
 
 /* Keeps the k largest values of each row of X, among equals those of the lowest columns. `kept`, made by the caller,
  * has X's rows, cols and type. O(rows · cols). */
 sp_status sp_maxk(sp_context *context, const sp_dense *x, sp_cbsr *kept);
-/* X(i, columns) = values, all else 0. This turns the gradient of sp_maxk's values into the gradient of its input.
- * O(rows · cols). */
+/* X(i, columns) = values, all else 0: the gradient of sp_maxk's input from that of its values. O(rows · cols). */
 sp_status sp_maxk_expand(sp_context *context, const sp_cbsr *kept, sp_dense *x);
 /* Y = alpha · reduce(A · kept) + beta · Y, for a plan with sums or means. `kept` has a row for each column of A (with
  * `transpose` for each row), Y has kept.cols columns and kept's type. O(nnz · k + rows · cols). */
 sp_status sp_maxk_spmm(sp_spmm_plan *plan, double alpha, const sp_cbsr *kept, double beta, sp_dense *y);
 /* values(j, e) = (reduce(A · G))(j, kept.columns(j, e)) for every kept entry, for a plan with sums or means. With a
- * plan for the transpose this is the gradient of the values that sp_maxk_spmm gathered. Only `values` of `kept` is
- * written. O(nnz · k). */
+ * plan for the transpose it is the gradient of the values that were gathered. Only kept.values is written. O(nnz · k). */
 sp_status sp_maxk_spmm_backward(sp_spmm_plan *plan, const sp_dense *gradient, sp_cbsr *kept);
 
 /* ---- between products ----------------------------------------------------------------------------------- */

@@ -67,6 +67,54 @@ done:
     return status;
 }
 
+static int64_t bytes_of(const sp_csr *m)
+{
+    return 8 * (m->rows + 1) + m->nnz * (4 + (m->values ? (int64_t)sp_value_size(m->value_type) : 0));
+}
+
+/* Copies a matrix into arrays that have room for it, in any space. */
+static sp_status copy_into(sp_context *context, const sp_csr *from, sp_csr *to)
+{
+    const sp_backend *backend = context->backend;
+    const size_t entries = (size_t)from->nnz, value = sp_value_size(from->value_type);
+    sp_status status;
+    TRY(backend->copy(context, to->row_offsets, to->space, from->row_offsets, from->space,
+                      ((size_t)from->rows + 1) * sizeof *from->row_offsets));
+    if (entries > 0) {
+        TRY(backend->copy(context, to->col_indices, to->space, from->col_indices, from->space,
+                          entries * sizeof *from->col_indices));
+        TRY(backend->copy(context, to->values, to->space, from->values, from->space, entries * value));
+    }
+    if (backend->finish) TRY(backend->finish(context));
+    to->nnz = from->nnz;
+done:
+    return status;
+}
+
+sp_status sp_contract_into(sp_context *context, const sp_csr *g, const int32_t *labels, sp_space labels_space,
+                           int64_t groups, const sp_contract_options *options, sp_csr *c, sp_contract_info *info)
+{
+    sp_contract_info measured = {0};
+    sp_csr made = {0};
+    sp_status status;
+    TRY(sp_require_csr(context, __func__, "G", g));
+    TRY(sp_require_output(context, __func__, "C", c, "G", g));
+    const sp_csr wanted = {.rows = groups, .cols = groups, .values = &made, .value_type = g->value_type};
+    TRY(sp_require_target(context, __func__, "C", c, &wanted));
+    TRY(sp_require_csr_apart(context, __func__, "C", c, "G", g));
+    TRY(sp_contract(context, g, labels, labels_space, groups, options, &made, &measured));
+    if (measured.peak_bytes) measured.peak_bytes += bytes_of(&made);
+    if (made.nnz > c->nnz)
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: C has %lld entries, and its arrays have room for %lld", __func__,
+                         (long long)made.nnz, (long long)c->nnz);
+    else status = copy_into(context, &made, c);
+    if (info && status == SP_OK) *info = measured;
+    else if (info && status == SP_ERROR_ARGUMENT) info->nnz = made.nnz;
+done:
+    sp_csr_free(context, &made);
+    return status;
+}
+
 /* ---- by a matrix ----------------------------------------------------------------------------------------- */
 
 static sp_status check_triple(sp_context *context, const sp_csr *s, const sp_csr *g, const sp_spgemm_options *options,
@@ -114,11 +162,6 @@ done:
     sp_csr_free(context, &s_copy);
     sp_csr_free(context, &g_copy);
     return status;
-}
-
-static int64_t bytes_of(const sp_csr *m)
-{
-    return 8 * (m->rows + 1) + m->nnz * (4 + (m->values ? (int64_t)sp_value_size(m->value_type) : 0));
 }
 
 static sp_status multiply_twice(sp_context *context, const sp_csr *s, const sp_csr *g,

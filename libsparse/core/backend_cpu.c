@@ -51,6 +51,7 @@ const sp_backend sp_backend_cpu = {
     .spmm_prepare = sp_cpu_spmm_prepare,
     .spmm_refresh = sp_cpu_spmm_refresh,
     .spmm = sp_cpu_spmm,
+    .spmm_heads = sp_cpu_spmm_heads,
     .spmm_forget = sp_cpu_spmm_forget,
     .sddmm = sp_cpu_sddmm,
     .edge_softmax = sp_cpu_edge_softmax,

@@ -28,9 +28,13 @@ sp_status sp_cpu_spmm_refresh(sp_context *context, const sp_csr *a, void *state)
 sp_status sp_cpu_spmm(sp_context *context, const sp_csr *a, const sp_spmm_options *options, void *state, double alpha,
                       const sp_dense *x, double beta, sp_dense *y, int64_t *argument);
 void sp_cpu_spmm_forget(sp_context *context, void *state);
+sp_status sp_cpu_spmm_heads(sp_context *context, const sp_csr *a, const sp_spmm_options *options, void *state,
+                            const int64_t *places, int64_t head_width, double alpha, const sp_dense *x, double beta,
+                            sp_dense *y, bool *done);
 sp_status sp_cpu_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values);
-sp_status sp_cpu_edge_softmax(sp_context *context, const sp_csr *a, void *values);
-sp_status sp_cpu_edge_softmax_backward(sp_context *context, const sp_csr *a, const void *softmax, void *gradient);
+sp_status sp_cpu_edge_softmax(sp_context *context, const sp_csr *a, int64_t heads, void *values);
+sp_status sp_cpu_edge_softmax_backward(sp_context *context, const sp_csr *a, int64_t heads, const void *softmax,
+                                       void *gradient);
 sp_status sp_cpu_maxk(sp_context *context, const sp_dense *x, sp_cbsr *kept);
 sp_status sp_cpu_maxk_expand(sp_context *context, const sp_cbsr *kept, sp_dense *x);
 sp_status sp_cpu_maxk_spmm(sp_context *context, const sp_csr *a, const sp_spmm_options *options, void *state,

@@ -133,7 +133,7 @@ typedef struct columns_run {
     const sp_triples *t;
     int parts;
     int64_t *next;
-    sp_csr *made;
+    const sp_csr *made;
     sp_watch watch;
 } columns_run;
 
@@ -183,17 +183,15 @@ static void place_rows(columns_run *r)
     r->made->row_offsets[rows] = before;
 }
 
-sp_status sp_coo_by_columns(sp_context *context, const sp_triples *t, sp_csr *matrix)
+sp_status sp_coo_by_columns(sp_context *context, const sp_triples *t, const sp_csr *matrix)
 {
     const size_t size = t->values ? sp_value_size(t->type) : 0;
     /* The write positions of all parts take no more memory than the matrix. */
     const int64_t worth = 1 + t->count / (t->rows + 1);
     const int threads = sp_threads_for(context, 3 * t->count);
-    sp_csr made;
-    columns_run r = {.t = t, .parts = worth < threads ? (int)worth : threads, .made = &made,
+    columns_run r = {.t = t, .parts = worth < threads ? (int)worth : threads, .made = matrix,
                      .watch = {context, false}};
-    sp_status status = sp_csr_create(context, t->rows, t->cols, t->count, t->type, SP_HOST, &made);
-    if (status != SP_OK) return status;
+    sp_status status;
     TRY(sp_alloc(context, r.parts * t->rows, sizeof *r.next, (void **)&r.next));
 #pragma omp parallel for schedule(static, 1) num_threads(r.parts)
     for (int part = 0; part < r.parts; part++) {
@@ -212,12 +210,17 @@ sp_status sp_coo_by_columns(sp_context *context, const sp_triples *t, sp_csr *ma
         else place_part(&r, part, sizeof(double));
     }
     TRY(sp_watched(&r.watch));
-    if (!t->values) {
-        sp_free(context, made.values);
-        made.values = NULL;
-    }
 done:
     sp_free(context, r.next);
+    return status;
+}
+
+static sp_status take_by_columns(sp_context *context, const sp_triples *t, sp_csr *matrix)
+{
+    sp_csr made;
+    sp_status status = sp_csr_create(context, t->rows, t->cols, t->count, t->type, SP_HOST, &made);
+    if (status != SP_OK) return status;
+    status = sp_coo_by_columns(context, t, &made);
     if (status == SP_OK) *matrix = made;
     else sp_csr_free(context, &made);
     return status;
@@ -428,7 +431,7 @@ static sp_status make_matrix(sp_context *context, const sp_triples *t, sp_csr *m
     if (are_in_order(t, rows, cols, threads, &watch))
         return watch.stopped ? sp_watched(&watch) : take_in_order(context, t, threads, made);
     if (t->values && t->rule != SP_COMBINE_COUNT && are_in_order(t, cols, rows, threads, &watch))
-        return watch.stopped ? sp_watched(&watch) : sp_coo_by_columns(context, t, made);
+        return watch.stopped ? sp_watched(&watch) : take_by_columns(context, t, made);
     const sp_status status = sp_coo_by_blocks(context, t, made, &sorted);
     return status == SP_OK && !sorted ? sort_rows(context, t, threads, made) : status;
 }

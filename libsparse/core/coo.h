@@ -64,8 +64,9 @@ static inline double sp_combine_values(double kept, double next, sp_combine rule
     return kept;
 }
 
-/* Makes a matrix of triples that ascend strictly by columns, then by rows. Without values it is a pattern. */
-sp_status sp_coo_by_columns(sp_context *context, const sp_triples *t, sp_csr *matrix);
+/* Fills the arrays of a matrix from triples that ascend strictly by columns, then by rows: t->rows + 1 offsets and
+ * t->count entries. Without values in the triples its values are not touched. */
+sp_status sp_coo_by_columns(sp_context *context, const sp_triples *t, const sp_csr *matrix);
 
 /* The radix sort of coo_blocks.c. *done is false, and nothing is made, if the entries are too few for it to pay, or so
  * unevenly distributed that it would exceed its memory. */

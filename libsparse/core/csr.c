@@ -135,17 +135,42 @@ done:
     return status;
 }
 
-sp_status sp_csr_transpose(sp_context *context, const sp_csr *a, sp_csr *b)
+static sp_status fill_transpose(sp_context *context, const sp_csr *a, const sp_csr *b)
 {
-    sp_csr made;
-    sp_status status = sp_require_csr(context, __func__, "A", a);
-    if (status == SP_OK) status = sp_require_output(context, __func__, "B", b, "A", a);
-    if (status != SP_OK) return status;
     const sp_triples t = {.rows = a->cols, .cols = a->rows, .count = a->nnz, .row_indices = a->col_indices,
                           .col_offsets = a->row_offsets, .values = a->values, .type = a->value_type};
-    status = a->space == SP_HOST ? sp_coo_by_columns(context, &t, &made)
-                                 : context->backend->transpose(context, a, &made);
-    if (status == SP_OK) *b = made;
+    return a->space == SP_HOST ? sp_coo_by_columns(context, &t, b) : context->backend->transpose(context, a, b);
+}
+
+sp_status sp_csr_transpose(sp_context *context, const sp_csr *a, sp_csr *b)
+{
+    sp_csr made = {0};
+    sp_status status;
+    TRY(sp_require_csr(context, __func__, "A", a));
+    TRY(sp_require_output(context, __func__, "B", b, "A", a));
+    TRY(sp_csr_create_like(context, a, a->cols, a->rows, a->nnz, a->space, &made));
+    TRY(fill_transpose(context, a, &made));
+    *b = made;
+    made = (sp_csr){0};
+done:
+    sp_csr_free(context, &made);
+    return status;
+}
+
+sp_status sp_csr_transpose_into(sp_context *context, const sp_csr *a, const sp_csr *b)
+{
+    sp_status status;
+    TRY(sp_require_csr(context, __func__, "A", a));
+    TRY(sp_require_output(context, __func__, "B", b, "A", a));
+    const sp_csr wanted = {.rows = a->cols, .cols = a->rows, .values = a->values, .value_type = a->value_type};
+    TRY(sp_require_target(context, __func__, "B", b, &wanted));
+    TRY(sp_require_csr_apart(context, __func__, "B", b, "A", a));
+    if (b->nnz != a->nnz || b->space != a->space)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: B has %lld entries in %s memory and A %lld in %s memory",
+                       __func__, (long long)b->nnz, b->space == SP_HOST ? "host" : "device", (long long)a->nnz,
+                       a->space == SP_HOST ? "host" : "device");
+    TRY(fill_transpose(context, a, b));
+done:
     return status;
 }
 

@@ -47,10 +47,18 @@ typedef struct sp_backend {
      * back end's space. CUDA also accepts X and Y in host memory that do not fit the device, and streams them. */
     sp_status (*spmm)(sp_context *, const sp_csr *a, const sp_spmm_options *options, void *state, double alpha,
                       const sp_dense *x, double beta, sp_dense *y, int64_t *argument);
+    /* The same for several heads of `head_width` columns, side by side. a->values has A.nnz for each, one head after the
+     * other; entry k's are number places[k] of these, if places are given, else number k. *done is false, and nothing is
+     * written, if it takes a product a head; without the function it always does. */
+    sp_status (*spmm_heads)(sp_context *, const sp_csr *a, const sp_spmm_options *options, void *state,
+                            const int64_t *places, int64_t head_width, double alpha, const sp_dense *x, double beta,
+                            sp_dense *y, bool *done);
     void (*spmm_forget)(sp_context *, void *state);
+    /* For batches and heads: A.nnz values for each, one after the other. */
     sp_status (*sddmm)(sp_context *, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values);
-    sp_status (*edge_softmax)(sp_context *, const sp_csr *a, void *values);
-    sp_status (*edge_softmax_backward)(sp_context *, const sp_csr *a, const void *softmax, void *gradient);
+    sp_status (*edge_softmax)(sp_context *, const sp_csr *a, int64_t heads, void *values);
+    sp_status (*edge_softmax_backward)(sp_context *, const sp_csr *a, int64_t heads, const void *softmax,
+                                       void *gradient);
     /* MaxK; shapes and types are checked. The products get the plan's options (sums or means) and its A. */
     sp_status (*maxk)(sp_context *, const sp_dense *x, sp_cbsr *kept);
     sp_status (*maxk_expand)(sp_context *, const sp_cbsr *kept, sp_dense *x);
@@ -59,7 +67,7 @@ typedef struct sp_backend {
     sp_status (*maxk_spmm_backward)(sp_context *, const sp_csr *a, const sp_spmm_options *options, void *state,
                                     const sp_dense *gradient, sp_cbsr *kept);
     /* NULL, like all to `turn`, for host memory, whose code is in core. */
-    sp_status (*transpose)(sp_context *, const sp_csr *a, sp_csr *b);
+    sp_status (*transpose)(sp_context *, const sp_csr *a, const sp_csr *b); /* fills B's arrays */
     sp_status (*from_coo)(sp_context *, const sp_coo *coo, sp_combine combine, bool symmetric, sp_csr *matrix);
     sp_status (*widen)(sp_context *, int64_t count, const int32_t *from, int64_t *to);
     sp_status (*is_sound)(sp_context *, const sp_csr *matrix, bool *sound); /* whether sp_csr_check would pass it */
@@ -242,6 +250,12 @@ sp_status sp_require_apart(sp_context *context, const char *call, const char *na
                            const char *other_name, const void *other, size_t other_bytes);
 sp_status sp_require_dense_apart(sp_context *context, const char *call, const char *name, const sp_dense *m,
                                  const char *other_name, const sp_dense *other);
+sp_status sp_require_csr_apart(sp_context *context, const char *call, const char *name, const sp_csr *m,
+                               const char *other_name, const sp_csr *other);
+/* That a matrix has arrays for a result to be written to, with the shape, the type and, or not, values of `wanted`. What
+ * the arrays hold is not read, and m->nnz, their room, is not compared. */
+sp_status sp_require_target(sp_context *context, const char *call, const char *name, const sp_csr *m,
+                            const sp_csr *wanted);
 
 /* As sp_csr_create, but without values if `like` has none. */
 sp_status sp_csr_create_like(sp_context *context, const sp_csr *like, int64_t rows, int64_t cols, int64_t nnz,

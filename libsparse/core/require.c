@@ -117,3 +117,41 @@ sp_status sp_require_dense_apart(sp_context *context, const char *call, const ch
         return SP_OK;
     return overlap(context, call, name, other_name);
 }
+
+sp_status sp_require_csr_apart(sp_context *context, const char *call, const char *name, const sp_csr *m,
+                               const char *other_name, const sp_csr *other)
+{
+    const void *arrays[] = {m->row_offsets, m->col_indices, m->values};
+    const void *others[] = {other->row_offsets, other->col_indices, other->values};
+    const size_t each[] = {sizeof *m->row_offsets, sizeof *m->col_indices, sp_value_size(m->value_type)};
+    const size_t other_each[] = {each[0], each[1], sp_value_size(other->value_type)};
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) {
+            const size_t bytes = (size_t)(i ? m->nnz : m->rows + 1) * each[i];
+            const size_t other_bytes = (size_t)(j ? other->nnz : other->rows + 1) * other_each[j];
+            const sp_status status =
+                sp_require_apart(context, call, name, arrays[i], bytes, other_name, others[j], other_bytes);
+            if (status != SP_OK) return status;
+        }
+    return SP_OK;
+}
+
+sp_status sp_require_target(sp_context *context, const char *call, const char *name, const sp_csr *m,
+                            const sp_csr *wanted)
+{
+    sp_status status = sp_require(context, call, name, m);
+    if (status == SP_OK) status = sp_require_space(context, call, name, m->space);
+    if (status != SP_OK) return status;
+    if (m->rows != wanted->rows || m->cols != wanted->cols || m->value_type != wanted->value_type)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s is %lld x %lld of %s, and the result %lld x %lld of %s",
+                       call, name, (long long)m->rows, (long long)m->cols, sp_value_type_name(m->value_type),
+                       (long long)wanted->rows, (long long)wanted->cols, sp_value_type_name(wanted->value_type));
+    if (m->nnz < 0 || m->nnz > INT64_MAX / 16)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s has room for %lld entries, which no arrays have", call, name,
+                       (long long)m->nnz);
+    if (!m->row_offsets || (m->nnz > 0 && (!m->col_indices || (wanted->values && !m->values))))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s lacks an array for the result", call, name);
+    if (m->values && !wanted->values)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s has values, and the result none", call, name);
+    return SP_OK;
+}

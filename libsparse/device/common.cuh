@@ -85,7 +85,9 @@ sp_status sp_cuda_contract(sp_context *context, const sp_csr *g, const int32_t *
                            const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
 sp_status sp_cuda_triple_product(sp_context *context, const sp_csr *s, const sp_csr *g, sp_csr *c,
                                  sp_spgemm_info *info, bool *done);
+/* B gets arrays; or its own are filled. */
 sp_status sp_cuda_transpose(sp_context *context, const sp_csr *a, sp_csr *b);
+sp_status sp_cuda_fill_transpose(sp_context *context, const sp_csr *a, const sp_csr *b);
 sp_status sp_cuda_from_coo(sp_context *context, const sp_coo *coo, sp_combine combine, bool symmetric,
                            sp_csr *matrix);
 sp_status sp_cuda_widen(sp_context *context, int64_t count, const int32_t *from, int64_t *to);
@@ -120,8 +122,9 @@ sp_status sp_cuda_spmm(sp_context *context, const sp_csr *a, const sp_spmm_optio
                        double alpha, const sp_dense *x, double beta, sp_dense *y, int64_t *argument);
 void sp_cuda_spmm_forget(sp_context *context, void *state);
 sp_status sp_cuda_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values);
-sp_status sp_cuda_edge_softmax(sp_context *context, const sp_csr *a, void *values);
-sp_status sp_cuda_edge_softmax_backward(sp_context *context, const sp_csr *a, const void *softmax, void *gradient);
+sp_status sp_cuda_edge_softmax(sp_context *context, const sp_csr *a, int64_t heads, void *values);
+sp_status sp_cuda_edge_softmax_backward(sp_context *context, const sp_csr *a, int64_t heads, const void *softmax,
+                                        void *gradient);
 sp_status sp_cuda_number(sp_context *context, int64_t count, int64_t *to);
 sp_status sp_cuda_gather(sp_context *context, const int64_t *index, int64_t count, const void *from, size_t size,
                          void *to);

@@ -291,6 +291,54 @@ sp_status sp_spmm_execute(sp_spmm_plan *plan, double alpha, const sp_dense *x, d
     return status;
 }
 
+/* ---- several heads --------------------------------------------------------------------------------------- */
+
+static sp_status check_heads(sp_spmm_plan *plan, const void *values, sp_space space, const sp_dense *x,
+                             const sp_dense *y)
+{
+    static const char call[] = "sp_spmm_execute_heads";
+    sp_status status = check_product(plan, call, x, y);
+    if (status != SP_OK) return status;
+    sp_context *context = plan->context;
+    sp_csr weighted = plan->a;
+    const size_t bytes = (size_t)sp_dense_batch(y) * (size_t)plan->a.nnz * sp_value_size(plan->a.value_type);
+    if (plan->a.nnz > 0) TRY(sp_require(context, call, "values", values));
+    TRY(sp_require_space(context, call, "values", space));
+    TRY(sp_require_apart(context, call, "values", values, bytes, "Y", y->values, sp_dense_bytes(y)));
+    weighted.values = y->values; /* any: that there are values decides which types fit */
+    if (y->values && !types_fit(&weighted, x->type, y->type))
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: values are %s, X %s and Y %s, which do not go together", call,
+                         sp_value_type_name(weighted.value_type), sp_dense_type_name(x->type),
+                         sp_dense_type_name(y->type));
+done:
+    return status;
+}
+
+sp_status sp_spmm_execute_heads(sp_spmm_plan *plan, const void *values, sp_space space, double alpha, const sp_dense *x,
+                                double beta, sp_dense *y)
+{
+    sp_dense one_x, one_y;
+    bool done = false;
+    sp_status status = check_heads(plan, values, space, x, y);
+    if (status != SP_OK || y->rows == 0 || y->cols == 0) return status;
+    const sp_backend *backend = plan->context->backend;
+    if (backend->spmm_heads && space == backend->space && suits(backend, x) && suits(backend, y) &&
+        is_one_matrix(x, &one_x) && is_one_matrix(y, &one_y)) {
+        sp_csr weighted = plan->a;
+        weighted.values = (void *)(uintptr_t)values; /* which are not written */
+        status = backend->spmm_heads(plan->context, &weighted, &plan->options, plan->state, plan->places, y->cols, alpha,
+                                     &one_x, beta, &one_y, &done);
+    }
+    const size_t head = (size_t)plan->a.nnz * sp_value_size(plan->a.value_type);
+    for (int64_t h = 0; h < sp_dense_batch(y) && status == SP_OK && !done; h++) {
+        one_x = sp_dense_of(x, h);
+        one_y = sp_dense_of(y, h);
+        if (head > 0) status = sp_spmm_plan_set_values(plan, (const char *)values + (size_t)h * head, space);
+        if (status == SP_OK) status = multiply(plan, alpha, &one_x, beta, &one_y, NULL);
+    }
+    return status;
+}
+
 sp_status sp_spmm_execute_argument(sp_spmm_plan *plan, const sp_dense *x, sp_dense *y, int64_t *argument)
 {
     sp_status status = check_product(plan, __func__, x, y);
@@ -333,17 +381,23 @@ static sp_status check_sampled(sp_context *context, const sp_csr *a, const sp_de
     static const char call[] = "sp_sddmm";
     sp_status status;
     TRY(sp_require_csr(context, call, "A", a));
-    TRY(sp_require_dense(context, call, "X", x));
-    TRY(sp_require_dense(context, call, "Y", y));
+    TRY(sp_require_any_dense(context, call, "X", x));
+    TRY(sp_require_any_dense(context, call, "Y", y));
     TRY(check_rows(context, call, "X", x, a->rows));
     TRY(check_rows(context, call, "Y", y, a->cols));
+    if (x->layout != SP_ROW_MAJOR || y->layout != SP_ROW_MAJOR)
+        return sp_fail(context, SP_ERROR_UNSUPPORTED, "%s: %s is stored by columns, which this call does not take", call,
+                       x->layout != SP_ROW_MAJOR ? "X" : "Y");
+    if (sp_dense_batch(x) != sp_dense_batch(y))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: X is a batch of %lld matrices and Y of %lld", call,
+                       (long long)sp_dense_batch(x), (long long)sp_dense_batch(y));
     if (x->cols != y->cols || x->type != y->type || (x->type != SP_DENSE_F32 && x->type != SP_DENSE_F64))
         return sp_fail(context, SP_ERROR_ARGUMENT,
                        "X has %lld columns of %s and Y %lld of %s: as many of both, all f32 or all f64, are needed",
                        (long long)x->cols, sp_dense_type_name(x->type), (long long)y->cols,
                        sp_dense_type_name(y->type));
     if (a->nnz == 0) return SP_OK;
-    const size_t bytes = (size_t)a->nnz * sp_dense_size(x->type);
+    const size_t bytes = (size_t)sp_dense_batch(x) * (size_t)a->nnz * sp_dense_size(x->type);
     TRY(sp_require(context, call, "values", values));
     TRY(sp_require_apart(context, call, "values", values, bytes, "X", x->values, sp_dense_bytes(x)));
     TRY(sp_require_apart(context, call, "values", values, bytes, "Y", y->values, sp_dense_bytes(y)));
@@ -351,51 +405,77 @@ done:
     return status;
 }
 
-sp_status sp_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values)
+/* With one matrix each, which may lie in either space. */
+static sp_status sample(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values)
 {
-    sp_csr pattern, copy = {0};
-    sp_dense x_copy = {0}, y_copy = {0};
-    const sp_csr *used;
-    sp_status status = check_sampled(context, a, x, y, values);
-    if (status != SP_OK) return status;
     const sp_space space = context->backend->space;
-    TRY(bring_pattern(context, a, &pattern, &copy, &used));
+    sp_dense x_copy = {0}, y_copy = {0};
+    sp_status status = SP_OK;
     if (x->space != space) TRY(sp_dense_copy(context, x, space, &x_copy));
     if (y->space != space) TRY(sp_dense_copy(context, y, space, &y_copy));
-    TRY(context->backend->sddmm(context, used, x_copy.values ? &x_copy : x, y_copy.values ? &y_copy : y, values));
+    TRY(context->backend->sddmm(context, a, x_copy.values ? &x_copy : x, y_copy.values ? &y_copy : y, values));
 done:
-    sp_csr_free(context, &copy);
     sp_dense_free(context, &x_copy);
     sp_dense_free(context, &y_copy);
     return status;
 }
 
-sp_status sp_edge_softmax(sp_context *context, const sp_csr *a, void *values)
+sp_status sp_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values)
 {
     sp_csr pattern, copy = {0};
     const sp_csr *used;
-    sp_status status;
-    TRY(sp_require_csr(context, __func__, "A", a));
-    if (a->nnz > 0) TRY(sp_require(context, __func__, "values", values));
+    sp_status status = check_sampled(context, a, x, y, values);
+    if (status != SP_OK) return status;
+    const sp_backend *backend = context->backend;
+    const bool there = x->space == backend->space && y->space == backend->space;
     TRY(bring_pattern(context, a, &pattern, &copy, &used));
-    TRY(context->backend->edge_softmax(context, used, values));
+    if (there) TRY(backend->sddmm(context, used, x, y, values));
+    for (int64_t b = 0; b < sp_dense_batch(x) && !there; b++) {
+        const sp_dense one_x = sp_dense_of(x, b), one_y = sp_dense_of(y, b);
+        TRY(sample(context, used, &one_x, &one_y,
+                   values ? (char *)values + (size_t)(b * a->nnz) * sp_dense_size(x->type) : NULL));
+    }
 done:
     sp_csr_free(context, &copy);
     return status;
 }
 
-sp_status sp_edge_softmax_backward(sp_context *context, const sp_csr *a, const void *softmax, void *gradient)
+static sp_status check_head_count(sp_context *context, const char *call, const sp_csr *a, int64_t heads)
+{
+    sp_status status = sp_require_csr(context, call, "A", a);
+    if (status != SP_OK) return status;
+    if (heads < 0 || (a->nnz > 0 && heads > INT64_MAX / 16 / a->nnz) || (a->rows > 0 && heads > INT64_MAX / a->rows))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld heads", call, (long long)heads);
+    return SP_OK;
+}
+
+sp_status sp_edge_softmax(sp_context *context, const sp_csr *a, int64_t heads, void *values)
 {
     sp_csr pattern, copy = {0};
     const sp_csr *used;
     sp_status status;
-    TRY(sp_require_csr(context, __func__, "A", a));
-    const size_t bytes = (size_t)a->nnz * sp_value_size(a->value_type);
+    TRY(check_head_count(context, __func__, a, heads));
+    if (a->nnz > 0) TRY(sp_require(context, __func__, "values", values));
+    TRY(bring_pattern(context, a, &pattern, &copy, &used));
+    TRY(context->backend->edge_softmax(context, used, heads, values));
+done:
+    sp_csr_free(context, &copy);
+    return status;
+}
+
+sp_status sp_edge_softmax_backward(sp_context *context, const sp_csr *a, int64_t heads, const void *softmax,
+                                   void *gradient)
+{
+    sp_csr pattern, copy = {0};
+    const sp_csr *used;
+    sp_status status;
+    TRY(check_head_count(context, __func__, a, heads));
+    const size_t bytes = (size_t)(heads * a->nnz) * sp_value_size(a->value_type);
     if (a->nnz > 0) TRY(sp_require(context, __func__, "softmax", softmax));
     if (a->nnz > 0) TRY(sp_require(context, __func__, "gradient", gradient));
     TRY(sp_require_apart(context, __func__, "gradient", gradient, bytes, "softmax", softmax, bytes));
     TRY(bring_pattern(context, a, &pattern, &copy, &used));
-    TRY(context->backend->edge_softmax_backward(context, used, softmax, gradient));
+    TRY(context->backend->edge_softmax_backward(context, used, heads, softmax, gradient));
 done:
     sp_csr_free(context, &copy);
     return status;

@@ -1,19 +1,19 @@
 """Sparse matrix products, Markov clustering and quotient graphs.
 
-`spgraph` works on sparse matrices of scipy: `matmul`, `similarity`, `MatmulPlan`, `SpmmPlan`, `add`, `hadamard`, `triu`,
-`tril` and `top_k` take them and return them. `spgraph.cluster` finds clusters of networks with the results of `mcl`;
-`spgraph.graph` reads, contracts, coarsens and renumbers graphs. All work is done by the C library `libsparse`, on all
-processors.
+`spgraph` works on sparse matrices of scipy: `matmul`, `similarity`, `MatmulPlan`, `SpmmPlan`, `add`, `hadamard`,
+`transpose`, `triu`, `tril` and `top_k` take them and return them. `spgraph.cluster` finds clusters of networks with the
+results of `mcl`; `spgraph.graph` reads, contracts, coarsens and renumbers graphs. All work is done by the C library
+`libsparse`, on all processors.
 """
 
 from . import cluster, graph
 from ._core import get_threads, lib, set_threads
 from ._dense import SpmmPlan
-from ._elementwise import add, hadamard, top_k, tril, triu
+from ._elementwise import add, hadamard, top_k, transpose, tril, triu
 from ._products import MatmulPlan, matmul
 from ._similarity import similarity
 
 __version__: str = lib.sp_version().decode()
 
 __all__ = ["MatmulPlan", "SpmmPlan", "add", "cluster", "get_threads", "graph", "hadamard", "matmul", "set_threads",
-           "similarity", "top_k", "tril", "triu"]
+           "similarity", "top_k", "transpose", "tril", "triu"]

@@ -4,7 +4,7 @@ from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_d
                     c_int64, c_size_t, c_uint32, c_uint64, c_void_p)
 
 SP_VERSION = "0.1.0"
-SP_ABI = 9
+SP_ABI = 10
 SP_OK, SP_ERROR_ARGUMENT, SP_ERROR_MATRIX, SP_ERROR_NOT_FINITE, SP_ERROR_OVERFLOW = 0, 1, 2, 3, 4
 SP_ERROR_HOST_MEMORY, SP_ERROR_DEVICE_MEMORY, SP_ERROR_NO_DEVICE = 5, 6, 7
 SP_ERROR_DEVICE, SP_ERROR_UNSUPPORTED, SP_ERROR_INTERRUPTED = 8, 9, 10
@@ -411,6 +411,7 @@ FUNCTIONS = {
     "sp_csr_from_coo": (c_int, [c_void_p, POINTER(sp_coo), c_int, c_bool, POINTER(sp_csr)]),
     "sp_widen_offsets": (c_int, [c_void_p, c_int64, c_void_p, c_void_p, c_int]),
     "sp_csr_transpose": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr)]),
+    "sp_csr_transpose_into": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr)]),
     "sp_csr_sort": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr)]),
     "sp_csr_permute": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_void_p, POINTER(sp_csr)]),
     "sp_csr_community_order": (c_int, [c_void_p, POINTER(sp_csr), c_void_p]),
@@ -424,6 +425,7 @@ FUNCTIONS = {
     "sp_spgemm_markov": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(sp_markov_epilogue), POINTER(sp_csr), POINTER(sp_markov_row), POINTER(sp_spgemm_info)]),
     "sp_csr_inflate": (c_int, [c_void_p, POINTER(sp_csr), c_double]),
     "sp_contract": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_int, c_int64, POINTER(sp_contract_options), POINTER(sp_csr), POINTER(sp_contract_info)]),
+    "sp_contract_into": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_int, c_int64, POINTER(sp_contract_options), POINTER(sp_csr), POINTER(sp_contract_info)]),
     "sp_triple_product": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(sp_spgemm_options), POINTER(sp_csr), POINTER(sp_spgemm_info)]),
     "sp_dense_create": (c_int, [c_void_p, c_int64, c_int64, c_int, c_int, POINTER(sp_dense)]),
     "sp_dense_free": (None, [c_void_p, POINTER(sp_dense)]),
@@ -434,9 +436,10 @@ FUNCTIONS = {
     "sp_spmm_execute": (c_int, [c_void_p, c_double, POINTER(sp_dense), c_double, POINTER(sp_dense)]),
     "sp_spmm_execute_argument": (c_int, [c_void_p, POINTER(sp_dense), POINTER(sp_dense), c_void_p]),
     "sp_spmm_plan_free": (None, [c_void_p]),
+    "sp_spmm_execute_heads": (c_int, [c_void_p, c_void_p, c_int, c_double, POINTER(sp_dense), c_double, POINTER(sp_dense)]),
     "sp_sddmm": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_dense), POINTER(sp_dense), c_void_p]),
-    "sp_edge_softmax": (c_int, [c_void_p, POINTER(sp_csr), c_void_p]),
-    "sp_edge_softmax_backward": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_void_p]),
+    "sp_edge_softmax": (c_int, [c_void_p, POINTER(sp_csr), c_int64, c_void_p]),
+    "sp_edge_softmax_backward": (c_int, [c_void_p, POINTER(sp_csr), c_int64, c_void_p, c_void_p]),
     "sp_cbsr_create": (c_int, [c_void_p, c_int64, c_int64, c_int64, c_int, POINTER(sp_cbsr)]),
     "sp_cbsr_free": (None, [c_void_p, POINTER(sp_cbsr)]),
     "sp_maxk": (c_int, [c_void_p, POINTER(sp_dense), POINTER(sp_cbsr)]),

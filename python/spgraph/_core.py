@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 import signal
 import threading
@@ -91,20 +92,55 @@ def fail(status: int, handle: ctypes.c_void_p | None) -> NoReturn:
     raise _EXCEPTIONS.get(status, RuntimeError)(sentence or lib.sp_status_string(status).decode())
 
 
+# ---- arguments ---------------------------------------------------------------------------------------------
+
+
+def whole(value: Any, name: str) -> int:
+    """A whole number that the library's type holds: ctypes would drop the bits of larger ones."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}: a whole number is expected") from None
+    if not -(2**63) <= number < 2**63:
+        raise OverflowError(f"{name} is {number}: whole numbers of 64 bits are possible")
+    return number
+
+
+def real(value: Any, name: str) -> float:
+    """A number as a float, but no text, which float() takes."""
+    try:
+        if not isinstance(value, (str, bytes)):
+            return float(value)
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(f"{name} is {value!r}: a number is expected")
+
+
 # ---- contexts ----------------------------------------------------------------------------------------------
 
 
-class Context:
+class Unique:
+    """What has a handle of the library, which a copy would free again."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} can be neither copied nor pickled: make another one")
+
+
+class Context(Unique):
     """A context of the library with its interrupt flag. One thread at a time uses it."""
 
     __slots__ = ("handle", "flag", "address", "key")
 
-    def __init__(self, device: str = "cpu") -> None:
-        self.key = (device, _threads)
+    def __init__(self, device: str = "cpu", device_allocator: _abi.sp_device_allocator | None = None) -> None:
+        self.key = (device, _threads, device_allocator is not None)
         self.flag = ctypes.c_int(0)
         self.address = ctypes.addressof(self.flag)
         self.handle = ctypes.c_void_p()
         options = _abi.sp_context_options(device=device.encode(), threads=_threads, interrupt=self.address)
+        if device_allocator is not None:
+            options.device_allocator = ctypes.pointer(device_allocator)
         status = lib.sp_context_create(options, ctypes.byref(self.handle))
         if status:
             fail(status, None)
@@ -113,7 +149,7 @@ class Context:
         release(self.handle)
 
 
-_idle: dict[tuple[str, int], list[Context]] = {}
+_idle: dict[tuple[str, int, bool], list[Context]] = {}
 _threads = 0
 
 
@@ -126,9 +162,10 @@ def set_threads(threads: int) -> None:
         0 means all processors, which is the default. Results have the same bits for any number.
     """
     global _threads
-    if threads < 0:
-        raise ValueError(f"{threads} threads: 0 or more are possible")
-    _threads = int(threads)
+    number, most = whole(threads, "threads"), max(1024, os.cpu_count() or 1)
+    if not 0 <= number <= most:
+        raise ValueError(f"{number} threads: 0 to {most} are possible")
+    _threads = number
 
 
 def get_threads() -> int:
@@ -151,15 +188,17 @@ class Session:
 
     __slots__ = ("context", "handle", "outer", "watches", "device", "keep")
 
-    def __init__(self, device: str = "cpu", context: Context | None = None) -> None:
-        self.device = device
+    def __init__(self, device: str | None = None, context: Context | None = None) -> None:
+        if device is not None and not isinstance(device, str):
+            raise TypeError(f"device is {device!r}: a text such as 'cpu', 'cuda' or 'cuda:1' is expected")
+        self.device = "cpu" if device is None else device
         self.context: Any = context
         self.keep = context is not None
         self.watches = False
 
     def __enter__(self) -> Session:
         if self.context is None:
-            key = (self.device, _threads)
+            key = (self.device, _threads, False)
             try:
                 self.context = _idle[key].pop()
             except (KeyError, IndexError):
@@ -187,10 +226,26 @@ class Session:
             fail(status, self.handle)
 
 
+def trim_idle() -> None:
+    """Gives device memory that contexts keep back. Those that other threads are using keep theirs."""
+    for contexts in list(_idle.values()):
+        taken: list[Context] = []
+        try:
+            while contexts:
+                taken.append(contexts.pop())
+                status = lib.sp_context_trim(taken[-1].handle)
+                if status:
+                    fail(status, taken[-1].handle)
+        except IndexError:
+            pass  # another thread took the last one
+        finally:
+            contexts += taken
+
+
 # ---- memory ------------------------------------------------------------------------------------------------
 
 
-class Block:
+class Block(Unique):
     """An array of the library, which it frees when NumPy no longer needs it.
 
     It holds the library's context by itself, because the collector ends the objects of a cycle in any order.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import operator
 import threading
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 import scipy.sparse as ss
 
 from . import _abi
-from ._core import F4, F8, Context, Session, address, lib
+from ._core import F4, F8, Context, Session, Unique, address, lib, real, whole
 from ._matrix import Types, as_csr, choose, lend
 
 REDUCTIONS = ("sum", "mean", "max", "min")
@@ -23,6 +22,8 @@ def _lines(x: np.ndarray) -> tuple[int, int] | None:
     if x.dtype not in _TYPES or not x.flags.aligned or any(step < 0 or step % x.itemsize for step in x.strides):
         return None
     (rows, cols), (down, across) = x.shape[-2:], (step // x.itemsize for step in x.strides[-2:])
+    if x.size == 0:  # its strides may be anything
+        return _abi.SP_ROW_MAJOR, cols
     if (cols <= 1 or across == 1) and (rows <= 1 or down >= cols):
         return _abi.SP_ROW_MAJOR, max(down, cols) if rows > 1 else cols
     if (rows <= 1 or down == 1) and (cols <= 1 or across >= rows):
@@ -39,7 +40,7 @@ def _lend_dense(x: np.ndarray) -> _abi.sp_dense:
                          apart)
 
 
-class SpmmPlan:
+class SpmmPlan(Unique):
     """Product of one sparse matrix with many dense ones: Y = alpha * A @ X + beta * Y.
 
     Parameters
@@ -84,7 +85,7 @@ class SpmmPlan:
         self._lock = threading.Lock()
         self._plan = ctypes.c_void_p()
         with Session(context=self._context) as session:
-            session.check(lib.sp_spmm_plan_create(session.handle, self._lent, operator.index(width), options,
+            session.check(lib.sp_spmm_plan_create(session.handle, self._lent, whole(width, "width"), options,
                                                   ctypes.byref(self._plan)))
 
     def __call__(self, x: Any, out: np.ndarray | None = None, alpha: float = 1.0, beta: float = 0.0) -> np.ndarray:
@@ -114,6 +115,8 @@ class SpmmPlan:
             raise ValueError(f"x has {x.ndim} dimensions: 1 to 3 are possible")
         flat = x.ndim == 1
         columns = x[:, None] if flat else x
+        if columns.shape[-2] != self._cols:
+            raise ValueError(f"x has the shape {x.shape}: {self._cols} rows are needed, one for each column of a")
         half = self._compute == F4 and x.dtype == np.float16
         if not _lines(columns) or (columns.dtype != self._compute and not half):
             columns = np.ascontiguousarray(columns, np.float16 if half else self._compute)
@@ -124,6 +127,8 @@ class SpmmPlan:
             target = out
             out = out[:, 0] if flat else out
         else:
+            if not isinstance(out, np.ndarray):
+                raise TypeError(f"out is {type(out).__name__}: an array of numpy is expected")
             target = out[:, None] if flat and out.ndim == 1 else out
             shape = (*columns.shape[:-2], self._rows, columns.shape[-1])
             if target.ndim < 2 or not _lines(target) or not target.flags.writeable:
@@ -131,8 +136,11 @@ class SpmmPlan:
                                  "after another")
             if target.shape != shape:
                 raise ValueError(f"out has the shape {out.shape}: the result has {shape}")
+        alpha, beta = real(alpha, "alpha"), real(beta, "beta")
+        if target.size == 0:
+            return out
         with self._lock, Session(context=self._context) as session:
-            session.check(lib.sp_spmm_execute(self._plan, float(alpha), _lend_dense(columns), float(beta),
+            session.check(lib.sp_spmm_execute(self._plan, alpha, _lend_dense(columns), beta,
                                               _lend_dense(target)))
         return out
 

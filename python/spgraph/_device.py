@@ -100,7 +100,7 @@ class Torch(Home):
     def parts(self, matrix: Any, name: str) -> tuple[Any, Any, Any]:
         import torch
 
-        from .torch._matrix import check_ascending
+        from .torch._matrix import check_sound
 
         if matrix.layout != torch.sparse_csr or matrix.dim() != 2 or matrix.values().dim() != 1:
             raise TypeError(f"{name} is a tensor of the layout {matrix.layout} and the shape {tuple(matrix.shape)}: "
@@ -108,7 +108,7 @@ class Torch(Home):
         offsets, columns = matrix.crow_indices(), matrix.col_indices()
         self.wide = self.wide and columns.dtype == torch.int64
         offsets, columns = offsets.long().contiguous(), columns.int().contiguous()
-        check_ascending(offsets, columns)
+        check_sound(offsets, columns, matrix.shape[1])
         return offsets, columns, matrix.values().contiguous()
 
     def session(self) -> Any:

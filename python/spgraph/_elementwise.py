@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from . import _abi
-from ._core import Session, lib
-from ._matrix import Types, as_csr, largest, lend, take
+from ._core import Session, lib, real, whole
+from ._matrix import Target, Types, as_csr, largest, lend, take
 
 
 def _unary(a: Any, call: Any) -> Any:
@@ -20,6 +19,42 @@ def _unary(a: Any, call: Any) -> Any:
     with Session() as session:
         session.check(call(session.handle, lent, c))
         return take(session, c, types, a)
+
+
+def transpose(a: Any, out: Any = None) -> Any:
+    """Transpose a sparse matrix, on all processors.
+
+    Parameters
+    ----------
+    a : sparse array or matrix of scipy
+    out : sparse array or matrix, optional
+        A matrix in compressed rows whose arrays take the result: of its shape, number of entries and type, float32 or
+        float64, with int32 columns. What it holds is not read.
+
+    Returns
+    -------
+    sparse array or matrix
+        `out`, or a new one of the class and format of `a`. Columns ascend.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> import spgraph
+    >>> a = sp.csr_array([[0.0, 1.0, 2.0], [0.0, 0.0, 3.0]])
+    >>> spgraph.transpose(a).toarray()
+    array([[0., 0.],
+           [1., 0.],
+           [2., 3.]])
+    """
+    if out is None:
+        return _unary(a, lib.sp_csr_transpose)
+    csr = as_csr(a, "a")
+    types = Types(csr)
+    keep: list[Any] = []
+    lent, target = lend(csr, types.compute, keep), Target(out, csr.shape[::-1], types)
+    with Session() as session:
+        session.check(lib.sp_csr_transpose_into(session.handle, lent, target.struct))
+    return target.take()
 
 
 def add(a: Any, b: Any, alpha: float = 1.0, beta: float = 1.0) -> Any:
@@ -38,16 +73,16 @@ def add(a: Any, b: Any, alpha: float = 1.0, beta: float = 1.0) -> Any:
         Of the class and format of `a`, with an entry wherever `a` or `b` has one. Unlike in scipy, entries that cancel
         to zero stay; `eliminate_zeros` drops them.
     """
-    x, y = as_csr(a, "a"), as_csr(b, "b")
+    x, y, alpha, beta = as_csr(a, "a"), as_csr(b, "b"), real(alpha, "alpha"), real(beta, "beta")
     types = Types(x, y)
-    if types.whole and float(alpha).is_integer() and float(beta).is_integer():
+    if types.whole and alpha.is_integer() and beta.is_integer():
         types.require_exact(max(largest(x), largest(y), abs(alpha) * largest(x) + abs(beta) * largest(y)))
     elif types.whole:
         types.whole, types.result = False, types.compute
     keep: list[Any] = []
     lent_a, lent_b, c = lend(x, types.compute, keep), lend(y, types.compute, keep), _abi.sp_csr()
     with Session() as session:
-        session.check(lib.sp_csr_add(session.handle, float(alpha), lent_a, float(beta), lent_b, c))
+        session.check(lib.sp_csr_add(session.handle, alpha, lent_a, beta, lent_b, c))
         return take(session, c, types, a)
 
 
@@ -89,7 +124,7 @@ def triu(a: Any, k: int = 0) -> Any:
     sparse array or matrix
         Of the class and format of `a`.
     """
-    bound = float(operator.index(k))
+    bound = float(whole(k, "k"))
     return _unary(a, lambda handle, x, c: lib.sp_csr_select(handle, x, _abi.SP_SELECT_UPPER, bound, c))
 
 
@@ -107,7 +142,7 @@ def tril(a: Any, k: int = 0) -> Any:
     sparse array or matrix
         Of the class and format of `a`.
     """
-    bound = float(operator.index(k))
+    bound = float(whole(k, "k"))
     return _unary(a, lambda handle, x, c: lib.sp_csr_select(handle, x, _abi.SP_SELECT_LOWER, bound, c))
 
 
@@ -125,5 +160,5 @@ def top_k(a: Any, k: int) -> Any:
     sparse array or matrix
         Of the class and format of `a`.
     """
-    count = operator.index(k)
+    count = whole(k, "k")
     return _unary(a, lambda handle, x, c: lib.sp_csr_top_k(handle, x, count, c))

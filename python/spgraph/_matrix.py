@@ -24,9 +24,10 @@ def as_csr(matrix: Any, name: str) -> Any:
         raise OverflowError(f"{name} has the shape {matrix.shape}: dimensions below 2^31 are possible")
     csr = matrix.tocsr()
     rows, nnz = csr.shape[0], int(csr.indptr[-1])
-    if len(csr.indptr) != rows + 1 or csr.indptr[0] != 0 or nnz > min(len(csr.indices), len(csr.data)):
-        raise ValueError(f"{name} contradicts itself: {len(csr.indptr)} row offsets up to {nnz} for {rows} rows and "
-                         f"{len(csr.indices)} columns")
+    if (len(csr.indptr) != rows + 1 or csr.indptr[0] != 0 or nnz > min(len(csr.indices), len(csr.data)) or
+            (csr.indptr[1:] < csr.indptr[:-1]).any()):
+        raise ValueError(f"{name} contradicts itself: {len(csr.indptr)} row offsets, which must ascend from 0, up to "
+                         f"{nnz} for {rows} rows and {len(csr.indices)} columns")
     if not csr.has_canonical_format:
         csr = csr.copy() if csr is matrix else csr
         csr.sum_duplicates()
@@ -97,6 +98,32 @@ def take(session: Session, c: _abi.sp_csr, types: Types, like: Any) -> Any:
     else:
         values = np.ones(c.nnz, types.result)
     return assemble((c.rows, c.cols), offsets, columns, values, types.wide, like)
+
+
+class Target:
+    """A matrix of the caller whose arrays a call fills: `struct`, in which nnz is the room for entries."""
+
+    def __init__(self, out: Any, shape: tuple[int, int], types: Types) -> None:
+        if getattr(out, "format", None) != "csr" or types.result not in (F4, F8) or out.dtype != types.result:
+            raise ValueError(f"out must be a matrix in compressed rows of the type of the result, float32 or float64; "
+                             f"the result has {types.result}")
+        if out.shape != shape:
+            raise ValueError(f"out has the shape {out.shape}: the result has {shape}")
+        if out.indices.dtype != I4 or any(not part.flags.c_contiguous or not part.flags.writeable
+                                          for part in (out.indptr, out.indices, out.data)):
+            raise ValueError("the arrays of out must be writable, one number after another, and the columns int32")
+        self.out = out
+        self.offsets = out.indptr if out.indptr.dtype == I8 else np.empty(shape[0] + 1, I8)
+        self.struct = _abi.sp_csr(*shape, min(len(out.indices), len(out.data)), address(self.offsets),
+                                  address(out.indices), address(out.data),
+                                  _abi.SP_F32 if types.result == F4 else _abi.SP_F64, _abi.SP_HOST)
+
+    def take(self) -> Any:
+        """The matrix after the call."""
+        if self.offsets is not self.out.indptr:
+            self.out.indptr[:] = self.offsets
+        self.out.has_sorted_indices = self.out.has_canonical_format = True
+        return self.out
 
 
 def to_host(session: Session, c: _abi.sp_csr) -> _abi.sp_csr:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import operator
 import threading
 from typing import Any
 
 import numpy as np
 
 from . import _abi
-from ._core import F4, F8, Context, Session, lib
+from ._core import F4, F8, Context, Session, Unique, lib, real, whole
 from ._device import Home, home_of, refuse_device
 from ._matrix import Types, as_csr, choose, largest, lend, take, to_host
 
@@ -131,11 +130,11 @@ def matmul(a: Any, b: Any, *, semiring: str = "plus_times", mask: Any = None, co
     o = _Operands(a, b, semiring, mask, complement, transpose_a, transpose_b)
     o.require_exact()
     c = _abi.sp_csr()
-    with Session(device or "cpu") as session:
+    with Session(device) as session:
         if top_k is None:
             session.check(lib.sp_spgemm(session.handle, o.lent_a, o.lent_b, o.options, c, None))
         else:
-            session.check(lib.sp_spgemm_top_k(session.handle, o.lent_a, o.lent_b, operator.index(top_k), o.options, c,
+            session.check(lib.sp_spgemm_top_k(session.handle, o.lent_a, o.lent_b, whole(top_k, "top_k"), o.options, c,
                                               None))
         return take(session, to_host(session, c), o.types, a)
 
@@ -151,11 +150,11 @@ def _matmul_at(home: Home, a: Any, b: Any, semiring: int, mask: Any, complement:
         options.mask = ctypes.pointer(home.lend(mask, "mask", pattern=True))
     if top_k is None:
         return home.run(lambda session, c: lib.sp_spgemm(session.handle, x, y, options, c, None))
-    k = operator.index(top_k)
+    k = whole(top_k, "top_k")
     return home.run(lambda session, c: lib.sp_spgemm_top_k(session.handle, x, y, k, options, c, None))
 
 
-class MatmulPlan:
+class MatmulPlan(Unique):
     """Product of two matrices whose values change while their patterns stay the same.
 
     Parameters
@@ -226,7 +225,10 @@ class MatmulPlan:
         for name, struct, values in (("a_values", o.lent_a, a_values), ("b_values", o.lent_b, b_values)):
             copy = _abi.sp_csr.from_buffer_copy(struct)
             if values is not None and copy.values:
-                array = np.ascontiguousarray(values, o.types.compute)
+                given = np.asarray(values)
+                if given.dtype.kind not in "biuf":
+                    raise TypeError(f"{name} are of type {given.dtype}: real numbers are expected")
+                array = np.ascontiguousarray(given, o.types.compute)
                 if array.shape != (copy.nnz,):
                     raise ValueError(f"{name} has the shape {array.shape}: the matrix has {copy.nnz} entries")
                 keep.append(array)
@@ -234,7 +236,8 @@ class MatmulPlan:
             lent.append(copy)
         c = _abi.sp_csr() if out is None else self._lend_out(out, keep)
         with self._lock, Session(context=self._context) as session:
-            session.check(lib.sp_spgemm_plan_execute(self._plan, float(alpha), lent[0], lent[1], float(beta), c))
+            session.check(lib.sp_spgemm_plan_execute(self._plan, real(alpha, "alpha"), lent[0], lent[1],
+                                                     real(beta, "beta"), c))
             return take(session, c, o.types, self._like) if out is None else out
 
     def _lend_out(self, out: Any, keep: list[Any]) -> _abi.sp_csr:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
 from . import _abi
-from ._core import Session, lib
+from ._core import Session, lib, real, whole
 from ._device import home_of, refuse_device
 from ._matrix import Types, as_csr, choose, largest, lend, take, to_host
 
@@ -69,11 +68,14 @@ def similarity(a: Any, b: Any = None, top_k: int | None = None, threshold: float
            [0.  , 0.  , 0.  , 0.71],
            [0.  , 0.  , 0.71, 0.  ]])
     """
-    if top_k is not None and operator.index(top_k) < 1:
+    if top_k is not None and whole(top_k, "top_k") < 1:
         raise ValueError(f"top_k is {top_k}: 1 or more is possible")
+    least = float("-inf") if threshold is None else real(threshold, "threshold")
+    if least != least:
+        raise ValueError("threshold is nan: nothing would be at least that")
     options = _abi.sp_similarity_options(metric=choose(METRICS, metric, "metric"),
-                                         top_k=0 if top_k is None else operator.index(top_k),
-                                         threshold=float("-inf") if threshold is None else float(threshold),
+                                         top_k=top_k or 0,
+                                         threshold=least,
                                          skip_self=b is None if self_join is None else bool(self_join))
     home = home_of(a, b)
     if home is not None:
@@ -93,6 +95,6 @@ def similarity(a: Any, b: Any = None, top_k: int | None = None, threshold: float
     keep: list[Any] = []
     lent, c = lend(x, types.compute, keep), _abi.sp_csr()
     other = lent if b is None else lend(y, types.compute, keep)
-    with Session(device or "cpu") as session:
+    with Session(device) as session:
         session.check(lib.sp_similarity(session.handle, lent, other, options, c, None))
         return take(session, to_host(session, c), types, a)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _abi
-from ._core import F4, I4, I8, Session, address, lib, view
+from ._core import F4, I4, I8, Session, address, lib, real, view, whole
 from ._input import Graph, as_graph
 from ._matrix import choose, lend
 
@@ -177,13 +177,14 @@ def _options(session: Session, inflation: float, prune: int | None, select: int 
     options = _abi.mcl_options()
     lib.mcl_options_default(options)
     if scheme is not None:
-        session.check(lib.mcl_options_scheme(session.handle, options, scheme))
+        session.check(lib.mcl_options_scheme(session.handle, options, whole(scheme, "scheme")))
     for name, value in (("prune_number", prune), ("select", select), ("recover", recover),
                         ("recover_percent", recover_percent), ("main_length", max_iterations)):
         if value is not None:
-            if value < 0:
+            number = real(value, name) if name == "recover_percent" else whole(value, name)
+            if not number >= 0:
                 raise ValueError(f"{name} is {value}: 0 or more is possible")
-            setattr(options, name, value)
+            setattr(options, name, number)
     if not 1 < inflation <= 30:
         raise ValueError(f"inflation is {inflation}: numbers above 1 and up to 30 are possible")
     options.inflation = inflation
@@ -302,8 +303,10 @@ def mcl(graph: Any, inflation: Any = 2.0, *, weight: str | None = "weight", dire
     0.357
     """
     given: Graph = as_graph(graph, weight, directed, F4, format=format, min_score=min_score)
-    several = isinstance(inflation, (Sequence, np.ndarray))
-    values = [float(value) for value in inflation] if several else [float(inflation)]
+    several = isinstance(inflation, (Sequence, np.ndarray)) and not isinstance(inflation, str)
+    values = [real(value, "inflation") for value in (inflation if several else [inflation])]
+    if transform is not None and not isinstance(transform, str):
+        raise TypeError(f"transform is {transform!r}: a text such as 'gq(0.5)' is expected")
     keep: list[Any] = []
     weights, start = lend(given.matrix, F4, keep), _abi.sp_csr()
     spec = ctypes.c_void_p()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as ss
 
 from . import _abi
-from ._core import F8, I4, Session, address, lib, view
+from ._core import F8, I4, Session, address, lib, real, view, whole
 from ._input import COMBINE, Graph, as_graph, read
-from ._matrix import Types, as_csr, choose, largest, lend, take
+from ._matrix import Target, Types, as_csr, choose, largest, lend, take
 from .cluster import Clustering
 
 LOOPS = ("keep", "drop", "only")
@@ -42,7 +41,8 @@ def _label_array(labels: Any, nodes: int) -> np.ndarray:
     return np.ascontiguousarray(array, I4)
 
 
-def contract(graph: Any, labels: Any, *, combine: str = "sum", loops: str = "keep", groups: int | None = None) -> Any:
+def contract(graph: Any, labels: Any, *, combine: str = "sum", loops: str = "keep", groups: int | None = None,
+             out: Any = None) -> Any:
     """Merge the nodes of each group into one: the quotient graph S G S^T.
 
     Parameters
@@ -59,12 +59,16 @@ def contract(graph: Any, labels: Any, *, combine: str = "sum", loops: str = "kee
         What becomes of the edges inside groups, on the diagonal.
     groups : int, optional
         The number of groups. The largest label and one more by default.
+    out : sparse array or matrix, optional
+        A matrix in compressed rows whose arrays take the result: of its shape and type, float32 or float64, with int32
+        columns and room for its entries. There may be more room, which ``out.prune()`` cuts off. What it holds is not
+        read. Not for overlapping groups.
 
     Returns
     -------
     sparse matrix
-        Of the class and format of `graph`, or a csr_array. Whole numbers give int64 for sums and counts and float64
-        for means.
+        `out`, or one of the class and format of `graph`, or a csr_array. Whole numbers give int64 for sums and counts
+        and float64 for means.
 
     Examples
     --------
@@ -84,6 +88,8 @@ def contract(graph: Any, labels: Any, *, combine: str = "sum", loops: str = "kee
     lent, c = lend(csr, types.compute, keep), _abi.sp_csr()
     how = _abi.sp_contract_options(combine=number, loops=loop)
     if ss.issparse(labels):
+        if out is not None:
+            raise NotImplementedError("out is for labels, not for a sparse matrix of groups")
         s = as_csr(labels, "labels")
         if types.whole and Types(s).result.kind != "b":
             raise NotImplementedError("groups with weights need a graph of float32 or float64 values")
@@ -93,10 +99,13 @@ def contract(graph: Any, labels: Any, *, combine: str = "sum", loops: str = "kee
             session.check(lib.contraction_product(session.handle, members, lent, options, c, None))
             return take(session, c, types, like)
     array = _label_array(labels, csr.shape[0])
-    count = groups if groups is not None else int(array.max(initial=-1)) + 1
+    count = whole(groups, "groups") if groups is not None else int(array.max(initial=-1)) + 1
+    target = None if out is None else Target(out, (count, count), types)
+    call = lib.sp_contract_into if target else lib.sp_contract
     with Session() as session:
-        session.check(lib.sp_contract(session.handle, lent, address(array), _abi.SP_HOST, count, how, c, None))
-        return take(session, c, types, like)
+        session.check(call(session.handle, lent, address(array), _abi.SP_HOST, count, how,
+                           target.struct if target else c, None))
+        return target.take() if target else take(session, c, types, like)
 
 
 class Level(NamedTuple):
@@ -177,10 +186,11 @@ def coarsen(graph: Any, levels: int = 1, method: str = "two-hop", *, least: int 
     >>> second.nodes
     array([0, 0, 0, 0], dtype=int32)
     """
-    how = _abi.contraction_coarsening(method=choose(METHODS, method, "method"), seed=operator.index(seed),
-                                      least=operator.index(least), max_weight=float(max_weight))
-    if operator.index(levels) < 0:
-        raise ValueError(f"levels is {levels}: 0 or more are possible")
+    how = _abi.contraction_coarsening(method=choose(METHODS, method, "method"), seed=whole(seed, "seed"),
+                                      least=whole(least, "least"), max_weight=real(max_weight, "max_weight"))
+    for name, value in (("levels", whole(levels, "levels")), ("least", least), ("max_weight", max_weight)):
+        if not value >= 0:
+            raise ValueError(f"{name} is {value}: 0 or more is possible")
     choose(COMBINE, combine, "combine")
     choose(LOOPS, loops, "loops")
     current = _square(graph)

@@ -246,6 +246,73 @@ DEVICE_TEST(levels_of_an_undirected_hierarchy_are_symmetric, _i, 2)
     }
 }
 
+/* ---- arrays of the caller -------------------------------------------------------------------------------- */
+
+/* `c` has room for so many entries in `space`, and holds no matrix. */
+static sp_csr make_room(sp_context *context, int64_t groups, int64_t entries, sp_value_type type, sp_space space)
+{
+    sp_csr c;
+    ck_ok(context, sp_csr_create(context, groups, groups, entries, type, space, &c));
+    if (space == SP_HOST) memset(c.row_offsets, 0x55, ((size_t)groups + 1) * sizeof *c.row_offsets);
+    return c;
+}
+
+DEVICE_TEST(quotients_go_into_arrays_of_the_caller, _i, 2)
+{
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        subject s = random_subject(host, seed);
+        const sp_contract_options how = {.combine = (sp_combine)(seed % 6), .loops = (sp_loops)(seed % 3)};
+        const sp_space space = seed % 2 ? test_space(context) : SP_HOST;
+        sp_contract_info info, expected_info;
+        sp_csr expected;
+        ck_ok(host, sp_contract(host, &s.g, s.labels, SP_HOST, s.groups, &how, &expected, &expected_info));
+        for (int more = 0; more < 2; more++) {
+            sp_csr c = make_room(context, s.groups, more ? s.g.nnz : expected.nnz, s.g.value_type, space);
+            const void *arrays[] = {c.row_offsets, c.col_indices, c.values};
+            ck_ok(context, sp_contract_into(context, &s.g, s.labels, SP_HOST, s.groups, &how, &c, &info));
+            ck_assert(arrays[0] == c.row_offsets && arrays[1] == c.col_indices && arrays[2] == c.values);
+            ck_assert(c.nnz == expected.nnz && info.nnz == c.nnz && info.entries == expected_info.entries);
+            test_to_host(context, &c);
+            product_same(&expected, &c, s.name);
+            sp_csr_free(context, &c);
+        }
+        sp_csr_free(host, &expected);
+        free_subject(host, &s);
+    }
+}
+
+DEVICE_TEST(a_quotient_that_finds_no_room_says_how_large_it_is, _i, 1)
+{
+    double *sizes;
+    int64_t entries;
+    subject s = random_subject(host, 4);
+    const sp_contract_options sum = {0};
+    sp_contract_info info = {0};
+    sp_csr expected = definition(host, &s, &sum, &sizes, &entries);
+    sp_csr c = make_room(context, s.groups, expected.nnz - 1, s.g.value_type, SP_HOST), bad;
+    ck_assert_int_gt(expected.nnz, 1);
+#define INTO(to) sp_contract_into(context, &s.g, s.labels, SP_HOST, s.groups, NULL, to, &info)
+    ck_assert_int_eq(INTO(&c), SP_ERROR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "and its arrays have room for"));
+    ck_assert_int_eq(info.nnz, expected.nnz);
+    ck_assert_int_eq(c.nnz, expected.nnz - 1);
+    ck_assert_int_eq(c.row_offsets[0], 0x5555555555555555); /* not written */
+    bad = c;
+    bad.rows++;
+    ck_assert_int_eq(INTO(&bad), SP_ERROR_ARGUMENT);
+    bad = c;
+    bad.col_indices = s.g.col_indices;
+    ck_assert_int_eq(INTO(&bad), SP_ERROR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "the arrays of C and G overlap"));
+    ck_assert_int_eq(INTO(&s.g), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(INTO(NULL), SP_ERROR_ARGUMENT);
+#undef INTO
+    free(sizes);
+    sp_csr_free(context, &c);
+    sp_csr_free(host, &expected);
+    free_subject(host, &s);
+}
+
 const test_entry groups_tests[] = {
     CASE("groups", 120),
     ONCE(statistics_of_groups_agree_with_the_quotient),
@@ -255,6 +322,8 @@ const test_entry groups_tests[] = {
     ON_DEVICES(mirrored_quotients_of_undirected_graphs_are_symmetric),
     ONCE(what_has_no_mirror_image_stays),
     ON_DEVICES(levels_of_an_undirected_hierarchy_are_symmetric),
+    ON_DEVICES(quotients_go_into_arrays_of_the_caller),
+    ON_DEVICES(a_quotient_that_finds_no_room_says_how_large_it_is),
     ONCE(a_hierarchy_ends_where_nothing_is_contracted_or_the_labeller_fails),
     {0},
 };

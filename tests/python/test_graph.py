@@ -56,6 +56,33 @@ def test_groups_that_overlap(make, rng):
     np.testing.assert_allclose(graph.contract(matrix, member).toarray(), (ones @ matrix @ ones.T).toarray(), atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("more", [0, 5])
+def test_quotients_fill_the_callers_matrices(make, rng, dtype, index, more):
+    matrix, labels = make(40, 40, 0.15, dtype=dtype), rng.integers(-1, 6, 40)
+    expected = graph.contract(matrix, labels, groups=7)
+    out = ss.csr_array((7, 7), dtype=dtype)
+    out.indptr, out.indices = np.full(8, 9, index), np.full(expected.nnz + more, 9, np.int32)
+    out.data = np.full(expected.nnz + more, np.nan, dtype)
+    data = out.data
+    assert graph.contract(matrix, labels, groups=7, out=out) is out and out.data is data
+    assert out.nnz == expected.nnz and out.indptr.dtype == index
+    out.prune()
+    np.testing.assert_array_equal(out.indptr, expected.indptr)
+    np.testing.assert_array_equal(out.indices, expected.indices)
+    np.testing.assert_array_equal(out.data, expected.data)
+    small = ss.csr_array((7, 7), dtype=dtype)
+    with pytest.raises(ValueError, match=f"{expected.nnz} entries, and its arrays have room for 0"):
+        graph.contract(matrix, labels, groups=7, out=small)
+    with pytest.raises(ValueError, match="shape"):
+        graph.contract(matrix, labels, groups=8, out=out)
+    with pytest.raises(ValueError, match="float32 or float64"):
+        graph.contract(matrix, labels, groups=7, combine="count", out=out.astype(int))
+    with pytest.raises(NotImplementedError, match="labels"):
+        graph.contract(matrix, make(7, 40), out=out)
+
+
 def test_a_clustering_is_a_labelling(data):
     given = graph.read(data("Hu-2007.txt.gz"))
     found = cluster.mcl(given)

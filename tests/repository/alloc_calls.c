@@ -144,33 +144,27 @@ CALL(renumber, mcl_renumber(context, &s->stochastic, s->order, out))
 CALL(restore, mcl_restore(context, &s->stochastic, s->order, out))
 CALL(keep_attracting, mcl_keep_attracting(context, &s->stochastic, 0, out))
 
-static sp_status call_prepared(sp_context *context, subject *s, void *out)
+static mcl_options usual(void)
 {
     mcl_options options;
     mcl_options_default(&options);
-    return mcl_prepared_graph(context, &s->graph, NULL, &options, false, out);
+    return options;
 }
 
-static sp_status call_start(sp_context *context, subject *s, void *out)
-{
-    mcl_options options;
-    mcl_options_default(&options);
-    return mcl_start_matrix(context, &s->graph, NULL, &options, false, out);
-}
+CALL(prepared, mcl_prepared_graph(context, &s->graph, NULL, (const mcl_options[]){usual()}, false, out))
+CALL(start, mcl_start_matrix(context, &s->graph, NULL, (const mcl_options[]){usual()}, false, out))
 
 static sp_status call_iterate(sp_context *context, subject *s, void *out)
 {
-    mcl_options options;
+    mcl_options options = usual();
     mcl_run run;
-    mcl_options_default(&options);
     options.main_length = 3;
     return mcl_iterate(context, &s->stochastic, &options, NULL, NULL, out, &run);
 }
 
 static sp_status call_interpret(sp_context *context, subject *s, void *out)
 {
-    mcl_options options;
-    mcl_options_default(&options);
+    mcl_options options = usual();
     options.overlap = MCL_OVERLAP_SPLIT;
     options.force_connected = true;
     return mcl_interpret(context, &s->limit, &s->graph, &options, out);
@@ -178,26 +172,20 @@ static sp_status call_interpret(sp_context *context, subject *s, void *out)
 
 static sp_status call_label(sp_context *context, subject *s, void *out)
 {
-    mcl_options options;
+    mcl_options options = usual();
     int64_t clusters;
-    mcl_options_default(&options);
     options.main_length = 3;
     return mcl_label(context, &s->graph, &options, out, &clusters);
 }
 
-static sp_status call_measure(sp_context *context, subject *s, void *out)
-{
-    int64_t offsets[] = {0, 50, 200};
-    const mcl_clustering halves = {.nodes = 200, .clusters = 2, .offsets = offsets, .members = s->order};
-    return mcl_measure(context, &s->stochastic, &halves, out);
-}
+#define HALVES \
+    (&(mcl_clustering){.nodes = 200, .clusters = 2, .offsets = (int64_t[]){0, 50, 200}, .members = s->order})
+CALL(measure, mcl_measure(context, &s->stochastic, HALVES, out))
 
 static sp_status call_profile(sp_context *context, subject *s, void *out)
 {
-    int64_t offsets[] = {0, 50, 200};
-    const mcl_clustering halves = {.nodes = 200, .clusters = 2, .offsets = offsets, .members = s->order};
     mcl_profile profiles[2];
-    const sp_status status = mcl_profile_clusters(context, &s->stochastic, &halves, profiles, NULL, NULL);
+    const sp_status status = mcl_profile_clusters(context, &s->stochastic, HALVES, profiles, NULL, NULL);
     if (status == SP_OK) memcpy(out, profiles, sizeof profiles);
     return status;
 }
@@ -253,6 +241,19 @@ static sp_status contract(sp_context *context, subject *s, contraction_engine en
 CALL(contract, contract(context, s, CONTRACTION_FUSED, SP_COMBINE_MEAN, 11, out))
 /* Cells for so many groups are not worth their memory. */
 CALL(contract_hash, contract(context, s, CONTRACTION_FUSED, SP_COMBINE_SUM, 100000, out))
+static sp_status call_into(sp_context *context, subject *s, void *out)
+{
+    const sp_value_type type = s->square.value_type;
+    int32_t labels[200];
+    sp_csr c = {0}, b = {0};
+    for (int i = 0; i < 200; i++) labels[i] = i % 11;
+    sp_status status = sp_csr_create(context, 11, 11, 11 * 11, type, SP_HOST, &c);
+    if (status == SP_OK) status = sp_contract_into(context, &s->square, labels, SP_HOST, 11, NULL, &c, NULL);
+    if (status == SP_OK) status = sp_csr_create(context, 11, 11, c.nnz, type, SP_HOST, &b);
+    if (status == SP_OK) status = sp_csr_transpose_into(context, &c, &b);
+    sp_csr_free(context, &c);
+    return hand_over(context, status, &b, out, sizeof b, release_csr);
+}
 static sp_status call_contract_symmetric(sp_context *context, subject *s, void *out)
 {
     int32_t labels[200];
@@ -385,9 +386,14 @@ CALL(spmm_ranges, spmm(context, s, &(sp_spmm_options){.algorithm = SP_SPMM_BIDIR
 static sp_status call_spmm_values(sp_context *context, subject *s, void *out)
 {
     const sp_spmm_options options = {.algorithm = SP_SPMM_BLOCK_PARTITION, .transpose = true};
+    sp_dense x = s->dense, y = {0}; /* a head of 8 columns */
     sp_spmm_plan *plan;
     sp_status status = sp_spmm_plan_create(context, &s->stochastic, WIDTH, &options, &plan);
     if (status == SP_OK) status = sp_spmm_plan_set_values(plan, s->stochastic.values, s->stochastic.space);
+    if (status == SP_OK) status = sp_dense_create(context, x.rows, 8, x.type, x.space, &y);
+    x.cols = x.batch_stride = y.batch_stride = 8 * (x.batch = y.batch = 1);
+    if (status == SP_OK) status = sp_spmm_execute_heads(plan, s->stochastic.values, x.space, 1, &x, 0, &y);
+    sp_dense_free(context, &y);
     if (status == SP_OK) *(sp_spmm_plan **)out = plan;
     else sp_spmm_plan_free(plan);
     return status;
@@ -421,8 +427,8 @@ static sp_status call_edges(sp_context *context, subject *s, void *out)
     if (status == SP_OK) status = sp_array_create(context, count, sizeof(float), space, &gradient);
     if (status == SP_OK) status = sp_sddmm(context, &s->stochastic, &x, &x, softmax);
     if (status == SP_OK) status = sp_sddmm(context, &s->stochastic, &x, &x, gradient);
-    if (status == SP_OK) status = sp_edge_softmax(context, &s->stochastic, softmax);
-    if (status == SP_OK) status = sp_edge_softmax_backward(context, &s->stochastic, softmax, gradient);
+    if (status == SP_OK) status = sp_edge_softmax(context, &s->stochastic, 1, softmax);
+    if (status == SP_OK) status = sp_edge_softmax_backward(context, &s->stochastic, 1, softmax, gradient);
     sp_array_free(context, space, softmax);
     sp_dense_free(context, &x);
     if (status == SP_OK) *(void **)out = gradient;
@@ -581,6 +587,7 @@ const trial trials[] = {
     {"sp_spgemm_plan_execute", call_plan_execute, release_csr, sizeof(sp_csr)},
     {"sp_spgemm_plan_execute, again", call_plan_execute_again, release_csr, sizeof(sp_csr)},
     {"sp_contract", call_contract, release_csr, sizeof(sp_csr)},
+    {"sp_contract_into, sp_csr_transpose_into", call_into, release_csr, sizeof(sp_csr)},
     {"sp_contract, hash", call_contract_hash, release_csr, sizeof(sp_csr)},
     {"sp_contract, symmetric", call_contract_symmetric, release_csr, sizeof(sp_csr)},
     {"sp_triple_product", call_triple, release_csr, sizeof(sp_csr)},

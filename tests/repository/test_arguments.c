@@ -33,6 +33,7 @@ TEST(calls_without_a_context_are_refused)
     WITHOUT(sp_csr_from_coo(NULL, &(sp_coo){.rows = 2, .cols = 2, .count = 1, .row_indices = labels,
                                             .col_indices = labels}, SP_COMBINE_SUM, false, &c));
     WITHOUT(sp_csr_transpose(NULL, &o.a, &c));
+    WITHOUT(sp_csr_transpose_into(NULL, &o.a, &o.a));
     WITHOUT(sp_csr_sort(NULL, &o.a, &c));
     WITHOUT(sp_csr_permute(NULL, &o.a, labels, labels, &c));
     WITHOUT(sp_csr_community_order(NULL, &o.a, &order));
@@ -43,13 +44,15 @@ TEST(calls_without_a_context_are_refused)
     WITHOUT(sp_spgemm_markov(NULL, &o.a, &o.a, &epilogue, &c, NULL, NULL));
     WITHOUT(sp_csr_inflate(NULL, &o.a, 2));
     WITHOUT(sp_contract(NULL, &o.a, labels, SP_HOST, 1, NULL, &c, NULL));
+    WITHOUT(sp_contract_into(NULL, &o.a, labels, SP_HOST, 1, NULL, &c, NULL));
     WITHOUT(sp_triple_product(NULL, &o.a, &o.a, NULL, &c, NULL));
     WITHOUT(sp_dense_create(NULL, 1, 1, SP_DENSE_F32, SP_HOST, &d));
     WITHOUT(sp_dense_copy(NULL, &o.x, SP_HOST, &d));
     WITHOUT(sp_spmm_plan_create(NULL, &o.a, 1, NULL, &plan));
+    ck_assert_int_eq(sp_spmm_execute_heads(NULL, result, SP_HOST, 1, &o.x, 0, &o.y), SP_ERROR_ARGUMENT);
     WITHOUT(sp_sddmm(NULL, &o.a, &o.x, &o.y, result));
-    WITHOUT(sp_edge_softmax(NULL, &o.a, result));
-    WITHOUT(sp_edge_softmax_backward(NULL, &o.a, result, labels));
+    WITHOUT(sp_edge_softmax(NULL, &o.a, 1, result));
+    WITHOUT(sp_edge_softmax_backward(NULL, &o.a, 1, result, labels));
     WITHOUT(sp_cbsr_create(NULL, 1, 1, 1, SP_DENSE_F32, &k));
     WITHOUT(sp_maxk(NULL, &o.x, &o.kept));
     WITHOUT(sp_maxk_expand(NULL, &o.kept, &o.x));
@@ -113,10 +116,10 @@ TEST(calls_without_a_matrix_are_refused)
     REFUSED(t, sp_sddmm(t, &o.a, NULL, &o.y, result), "sp_sddmm: X is NULL");
     REFUSED(t, sp_sddmm(t, &o.a, &o.x, NULL, result), "sp_sddmm: Y is NULL");
     REFUSED(t, sp_sddmm(t, &o.a, &o.x, &o.y, NULL), "sp_sddmm: values is NULL");
-    REFUSED(t, sp_edge_softmax(t, NULL, result), "sp_edge_softmax: A is NULL");
-    REFUSED(t, sp_edge_softmax(t, &o.a, NULL), "sp_edge_softmax: values is NULL");
-    REFUSED(t, sp_edge_softmax_backward(t, &o.a, NULL, result), "softmax is NULL");
-    REFUSED(t, sp_edge_softmax_backward(t, &o.a, result, NULL), "gradient is NULL");
+    REFUSED(t, sp_edge_softmax(t, NULL, 1, result), "sp_edge_softmax: A is NULL");
+    REFUSED(t, sp_edge_softmax(t, &o.a, 1, NULL), "sp_edge_softmax: values is NULL");
+    REFUSED(t, sp_edge_softmax_backward(t, &o.a, 1, NULL, result), "softmax is NULL");
+    REFUSED(t, sp_edge_softmax_backward(t, &o.a, 1, result, NULL), "gradient is NULL");
     REFUSED(t, sp_maxk(t, NULL, &o.kept), "sp_maxk: X is NULL");
     REFUSED(t, sp_maxk(t, &o.x, NULL), "sp_maxk: kept is NULL");
     REFUSED(t, sp_maxk_expand(t, NULL, &o.x), "sp_maxk_expand: kept is NULL");
@@ -162,6 +165,7 @@ TEST(calls_without_an_output_are_refused)
     REFUSED(t, sp_csr_from_coo(t, &(sp_coo){.rows = 2, .cols = 2, .count = 1, .row_indices = labels,
                                             .col_indices = labels}, SP_COMBINE_SUM, false, NULL), "matrix is");
     REFUSED(t, sp_csr_transpose(t, &o.a, NULL), "sp_csr_transpose: B is NULL");
+    REFUSED(t, sp_csr_transpose_into(t, &o.a, NULL), "sp_csr_transpose_into: B is NULL");
     REFUSED(t, sp_csr_permute(t, &o.a, labels, labels, NULL), "sp_csr_permute: B is NULL");
     REFUSED(t, sp_csr_community_order(t, &o.a, NULL), "sp_csr_community_order: order is NULL");
     REFUSED(t, sp_spgemm(t, &o.a, &o.a, NULL, NULL, NULL), "sp_spgemm: C is NULL");
@@ -171,6 +175,7 @@ TEST(calls_without_an_output_are_refused)
     REFUSED(t, sp_spgemm_plan_execute(o.product, 1, &o.a, &o.a, 0, NULL), "sp_spgemm_plan_execute: C is NULL");
     REFUSED(t, sp_spgemm_markov(t, &o.a, &o.a, &epilogue, NULL, NULL, NULL), "sp_spgemm_markov: C is NULL");
     REFUSED(t, sp_contract(t, &o.a, labels, SP_HOST, 1, NULL, NULL, NULL), "sp_contract: C is NULL");
+    REFUSED(t, sp_contract_into(t, &o.a, labels, SP_HOST, 1, NULL, NULL, NULL), "sp_contract_into: C is NULL");
     REFUSED(t, sp_triple_product(t, &o.a, &o.a, NULL, NULL, NULL), "sp_triple_product: C is NULL");
     REFUSED(t, sp_dense_create(t, 1, 1, SP_DENSE_F32, SP_HOST, NULL), "sp_dense_create: matrix is NULL");
     REFUSED(t, sp_dense_copy(t, &o.x, SP_HOST, NULL), "sp_dense_copy: copy is NULL");
@@ -237,6 +242,7 @@ static void refuse_everywhere(sp_context *t, const sp_csr *bad, const char *word
     test_mark(&c, sizeof c);
     REFUSED(t, sp_csr_copy(t, bad, SP_HOST, &c), words);
     REFUSED(t, sp_csr_transpose(t, bad, &c), words);
+    REFUSED(t, sp_csr_transpose_into(t, bad, &c), words);
     REFUSED(t, sp_csr_sort(t, bad, &c), words);
     REFUSED(t, sp_csr_permute(t, bad, labels, labels, &c), words);
     REFUSED(t, sp_csr_community_order(t, bad, &order), words);
@@ -244,6 +250,7 @@ static void refuse_everywhere(sp_context *t, const sp_csr *bad, const char *word
     REFUSED(t, sp_spgemm_plan_create(t, bad, bad, NULL, &product), words);
     REFUSED(t, sp_spmm_plan_create(t, bad, 1, NULL, &plan), words);
     REFUSED(t, sp_contract(t, bad, labels, SP_HOST, 1, NULL, &c, NULL), words);
+    REFUSED(t, sp_contract_into(t, bad, labels, SP_HOST, 1, NULL, &c, NULL), words);
     REFUSED(t, sp_triple_product(t, bad, bad, NULL, &c, NULL), words);
     REFUSED(t, sp_csr_add(t, 1, bad, 1, bad, &c), words);
     REFUSED(t, sp_csr_hadamard(t, bad, bad, &c), words);
@@ -407,7 +414,7 @@ TEST(arrays_that_are_filled_must_not_overlap_those_that_are_read)
     ck_ok(t, sp_spmm_execute(o.plan, 1, &y, 0, &x));
     REFUSED(t, sp_spmm_execute_argument(o.maximum, &x, &y, (int64_t *)(void *)values), "argument and X overlap");
     REFUSED(t, sp_sddmm(t, &o.a, &o.x, &o.y, o.y.values), "values and Y overlap");
-    REFUSED(t, sp_edge_softmax_backward(t, &o.a, values, values + 3), "gradient and softmax overlap");
+    REFUSED(t, sp_edge_softmax_backward(t, &o.a, 1, values, values + 3), "gradient and softmax overlap");
     REFUSED(t, sp_array_copy(t, 4, 4, values, space, values + 3, space), "to and from overlap");
     ck_ok(t, sp_array_copy(t, 4, 4, values, space, values + 4, space));
     sp_dense like = o.x;

@@ -36,8 +36,8 @@ sp_spmm_plan_set_values ppi
 sp_spmm_execute pdpdp
 sp_spmm_execute_argument pppp
 sp_sddmm cpppp
-sp_edge_softmax cpp
-sp_edge_softmax_backward cppp
+sp_edge_softmax cplp
+sp_edge_softmax_backward cplpp
 sp_cbsr_create clllip
 sp_maxk cpp
 sp_maxk_expand cpp
@@ -85,7 +85,7 @@ Options = struct("Options", [("i", "semiring"), ("b", "transpose_a transpose_b")
 ContractOptions = struct("ContractOptions", [("i", "combine loops"), ("b", "half_loops")])
 SpmmOptions = struct("SpmmOptions", [("i", "algorithm reduce"), ("b", "transpose deterministic"), ("z", "bytes")])
 Epilogue = struct("Epilogue", [("d", "cutoff"), ("l", "select recover"), ("d", "recover_mass inflation"),
-                               ("l", "dense_factor"), ("p", "order"), ("b", "fast")])
+                               ("l", "dense_factor"), ("p", "order"), ("b", "fast"), ("l", "diagonal")])
 MarkovRow = struct("MarkovRow", [("f", "chaos homogeneity kept_mass"), ("w", "expanded")])
 Allocator = struct("Allocator", [("p", "allocate release user resize")])
 ContextOptions = struct("ContextOptions", [("p", "device"), ("i", "threads"), ("z", "budget"),

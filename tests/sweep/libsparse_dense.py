@@ -99,7 +99,7 @@ def edge_softmax(env, rng):
     a = matrix(rng)
     v = numbers(rng, a.i.size, a.dtype, one_of(rng, ["signed", "small"])) * a.dtype(one_of(rng, [1, 100, 1e4]))
     logits, g = v.astype(float), numbers(rng, v.size, a.dtype, "signed")
-    env.call("sp_edge_softmax", a, v, out=[v])
+    env.call("sp_edge_softmax", a, 1, v, out=[v])
     top = np.full(a.rows, -np.inf)
     np.maximum.at(top, a.i, logits)
     with np.errstate(under="ignore"):
@@ -108,7 +108,7 @@ def edge_softmax(env, rng):
     eps = np.finfo(a.dtype).eps
     near(v, w / sums[a.i], 0, "softmax", 40 * eps * (w / sums[a.i]) + 1e-37)
     before, s = g.astype(float), v.astype(float)
-    env.call("sp_edge_softmax_backward", a, v, g, out=[g])
+    env.call("sp_edge_softmax_backward", a, 1, v, g, out=[g])
     inner, size = (np.bincount(a.i, x, a.rows)[a.i] if v.size else s for x in (s * before, abs(s * before)))
     lengths = np.bincount(a.i, minlength=a.rows)[a.i]
     near(g, s * (before - inner), 0, "gradient", (lengths + 6) * eps * s * (abs(before) + size) + 1e-37)

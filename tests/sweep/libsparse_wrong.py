@@ -34,7 +34,7 @@ def valid_calls(env, rng):
             ("sp_spmm_plan_create", [a, 5, None, plan], {2}, [3]),
             ("sp_spmm_execute", [spmm, 1.0, x, 0.0, y], (), [4]),
             ("sp_spmm_plan_set_values", [spmm, f, 0], (), []), ("sp_sddmm", [a, x, y, f], (), [3]),
-            ("sp_edge_softmax", [a, f], (), [1]), ("sp_edge_softmax_backward", [a, f, f.copy()], (), [2]),
+            ("sp_edge_softmax", [a, 1, f], (), [2]), ("sp_edge_softmax_backward", [a, 1, f, f.copy()], (), [3]),
             ("sp_csr_add", [1.0, a, 1.0, b, out], (), [4]), ("sp_csr_hadamard", [a, b, out], (), [2]),
             ("sp_csr_extract", [a, i, n, i, n, 0, out], {1, 3}, [6]), ("sp_csr_select", [a, 0, 0.0, out], (), [3]),
             ("sp_csr_top_k", [a, 2, out], (), [2]), ("sp_csr_reduce_rows", [a, 0, d, 0], (), [2]),

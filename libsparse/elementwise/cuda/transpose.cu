@@ -59,7 +59,7 @@ static __global__ void __launch_bounds__(ENTRY_THREADS)
 }
 
 /* B for a pattern with one entry a column at most; not `done` if there are more. */
-static sp_status move_entries(sp_context *context, const sp_csr *a, sp_csr *b, bool *done)
+static sp_status move_entries(sp_context *context, const sp_csr *a, const sp_csr *b, bool *done)
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
     const unsigned columns = (unsigned)((a->cols + ENTRY_THREADS - 1) / ENTRY_THREADS);
@@ -100,7 +100,7 @@ static sp_status sort_by_column(sp_context *context, const sp_csr *a, const T *f
     return radix_sort_pairs(context, (const uint32_t *)a->col_indices, sorted, from, to, a->nnz, radix_bits(a->cols));
 }
 
-static sp_status sort_entries(sp_context *context, const sp_csr *a, sp_csr *b)
+static sp_status sort_entries(sp_context *context, const sp_csr *a, const sp_csr *b)
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
     device_array<uint32_t> sorted, numbers;
@@ -123,21 +123,20 @@ static sp_status sort_entries(sp_context *context, const sp_csr *a, sp_csr *b)
                : sort_by_column(context, a, (const uint64_t *)a->values, (uint64_t *)b->values, sorted.data);
 }
 
+sp_status sp_cuda_fill_transpose(sp_context *context, const sp_csr *a, const sp_csr *b)
+{
+    if (a->nnz > 0) CHECK(sort_entries(context, a, b));
+    else
+        CUDA_CHECK(cudaMemsetAsync(b->row_offsets, 0, ((size_t)a->cols + 1) * sizeof(int64_t),
+                                    cuda_state_of(context)->stream));
+    return cuda_finish(context);
+}
+
 sp_status sp_cuda_transpose(sp_context *context, const sp_csr *a, sp_csr *b)
 {
-    cudaStream_t stream = cuda_state_of(context)->stream;
     sp_csr made = {};
-    CHECK(sp_csr_create(context, a->cols, a->rows, a->nnz, a->value_type, SP_DEVICE, &made));
-    if (!a->values) {
-        cuda_release(context, made.values);
-        made.values = NULL;
-    }
-    sp_status status = a->nnz > 0 ? sort_entries(context, a, &made)
-                                  : cuda_status(context,
-                                                cudaMemsetAsync(made.row_offsets, 0,
-                                                                ((size_t)a->cols + 1) * sizeof(int64_t), stream),
-                                                "cudaMemsetAsync");
-    if (status == SP_OK) status = cuda_finish(context);
+    CHECK(sp_csr_create_like(context, a, a->cols, a->rows, a->nnz, SP_DEVICE, &made));
+    const sp_status status = sp_cuda_fill_transpose(context, a, &made);
     if (status == SP_OK) *b = made;
     else sp_csr_free(context, &made);
     return status;

@@ -24,26 +24,30 @@
 SOFTMAX(float, expf)
 SOFTMAX(double, exp)
 
-sp_status sp_cpu_edge_softmax(sp_context *context, const sp_csr *a, void *values)
+/* Loop i is row i % rows of head i / rows. */
+sp_status sp_cpu_edge_softmax(sp_context *context, const sp_csr *a, int64_t heads, void *values)
 {
     sp_watch watch = {context, false};
-#pragma omp parallel for schedule(dynamic, 256) num_threads(sp_threads_for(context, 10 * a->nnz))
-    for (int64_t i = 0; i < a->rows; i++) {
+#pragma omp parallel for schedule(dynamic, 256) num_threads(sp_threads_for(context, 10 * heads * a->nnz))
+    for (int64_t i = 0; i < heads * a->rows; i++) {
         if (sp_stops(&watch)) continue;
-        const int64_t start = a->row_offsets[i], count = a->row_offsets[i + 1] - start;
+        const int64_t row = i % a->rows, count = a->row_offsets[row + 1] - a->row_offsets[row];
+        const int64_t start = a->row_offsets[row] + i / a->rows * a->nnz;
         if (a->value_type == SP_F32) softmax_float((float *)values + start, count);
         else softmax_double((double *)values + start, count);
     }
     return sp_watched(&watch);
 }
 
-sp_status sp_cpu_edge_softmax_backward(sp_context *context, const sp_csr *a, const void *softmax, void *gradient)
+sp_status sp_cpu_edge_softmax_backward(sp_context *context, const sp_csr *a, int64_t heads, const void *softmax,
+                                       void *gradient)
 {
     sp_watch watch = {context, false};
-#pragma omp parallel for schedule(dynamic, 256) num_threads(sp_threads_for(context, 2 * a->nnz))
-    for (int64_t i = 0; i < a->rows; i++) {
+#pragma omp parallel for schedule(dynamic, 256) num_threads(sp_threads_for(context, 2 * heads * a->nnz))
+    for (int64_t i = 0; i < heads * a->rows; i++) {
         if (sp_stops(&watch)) continue;
-        const int64_t start = a->row_offsets[i], count = a->row_offsets[i + 1] - start;
+        const int64_t row = i % a->rows, count = a->row_offsets[row + 1] - a->row_offsets[row];
+        const int64_t start = a->row_offsets[row] + i / a->rows * a->nnz;
         if (a->value_type == SP_F32)
             backward_float((const float *)softmax + start, (float *)gradient + start, count);
         else

@@ -46,12 +46,17 @@ static void make_entries(const sp_csr *a, const sp_dense *x, const sp_dense *y, 
 
 sp_status sp_cpu_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values)
 {
-    const int64_t chunks = (a->nnz + CHUNK_ENTRIES - 1) / CHUNK_ENTRIES;
+    const int64_t chunks = (a->nnz + CHUNK_ENTRIES - 1) / CHUNK_ENTRIES, batch = sp_dense_batch(x);
+    const int64_t work = a->nnz * (x->cols / 8 + 1) * batch;
     sp_watch watch = {context, false};
-#pragma omp parallel for schedule(dynamic, 1) num_threads(sp_threads_for(context, a->nnz * (x->cols / 8 + 1)))
+#pragma omp parallel for schedule(dynamic, 1) num_threads(sp_threads_for(context, work))
     for (int64_t c = 0; c < chunks; c++) {
         const int64_t end = (c + 1) * CHUNK_ENTRIES;
-        if (!sp_stops(&watch)) make_entries(a, x, y, c * CHUNK_ENTRIES, end < a->nnz ? end : a->nnz, values);
+        for (int64_t b = 0; b < batch && !sp_stops(&watch); b++) {
+            const sp_dense own_x = sp_dense_of(x, b), own_y = sp_dense_of(y, b);
+            make_entries(a, &own_x, &own_y, c * CHUNK_ENTRIES, end < a->nnz ? end : a->nnz,
+                         (char *)values + (size_t)(b * a->nnz) * sp_dense_size(x->type));
+        }
     }
     return sp_watched(&watch);
 }

@@ -286,8 +286,13 @@ static void run_rows(const tile_job *job, tile_reduction reduction, int64_t colu
 {
     const int64_t width = job->y->cols, tiles = (width + columns - 1) / columns;
     for (int64_t t = 0; t < tiles; t++) {
-        const int64_t from = width * t / tiles, to = width * (t + 1) / tiles;
-        sp_tile_find(job->x->type, reduction, to - from)(job, first, end, from, to - from);
+        int64_t from = width * t / tiles, to = width * (t + 1) / tiles;
+        if (reduction == TILE_HEADS) { /* whole vectors */
+            from -= from % job->head_lanes;
+            to -= to % job->head_lanes;
+        }
+        (reduction == TILE_HEADS ? sp_tile_find_heads(job->x->type, job->head_lanes, to - from)
+                                 : sp_tile_find(job->x->type, reduction, to - from))(job, first, end, from, to - from);
     }
 }
 
@@ -454,4 +459,57 @@ sp_status sp_cpu_spmm(sp_context *context, const sp_csr *a, const sp_spmm_option
     choose_stores(&job, columns);
     if (plan->ranges == 1 || argument) return run_chunks(context, plan, &job, reduction, columns, threads);
     return multiply_ranges(context, plan, &job, reduction, threads);
+}
+
+/* to[k * heads + h] = values[h * nnz + k] */
+static void turn_heads(sp_context *context, const void *values, int64_t nnz, int64_t heads, size_t size, void *to)
+{
+    const bool narrow = size == sizeof(uint32_t);
+#pragma omp parallel for schedule(static) num_threads(sp_threads_for(context, nnz * heads))
+    for (int64_t k = 0; k < nnz; k++)
+        for (int64_t h = 0; h < heads; h++)
+            if (narrow) ((uint32_t *)to)[k * heads + h] = ((const uint32_t *)values)[h * nnz + k];
+            else ((uint64_t *)to)[k * heads + h] = ((const uint64_t *)values)[h * nnz + k];
+}
+
+/* Beside a product a head: 8 heads of 8 columns 0.35 to 0.4 of the time, of 16 columns 0.55, 4 of 32 columns 0.9 to 1. */
+sp_status sp_cpu_spmm_heads(sp_context *context, const sp_csr *a, const sp_spmm_options *options, void *state,
+                            const int64_t *places, int64_t head_width, double alpha, const sp_dense *x, double beta,
+                            sp_dense *y, bool *done)
+{
+    const spmm_state *plan = state;
+    const int64_t lanes = sp_tile_lanes(x->type, head_width), heads = y->cols / head_width;
+    const int threads = sp_threads_for(context, (a->nnz + a->rows) * (y->cols / 8 + 1));
+    const size_t size = sp_value_size(a->value_type);
+    void *turned = NULL;
+    sp_status status = SP_OK;
+    /* Turning weights and finding them again costs what wide heads would gain. */
+    const bool pays = !places || (size_t)head_width * sp_dense_size(x->type) <= LINE;
+    *done = pays && lanes > 0 && plan->ranges == 1 && !spmm_is_extreme(options);
+    if (!*done) return SP_OK;
+    if (places) { /* then an entry's weights lie anywhere, and are one line of the caches in place of one a head */
+        TRY(sp_alloc(context, a->nnz * heads, size, &turned));
+        turn_heads(context, a->values, a->nnz, heads, size, turned);
+    }
+    tile_job job = {.offsets = a->row_offsets,
+                    .whole_offsets = a->row_offsets,
+                    .cols = a->col_indices,
+                    .weights = turned ? turned : a->values,
+                    .order = plan->order,
+                    .x = x,
+                    .y = y,
+                    .alpha = alpha,
+                    .beta = beta,
+                    .mean = options->reduce == SP_REDUCE_MEAN,
+                    .limit = a->nnz,
+                    .head_width = head_width,
+                    .head_lanes = lanes,
+                    .head_step = turned ? 1 : a->nnz,
+                    .entry_step = turned ? heads : 1,
+                    .places = places};
+    choose_stores(&job, lanes * TILE_VECTORS);
+    status = run_chunks(context, plan, &job, TILE_HEADS, lanes * TILE_VECTORS, threads);
+done:
+    sp_free(context, turned);
+    return status;
 }

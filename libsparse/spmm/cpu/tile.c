@@ -157,6 +157,20 @@ tile_rows *sp_tile_find(sp_dense_type type, tile_reduction reduction, int64_t wi
     return (*table)[reduction][(width + lanes - 1) / lanes - 1];
 }
 
+int64_t sp_tile_lanes(sp_dense_type type, int64_t head_width)
+{
+    int64_t lanes;
+    find_table(type, INT64_MAX, &lanes);
+    if (head_width % lanes == 0) return lanes;
+    find_table(type, type == SP_DENSE_F64 ? 2 : 4, &lanes); /* vectors of 16 bytes */
+    return head_width % lanes == 0 ? lanes : 0;
+}
+
+tile_rows *sp_tile_find_heads(sp_dense_type type, int64_t lanes, int64_t width)
+{
+    return (*find_table(type, lanes, &lanes))[TILE_HEADS][width / lanes - 1];
+}
+
 int64_t sp_tile_width(sp_dense_type type, tile_reduction reduction)
 {
     int64_t lanes;

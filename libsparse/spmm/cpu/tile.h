@@ -27,6 +27,10 @@ typedef struct tile_job {
     bool least;           /* minimum in place of maximum */
     int64_t *argument;    /* Y.rows x Y.cols or NULL */
     int64_t limit;        /* entries of A: nothing is fetched ahead of it */
+    /* TILE_HEADS: the columns of a head and of a vector. For head h entry k has weights[h * head_step + at * entry_step], where `at` is
+     * places[k], or k for NULL. */
+    int64_t head_width, head_lanes, head_step, entry_step;
+    const int64_t *places;
     bool streams;         /* Y, of the sums' type, is written in whole lines past the caches, and not added to; such
                            * stores pass others, up to a fence of the thread's */
     bool staged;          /* the same by way of a small copy of a group of rows */
@@ -41,11 +45,15 @@ typedef struct tile_job {
 /* Rows first to end - 1 (in `order`), columns `column` to column + width - 1. */
 typedef void tile_rows(const tile_job *job, int64_t first, int64_t end, int64_t column, int64_t width);
 
-typedef enum tile_reduction { TILE_SUM, TILE_EXTREME, TILE_ARGUMENT, TILE_REDUCTIONS } tile_reduction;
+typedef enum tile_reduction { TILE_SUM, TILE_HEADS, TILE_EXTREME, TILE_ARGUMENT, TILE_REDUCTIONS } tile_reduction;
 
 /* The loop for tiles of this many columns (1 to tile_width), on this machine. */
 tile_rows *sp_tile_find(sp_dense_type x, tile_reduction reduction, int64_t width);
 /* Columns of the widest tile. */
 int64_t sp_tile_width(sp_dense_type x, tile_reduction reduction);
+/* The columns of the vectors in which heads of this width are formed, 0 if it is no multiple of a vector's. Tiles of
+ * several heads have whole vectors, TILE_VECTORS at most, and this loop. */
+int64_t sp_tile_lanes(sp_dense_type x, int64_t head_width);
+tile_rows *sp_tile_find_heads(sp_dense_type x, int64_t lanes, int64_t width);
 
 #endif

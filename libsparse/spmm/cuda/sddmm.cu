@@ -112,13 +112,16 @@ sp_status sp_cuda_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x,
     if ((size_t)x->stride * size > UINT32_MAX || (size_t)y->stride * size > UINT32_MAX || x->cols > INT32_MAX / 2)
         return sp_fail(context, SP_ERROR_UNSUPPORTED, "rows of X and Y of %lld columns, %lld and %lld apart",
                        (long long)x->cols, (long long)x->stride, (long long)y->stride);
-    if (a->nnz == 0) return SP_OK;
-    const sddmm_product product = {a->row_offsets, a->col_indices, a->rows, a->nnz, x->values, y->values,
-                                   (uint32_t)((size_t)x->stride * size), (uint32_t)((size_t)y->stride * size),
-                                   (int32_t)x->cols};
-    const bool aligned = is_aligned(x, size) && is_aligned(y, size);
-    if (size == 4) CHECK(sample<float>(context, product, aligned, values));
-    else CHECK(sample<double>(context, product, aligned, values));
+    for (int64_t b = 0; b < sp_dense_batch(x) && a->nnz > 0; b++) {
+        const sp_dense own_x = sp_dense_of(x, b), own_y = sp_dense_of(y, b);
+        const sddmm_product product = {a->row_offsets, a->col_indices, a->rows, a->nnz, own_x.values, own_y.values,
+                                       (uint32_t)((size_t)x->stride * size), (uint32_t)((size_t)y->stride * size),
+                                       (int32_t)x->cols};
+        const bool aligned = is_aligned(&own_x, size) && is_aligned(&own_y, size);
+        char *const own = (char *)values + (size_t)(b * a->nnz) * size;
+        if (size == 4) CHECK(sample<float>(context, product, aligned, own));
+        else CHECK(sample<double>(context, product, aligned, own));
+    }
     return cuda_finish(context);
 }
 
@@ -188,18 +191,33 @@ template <typename Rows> static sp_status launch_rows(sp_context *context, const
     work_rows<<<(unsigned)((a->rows + ROWS - 1) / ROWS), THREADS, 0, cuda_state_of(context)->stream>>>(
         a->rows, a->row_offsets, work);
     CUDA_CHECK(cudaGetLastError());
+    return SP_OK;
+}
+
+template <typename T> static sp_status soften(sp_context *context, const sp_csr *a, int64_t heads, T *values)
+{
+    for (int64_t h = 0; h < heads; h++) CHECK(launch_rows(context, a, softmax_rows<T>{values + h * a->nnz}));
     return cuda_finish(context);
 }
 
-sp_status sp_cuda_edge_softmax(sp_context *context, const sp_csr *a, void *values)
+sp_status sp_cuda_edge_softmax(sp_context *context, const sp_csr *a, int64_t heads, void *values)
 {
-    return a->value_type == SP_F32 ? launch_rows(context, a, softmax_rows<float>{(float *)values})
-                                   : launch_rows(context, a, softmax_rows<double>{(double *)values});
+    return a->value_type == SP_F32 ? soften(context, a, heads, (float *)values)
+                                   : soften(context, a, heads, (double *)values);
 }
 
-sp_status sp_cuda_edge_softmax_backward(sp_context *context, const sp_csr *a, const void *softmax, void *gradient)
+template <typename T>
+static sp_status soften_backward(sp_context *context, const sp_csr *a, int64_t heads, const T *softmax, T *gradient)
+{
+    for (int64_t h = 0; h < heads; h++)
+        CHECK(launch_rows(context, a, softmax_gradients<T>{softmax + h * a->nnz, gradient + h * a->nnz}));
+    return cuda_finish(context);
+}
+
+sp_status sp_cuda_edge_softmax_backward(sp_context *context, const sp_csr *a, int64_t heads, const void *softmax,
+                                        void *gradient)
 {
     return a->value_type == SP_F32
-               ? launch_rows(context, a, softmax_gradients<float>{(const float *)softmax, (float *)gradient})
-               : launch_rows(context, a, softmax_gradients<double>{(const double *)softmax, (double *)gradient});
+               ? soften_backward(context, a, heads, (const float *)softmax, (float *)gradient)
+               : soften_backward(context, a, heads, (const double *)softmax, (double *)gradient);
 }

@@ -8,10 +8,11 @@ from ._activations import maxk, spmm_maxk
 from ._attention import edge_softmax, spmm_heads
 from ._layers import GATConv, GCNConv, GINConv, SAGEConv
 from ._matrix import SparseMatrix, sddmm, spmm
+from ._memory import empty_cache, use_torch_memory
 from ._models import Classifier, load_model, save_model
 from ._pyg import install_pyg, uninstall_pyg
 from ._sampler import NeighborSampler
 
 __all__ = ["Classifier", "GATConv", "GCNConv", "GINConv", "NeighborSampler", "SAGEConv", "SparseMatrix", "edge_softmax",
-           "install_pyg", "load_model", "maxk", "save_model", "sddmm", "spmm", "spmm_heads", "spmm_maxk",
-           "uninstall_pyg"]
+           "empty_cache", "install_pyg", "load_model", "maxk", "save_model", "sddmm", "spmm", "spmm_heads", "spmm_maxk",
+           "uninstall_pyg", "use_torch_memory"]

@@ -6,14 +6,13 @@ gather these and no zeros. Columns are uint8 up to 256, else int16 with the bits
 
 from __future__ import annotations
 
-import operator
 from typing import Any, Optional
 
 import torch
 from torch import Tensor
 
 from .. import _abi
-from .._core import Session, lib
+from .._core import Session, lib, whole
 from ._matrix import SparseMatrix, _work_type, mean_of, spmm
 from ._ops import _TYPES, Pattern, _by_rows, _check, _in_one_piece, _lend, _pattern, _patterns, _Plan, _session, _space
 
@@ -228,7 +227,7 @@ _spmm_at.register_autograd(_spmm_at_gradients, setup_context=_spmm_at_saves)
 
 
 def _check_maxk(x: Tensor, k: int) -> int:
-    k = operator.index(k)
+    k = whole(k, "k")
     if k < 1:
         raise ValueError(f"k is {k}: 1 or more is possible")
     if x.dtype not in _TYPES:

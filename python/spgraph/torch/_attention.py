@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .._core import lib
 from ._matrix import SparseMatrix, _work_type
-from ._ops import _by_rows, _check, _lend, _pattern, _patterns, _session
+from ._ops import _by_rows, _check, _lend, _pattern, _patterns, _session, _space
 
 _WIDE = (torch.float32, torch.float64)
 
@@ -73,9 +73,8 @@ def _edge_softmax(scores: Tensor, matrix: int) -> Tensor:
     _check_entries("scores", scores, len(pattern.columns), pattern.columns.device)
     made = scores.clone(memory_format=torch.contiguous_format)
     with _session(scores.device) as session:
-        for head in made:
-            session.check(lib.sp_edge_softmax(session.handle, pattern.lend(made.dtype == torch.float64),
-                                              head.data_ptr()))
+        session.check(lib.sp_edge_softmax(session.handle, pattern.lend(made.dtype == torch.float64), len(made),
+                                          made.data_ptr()))
     return made
 
 
@@ -89,9 +88,8 @@ def _edge_softmax_gradient(g: Tensor, softmax: Tensor, matrix: int) -> Tensor:
     pattern = _pattern(matrix)
     made, softmax = g.clone(memory_format=torch.contiguous_format), softmax.contiguous()
     with _session(g.device) as session:
-        for head, of in zip(made, softmax):
-            session.check(lib.sp_edge_softmax_backward(session.handle, pattern.lend(made.dtype == torch.float64),
-                                                       of.data_ptr(), head.data_ptr()))
+        session.check(lib.sp_edge_softmax_backward(session.handle, pattern.lend(made.dtype == torch.float64), len(made),
+                                                   softmax.data_ptr(), made.data_ptr()))
     return made
 
 
@@ -114,11 +112,6 @@ _edge_softmax.register_autograd(_softmax_gradients, setup_context=_softmax_saves
 # ---- weighted sums -----------------------------------------------------------------------------------------
 
 
-def _head(x: Tensor, heads: int, head: int) -> Tensor:
-    width = x.shape[1] // heads
-    return x[:, head * width:(head + 1) * width]
-
-
 @torch.library.custom_op("spgraph::spmm_heads", mutates_args=())
 def _spmm_heads(x: Tensor, values: Tensor, matrix: int, rows: int, transpose: bool) -> Tensor:
     """A_h @ x_h, or A_h.T @ x_h, for each head h, which has values and columns of x of its own."""
@@ -130,10 +123,9 @@ def _spmm_heads(x: Tensor, values: Tensor, matrix: int, rows: int, transpose: bo
     x, values = _by_rows(x), values.contiguous()
     y = x.new_empty((rows, x.shape[1]))
     with _session(x.device) as session:
-        for h in range(heads):
-            part = _head(x, heads, h)
-            plan = pattern.plan(session, part, values[h], "sum", transpose)
-            session.check(lib.sp_spmm_execute(plan.handle, 1.0, _lend(part), 0.0, _lend(_head(y, heads, h))))
+        plan = pattern.plan(session, x[:, :x.shape[1] // heads], None, "sum", transpose, True)
+        session.check(lib.sp_spmm_execute_heads(plan.handle, values.data_ptr(), _space(x.device), 1.0, _lend(x, heads),
+                                                0.0, _lend(y, heads)))
     return y
 
 
@@ -173,9 +165,8 @@ def _sddmm_heads(x: Tensor, y: Tensor, matrix: int, entries: int, heads: int) ->
     x, y = _by_rows(x), _by_rows(y)
     values = x.new_empty((heads, entries))
     with _session(x.device) as session:
-        for h in range(heads):
-            session.check(lib.sp_sddmm(session.handle, pattern.lend(x.dtype == torch.float64),
-                                       _lend(_head(x, heads, h)), _lend(_head(y, heads, h)), values[h].data_ptr()))
+        session.check(lib.sp_sddmm(session.handle, pattern.lend(x.dtype == torch.float64), _lend(x, heads),
+                                   _lend(y, heads), values.data_ptr()))
     return values
 
 

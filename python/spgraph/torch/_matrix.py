@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 
 from .. import _abi
-from .._core import F8, lib
+from .._core import F8, lib, whole
 from .._matrix import as_csr
-from ._ops import Pattern, _session, _space  # which also registers the operators
+from ._ops import Pattern, _session, _space, require_tensor  # which also registers the operators
+
+_INDICES = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 class SparseMatrix:
@@ -40,6 +42,9 @@ class SparseMatrix:
                 if lasting is not None:
                     pattern.expect(lasting)
 
+    def __reduce__(self) -> Any:
+        return _remake, (self.pattern, self.values, self.transposed, self.counts)
+
     @classmethod
     def from_edge_index(cls, edge_index: Tensor, weight: Optional[Tensor] = None,
                         size: Union[int, tuple[int, int], None] = None) -> SparseMatrix:
@@ -60,7 +65,10 @@ class SparseMatrix:
         SparseMatrix
             Targets x sources.
         """
-        if edge_index.dim() != 2 or edge_index.shape[0] != 2 or edge_index.is_floating_point():
+        require_tensor(edge_index, "edge_index")
+        if weight is not None:
+            require_tensor(weight, "weight")
+        if edge_index.dim() != 2 or edge_index.shape[0] != 2 or edge_index.dtype not in _INDICES:
             raise ValueError(f"edge_index is {edge_index.dtype} of the shape {tuple(edge_index.shape)}: whole numbers "
                              "of the shape (2, edges) are expected")
         if weight is not None and weight.shape != edge_index.shape[1:]:
@@ -68,7 +76,10 @@ class SparseMatrix:
                              "each")
         if size is None:
             size = int(edge_index.max()) + 1 if edge_index.numel() else 0
-        sources, targets = (size, size) if isinstance(size, int) else size
+        sources, targets = size if isinstance(size, (tuple, list)) and len(size) == 2 else (size, size)
+        sources, targets = whole(sources, "size"), whole(targets, "size")
+        if not 0 <= min(sources, targets) <= max(sources, targets) < 2**31:
+            raise ValueError(f"size is {size}: 0 to {2**31 - 1} nodes are possible")
         if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index[0].max()) >= sources or
                                    int(edge_index[1].max()) >= targets):
             raise ValueError(f"edge_index has a node outside {sources} sources and {targets} targets")
@@ -88,6 +99,7 @@ class SparseMatrix:
     @classmethod
     def from_torch(cls, tensor: Tensor) -> SparseMatrix:
         """Make a matrix from a sparse tensor (CSR, CSC or COO) of two dimensions. Its values keep their gradients."""
+        require_tensor(tensor, "tensor")
         if tensor.layout == torch.sparse_csc:
             return cls.from_torch(torch.sparse_csr_tensor(tensor.ccol_indices(), tensor.row_indices(), tensor.values(),
                                                           tensor.shape[::-1])).t()
@@ -102,7 +114,7 @@ class SparseMatrix:
         if tensor.dim() != 2 or tensor.values().dim() != 1:
             raise ValueError(f"a sparse tensor of the shape {tuple(tensor.shape)}: two dimensions, and a number for "
                              "each entry, are possible")
-        check_ascending(offsets.long(), column)
+        check_sound(offsets.long(), column, tensor.shape[1])
         pattern = Pattern(offsets.long().contiguous(), column.int().contiguous(), tensor.shape[1])
         return cls(pattern, tensor.values())
 
@@ -135,6 +147,8 @@ class SparseMatrix:
 
     def with_values(self, values: Optional[Tensor]) -> SparseMatrix:
         """The same pattern with other values, in the order of `values`."""
+        if values is not None:
+            require_tensor(values, "values")
         if values is not None and values.shape != (self.nnz,):
             raise ValueError(f"values have the shape {tuple(values.shape)}: the matrix has {self.nnz} entries")
         return SparseMatrix(self.pattern, values, transposed=self.transposed, counts=self.counts)
@@ -167,13 +181,23 @@ class SparseMatrix:
                 f"{'ones' if self.values is None else self.values.dtype}, {self.device})")
 
 
+def _remake(pattern: Pattern, values: Optional[Tensor], transposed: bool, counts: Optional[Tensor]) -> SparseMatrix:
+    return SparseMatrix(pattern, values, transposed=transposed, counts=counts)
+
+
 def _offsets(rows: Tensor, count: int) -> Tensor:
     """The row offsets of ascending rows."""
     return torch.searchsorted(rows.contiguous(), torch.arange(count + 1, device=rows.device))
 
 
-def check_ascending(offsets: Tensor, columns: Tensor) -> None:
-    """Refuses columns that do not ascend within the rows."""
+def check_sound(offsets: Tensor, columns: Tensor, cols: int) -> None:
+    """Refuses what torch does not check: offsets and columns outside the matrix, and columns that do not ascend."""
+    wrong = (offsets[0] != 0) | (offsets[-1] != len(columns)) | (offsets.diff() < 0).any()
+    if columns.numel():
+        wrong = wrong | (columns.min() < 0) | (columns.max() >= cols)
+    if bool(wrong):
+        raise ValueError(f"the tensor contradicts itself: its offsets must ascend from 0 to {len(columns)}, and its "
+                         f"columns be below {cols}")
     if columns.numel() and bool(((columns[1:] <= columns[:-1]) & _within(offsets, len(columns))).any()):
         raise ValueError("the columns of the tensor do not ascend within its rows")
 
@@ -248,6 +272,7 @@ def spmm(a: SparseMatrix, x: Tensor, reduce: str = "sum") -> Tensor:
     Tensor
         With gradients for `x` and for the values of `a`.
     """
+    require_tensor(x, "x")
     if reduce in ("add", "sum", "mean"):
         values = a.values if a.values is not None else a.counts
     elif reduce in ("max", "min"):

@@ -25,7 +25,8 @@ _TYPES = {torch.float32: _abi.SP_DENSE_F32, torch.float64: _abi.SP_DENSE_F64, to
           torch.bfloat16: _abi.SP_DENSE_BF16}
 
 _lock = threading.RLock()  # one thread at a time uses a context
-_contexts: dict[tuple[str, int], Context] = {}
+_contexts: dict[tuple[str, int, bool], Context] = {}
+source: Optional[_abi.sp_device_allocator] = None  # of device memory; None: a pool of the library's own
 _numbers = itertools.count()
 _patterns: weakref.WeakValueDictionary[int, "Pattern"] = weakref.WeakValueDictionary()
 # Plans on GPUs that the next session frees: the collector may end them in any thread, and during a capture.
@@ -33,10 +34,10 @@ _unused: collections.deque[ctypes.c_void_p] = collections.deque()
 
 
 def _context(device: torch.device) -> Context:
-    name = "cpu" if device.type == "cpu" else f"cuda:{device.index or 0}"
-    key = (name, _core._threads)
+    name, lender = ("cpu", None) if device.type == "cpu" else (f"cuda:{device.index or 0}", source)
+    key = (name, _core._threads, lender is not None)
     if key not in _contexts:
-        _contexts[key] = Context(name)
+        _contexts[key] = Context(name, lender)
     return _contexts[key]
 
 
@@ -64,9 +65,11 @@ def _space(device: torch.device) -> int:
     return _abi.SP_HOST if device.type == "cpu" else _abi.SP_DEVICE
 
 
-def _lend(x: Tensor) -> _abi.sp_dense:
-    return _abi.sp_dense(x.shape[0], x.shape[1], max(x.stride(0), x.shape[1]), x.data_ptr(), _TYPES[x.dtype],
-                         _space(x.device), _abi.SP_ROW_MAJOR, 0, 0)
+def _lend(x: Tensor, heads: int = 1) -> _abi.sp_dense:
+    """The library's struct; with several heads a batch of them, which are columns side by side."""
+    width = x.shape[1] // heads
+    return _abi.sp_dense(x.shape[0], width, max(x.stride(0), x.shape[1]), x.data_ptr(), _TYPES[x.dtype],
+                         _space(x.device), _abi.SP_ROW_MAJOR, *((heads, width) if heads > 1 else (0, 0)))
 
 
 def _by_rows(x: Tensor) -> Tensor:
@@ -108,6 +111,11 @@ class _Plan:
             (keep if self.on_gpu else free)(self.handle)
 
 
+def require_tensor(x: Any, name: str) -> None:
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name} is {type(x).__name__}: a tensor is expected")
+
+
 class Pattern:
     """Where a matrix has entries: row offsets (int64) and ascending columns (int32), and the plans made for them."""
 
@@ -119,6 +127,9 @@ class Pattern:
         self._rows: Optional[Tensor] = None
         self._lasting: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()  # by address
         _patterns[self.number] = self
+
+    def __reduce__(self) -> Any:  # without plans, and with a number of its own
+        return Pattern, (self.offsets, self.columns, self.shape[1])
 
     def expect(self, values: Tensor) -> None:
         """These are a matrix's values, whose changes torch counts. Those that compiled code makes are written over in
@@ -138,10 +149,11 @@ class Pattern:
                                                  self.offsets.diff(), output_size=len(self.columns))
         return self._rows
 
-    def plan(self, session: Session, x: Tensor, values: Optional[Tensor], reduce: str, transpose: bool) -> _Plan:
-        """The plan for a product, made at its first use. The values are in one piece."""
+    def plan(self, session: Session, x: Tensor, values: Optional[Tensor], reduce: str, transpose: bool,
+             heads: bool = False) -> _Plan:
+        """The plan for a product, made at its first use. The values, which several heads give it, are in one piece."""
         wide = x.dtype == torch.float64
-        key = (session.context.key, wide, reduce, transpose, values is None)
+        key = (session.context.key, wide, reduce, transpose, values is None, heads)
         if key not in self._plans:
             if x.is_cuda and torch.cuda.is_current_stream_capturing():
                 raise RuntimeError("the first product of this kind prepares the matrix, which a CUDA graph cannot "

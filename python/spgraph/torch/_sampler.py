@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from .. import _abi
-from .._core import lib
+from .._core import lib, whole
 from ._matrix import _offsets
-from ._ops import _session, _space
+from ._ops import _session, _space, require_tensor
 
 
 @dataclasses.dataclass
@@ -86,7 +86,8 @@ class NeighborSampler:
     def __init__(self, data: Any, num_neighbors: Sequence[int], *, input_nodes: Optional[Tensor] = None,
                  batch_size: int = 1, shuffle: bool = False, num_nodes: Optional[int] = None,
                  seed: Optional[int] = None) -> None:
-        edges = data if isinstance(data, Tensor) else data.edge_index
+        edges: Any = data if isinstance(data, Tensor) else getattr(data, "edge_index", None)
+        require_tensor(edges, "edge_index")
         self.data = None if isinstance(data, Tensor) else data
         if edges.dim() != 2 or edges.shape[0] != 2 or edges.is_floating_point():
             raise ValueError(f"edge_index is {edges.dtype} of the shape {tuple(edges.shape)}: whole numbers of the "
@@ -97,6 +98,7 @@ class NeighborSampler:
         self.num_nodes = largest + 1 if num_nodes is None else num_nodes
         if largest >= self.num_nodes or (edges.numel() and int(edges.min()) < 0):
             raise ValueError(f"edge_index has a node outside the {self.num_nodes} nodes")
+        num_neighbors, batch_size = [whole(n, "num_neighbors") for n in num_neighbors], whole(batch_size, "batch_size")
         if batch_size < 1 or not num_neighbors or min(num_neighbors) < -1:
             raise ValueError("batch_size is at least 1, and num_neighbors has a number for each hop, of which -1 means "
                              "all")

@@ -366,6 +366,76 @@ DEVICE_TEST(labellings_are_transposed_in_either_space, _i, 1)
     }
 }
 
+DEVICE_TEST(transposes_go_into_arrays_of_the_caller, _i, 2)
+{
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        test_random random = test_seed(seed);
+        sp_csr a = test_matrix(host, &random, test_below(&random, 300), test_below(&random, 300),
+                               test_unit(&random) * 0.2, seed % 2 ? SP_F32 : SP_F64, (test_values)(seed % 4));
+        sp_csr expected, there, b;
+        ck_ok(host, sp_csr_transpose(host, &a, &expected));
+        ck_ok(context, sp_csr_copy(context, &a, test_space(context), &there));
+        ck_ok(context, sp_csr_copy(context, &expected, test_space(context), &b));
+        const sp_csr before = b;
+        for (int round = 0; round < 2; round++) { /* into arrays that hold another matrix, then into its own result */
+            if (round == 0 && a.nnz > 0)
+                ck_ok(context, sp_array_copy(context, a.nnz, sizeof *a.col_indices, b.col_indices, b.space,
+                                             there.col_indices, there.space));
+            ck_ok(context, sp_csr_transpose_into(context, &there, &b));
+            ck_assert_mem_eq(&before, &b, sizeof b);
+        }
+        test_to_host(context, &b);
+        test_same(&expected, &b, seed);
+        test_free(context, &there, &b);
+        test_free(host, &a, &expected);
+    }
+}
+
+static void refuse_target(sp_context *context, const sp_csr *a, sp_csr b, const char *words)
+{
+    ck_assert_int_eq(sp_csr_transpose_into(context, a, &b), SP_ERROR_ARGUMENT);
+    test_expect(strstr(sp_last_error(context), words), "\"%s\", not \"%s\"", sp_last_error(context), words);
+}
+
+DEVICE_TEST(arrays_that_do_not_fit_a_transpose_are_refused, _i, 1)
+{
+    test_random random = test_seed(1);
+    sp_csr on_host = test_matrix(host, &random, 30, 20, 0.3, SP_F32, TEST_POSITIVE), a, b, t;
+    ck_ok(context, sp_csr_copy(context, &on_host, test_space(context), &a));
+    ck_ok(context, sp_csr_transpose(context, &a, &b));
+    t = b;
+    t.rows = 21;
+    refuse_target(context, &a, t, "B is 21 x 30 of f32, and the result 20 x 30 of f32");
+    t = b;
+    t.value_type = SP_F64;
+    refuse_target(context, &a, t, "B is 20 x 30 of f64");
+    t = b;
+    t.nnz++;
+    refuse_target(context, &a, t, "entries in ");
+    t.nnz = -1;
+    refuse_target(context, &a, t, "room for -1 entries");
+    t = b;
+    t.values = NULL;
+    refuse_target(context, &a, t, "B lacks an array");
+    t = b;
+    t.row_offsets = NULL;
+    refuse_target(context, &a, t, "B lacks an array");
+    t = b;
+    t.values = a.values;
+    refuse_target(context, &a, t, "the arrays of B and A overlap");
+    t = b;
+    t.space = (sp_space)5;
+    refuse_target(context, &a, t, "space 5 does not exist");
+    sp_csr pattern = a;
+    pattern.values = NULL;
+    refuse_target(context, &pattern, b, "B has values, and the result none");
+    ck_assert_int_eq(sp_csr_transpose_into(context, &a, &a), SP_ERROR_ARGUMENT);
+    test_to_host(context, &b);
+    ck_ok(host, sp_csr_check(host, &b)); /* nothing was written */
+    test_free(context, &a, &b);
+    sp_csr_free(host, &on_host);
+}
+
 CONTEXT_TEST(permutation_moves_rows_and_columns, 0, 2)
 {
     for (uint64_t seed = 1; seed <= 12; seed++) {
@@ -557,6 +627,8 @@ static const test_entry tests[] = {
     ONCE(transpose_does_not_depend_on_threads),
     ON_DEVICES(transpose_is_the_same_in_either_space),
     ON_DEVICES(labellings_are_transposed_in_either_space),
+    ON_DEVICES(transposes_go_into_arrays_of_the_caller),
+    ON_DEVICES(arrays_that_do_not_fit_a_transpose_are_refused),
     ON_DEVICES(sorting_orders_columns_and_keeps_all_entries),
     ONCE(a_host_context_has_no_stream_and_keeps_nothing),
     ON_CUDA(calls_run_in_the_order_of_the_stream_of_the_caller),

@@ -288,8 +288,8 @@ DEVICE_TEST(bad_arguments_are_refused, _i, 1)
     bad.type = SP_DENSE_F16;
     ck_assert_int_eq(sp_sddmm(context, &a, &y, &bad, values), SP_ERROR_ARGUMENT);
     ck_assert_int_eq(sp_sddmm(context, &a, &y, &x, NULL), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_edge_softmax(context, &a, NULL), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_edge_softmax_backward(context, &a, NULL, values), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_edge_softmax(context, &a, 1, NULL), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_edge_softmax_backward(context, &a, 1, NULL, values), SP_ERROR_ARGUMENT);
     ck_assert_int_eq(sp_dense_create(context, -1, 2, SP_DENSE_F32, SP_HOST, &bad), SP_ERROR_ARGUMENT);
     ck_assert_int_eq(sp_dense_create(context, INT64_MAX / 2, 3, SP_DENSE_F32, SP_HOST, &bad), SP_ERROR_OVERFLOW);
     ck_assert_ptr_null(bad.values);
