@@ -695,11 +695,3 @@ void close_subject(sp_context *context, subject *s)
     sp_dense_free(context, &s->dense);
     gnn_engine_free(s->engine);
 }
-
-bool is_untouched(const trial *t, const unsigned char *out)
-{
-    static const unsigned char zeros[MOST_BYTES];
-    if (strstr(t->name, "_create") || strcmp(t->name, "sp_alloc") == 0 || strcmp(t->name, "sp_calloc") == 0)
-        return memcmp(out, zeros, t->size) == 0 && test_is_marked(out + t->size, MOST_BYTES - t->size);
-    return test_is_marked(out, MOST_BYTES);
-}
