@@ -1,6 +1,6 @@
 /* Rows of the Markov product with very many entries in A, of hubs. A block that summed one would meet at a barrier for
  * each row of B: 864 ms for a hub of 150,000 neighbours (H200), while nothing else is left to do. Their products are
- * sorted and summed by the whole device (spgemm/cuda/giant.cu), in A's order as everywhere, and a block prunes a row. */
+ * sorted and summed by the whole device (spgemm/cuda/giant.cu), in A's order as everywhere; a block prunes a row. */
 #include "markov/cuda/epilogue.cuh"
 #include "spgemm/cuda/classes.cuh"
 

@@ -5,8 +5,8 @@
  * are made twice (markov_mode in job.cuh).
  *
  * Files: job.cuh what a row becomes; epilogue.cuh pruning, inflation, writing; windows.cuh sums by windows of columns
- * and their index of B, window_rows.cuh the rows made so; hubs.cu rows of many entries in A; tables and walks are those of products
- * (spgemm/cuda/numeric.cuh); here classes, passes and the assembly of C.
+ * and their index of B, window_rows.cuh the rows made so; hubs.cu rows of many entries in A; tables and walks are those
+ * of products (spgemm/cuda/numeric.cuh); here classes, passes and the assembly of C.
  *
  * Classes, and where rows of each move on to:
  *   tables   512 to 18,432 slots in a block's shared memory. A row starts in the smallest that is sure to hold it, or
@@ -428,7 +428,8 @@ static sp_status run_pass(markov_run *run)
     const int64_t count = run->begin[hubs + 1] - run->begin[hubs];
     bool made = false;
     if (count > 0)
-        CHECK(cuda_markov_hubs(run->context, run->job, run->a, run->b, run->order.data + run->begin[hubs], count, &made));
+        CHECK(cuda_markov_hubs(run->context, run->job, run->a, run->b, run->order.data + run->begin[hubs], count,
+                               &made));
     return run_last(run, run->begin[made ? hubs : hubs + 1], may_spill);
 }
 

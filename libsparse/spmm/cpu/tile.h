@@ -27,8 +27,8 @@ typedef struct tile_job {
     bool least;           /* minimum in place of maximum */
     int64_t *argument;    /* Y.rows x Y.cols or NULL */
     int64_t limit;        /* entries of A: nothing is fetched ahead of it */
-    /* TILE_HEADS: the columns of a head and of a vector. For head h entry k has weights[h * head_step + at * entry_step], where `at` is
-     * places[k], or k for NULL. */
+    /* TILE_HEADS: the columns of a head and of a vector. For head h entry k has
+     * weights[h * head_step + at * entry_step], where `at` is places[k], or k for NULL. */
     int64_t head_width, head_lanes, head_step, entry_step;
     const int64_t *places;
     bool streams;         /* Y, of the sums' type, is written in whole lines past the caches, and not added to; such

@@ -80,7 +80,7 @@ def _by_rows(x: Tensor) -> Tensor:
 
 
 def _in_one_piece(values: Optional[Tensor]) -> Optional[Tensor]:
-    """The values one after another, for a session to come: what torch copies during one its stream does not wait for."""
+    """The values one after another, for a session to come: its stream does not wait for what torch copies during it."""
     return None if values is None else values.contiguous()
 
 
