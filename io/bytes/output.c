@@ -302,11 +302,19 @@ static bool leads_to(const char *path, int file)
     return fstat(file, &opened) == 0 && lstat(path, &named) == 0 && are_same(&opened, &named);
 }
 
-/* Whether the new file is this process's. One that removes what is abandoned may just have taken it for that. Where files
- * cannot be locked nobody removes any. */
+/* Whether somebody has removed the open file of that name; not, where that cannot be told. */
+static bool is_gone(const char *path, int file)
+{
+    struct stat opened, named;
+    if (lstat(path, &named) != 0) return errno == ENOENT;
+    return fstat(file, &opened) == 0 && !are_same(&opened, &named);
+}
+
+/* Whether the new file is this process's: one that removes what is abandoned may just have taken it for that. Where
+ * files cannot be locked nobody removes any. */
 static bool is_ours(const char *path, int file)
 {
-    return (flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) && leads_to(path, file);
+    return (flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) && !is_gone(path, file);
 }
 
 /* Removes the temporary files of killed processes beside `target`, which was to be their output. */
