@@ -79,6 +79,7 @@ static void note_wide(job *j, int64_t hub, double products, const speeds *speed)
     const double keep = (double)(j->mcl.select > j->mcl.recover ? j->mcl.select : j->mcl.recover);
     char name[256], degree[COUNT_TEXT];
     double through = 0, kept = 0;
+    if ((double)length_of(m, hub) <= keep) return; /* no row passes through a hub: spares a walk over all entries */
     for (int64_t row = 0; row < m->rows; row++) {
         const double length = (double)length_of(m, row);
         if (length > keep) through += length * length;

@@ -64,7 +64,8 @@ HOST_TEST(a_hub_that_a_gpu_is_soon_done_with_is_announced_on_the_cpu_only, 2)
     ck_assert_ptr_nonnull(strstr(said(host, false, 12000, 11000, 0), " s on 2 threads; "));
 }
 
-/* Without its entries a row has 95 % of its mass, so that none is recovered; entries above the cutoff stay anyway. */
+/* The other entries hold 95 % of a row's mass, so pruning recovers none of the hub's. It keeps entries above the cutoff
+ * in any case. */
 HOST_TEST(a_hub_whose_entries_are_pruned_is_not_announced, 2)
 {
     ck_assert_str_eq(said_of(host, false, star(host, 12000, 11000, 0.05f), 0), "");
