@@ -435,25 +435,32 @@ static void choose_stores(tile_job *job, int64_t columns)
 #endif
 }
 
+/* A job for all entries of A. */
+static tile_job whole_job(const sp_csr *a, const sp_spmm_options *options, const spmm_state *plan, double alpha,
+                          const sp_dense *x, double beta, sp_dense *y)
+{
+    return (tile_job){.offsets = a->row_offsets,
+                      .whole_offsets = a->row_offsets,
+                      .cols = a->col_indices,
+                      .weights = a->values,
+                      .order = plan->order,
+                      .x = x,
+                      .y = y,
+                      .alpha = alpha,
+                      .beta = beta,
+                      .mean = options->reduce == SP_REDUCE_MEAN,
+                      .least = options->reduce == SP_REDUCE_MIN,
+                      .limit = a->nnz};
+}
+
 sp_status sp_cpu_spmm(sp_context *context, const sp_csr *a, const sp_spmm_options *options, void *state, double alpha,
                       const sp_dense *x, double beta, sp_dense *y, int64_t *argument)
 {
     const spmm_state *plan = state;
     const tile_reduction reduction = argument ? TILE_ARGUMENT : spmm_is_extreme(options) ? TILE_EXTREME : TILE_SUM;
     const int threads = sp_threads_for(context, (a->nnz + a->rows) * (y->cols / 8 + 1));
-    tile_job job = {.offsets = a->row_offsets,
-                    .whole_offsets = a->row_offsets,
-                    .cols = a->col_indices,
-                    .weights = a->values,
-                    .order = plan->order,
-                    .x = x,
-                    .y = y,
-                    .alpha = alpha,
-                    .beta = beta,
-                    .mean = options->reduce == SP_REDUCE_MEAN,
-                    .least = options->reduce == SP_REDUCE_MIN,
-                    .argument = argument,
-                    .limit = a->nnz};
+    tile_job job = whole_job(a, options, plan, alpha, x, beta, y);
+    job.argument = argument;
     const int64_t columns = sp_tile_width(x->type, reduction);
     if (y->cols == 0) return SP_OK;
     choose_stores(&job, columns);
@@ -491,22 +498,13 @@ sp_status sp_cpu_spmm_heads(sp_context *context, const sp_csr *a, const sp_spmm_
         TRY(sp_alloc(context, a->nnz * heads, size, &turned));
         turn_heads(context, a->values, a->nnz, heads, size, turned);
     }
-    tile_job job = {.offsets = a->row_offsets,
-                    .whole_offsets = a->row_offsets,
-                    .cols = a->col_indices,
-                    .weights = turned ? turned : a->values,
-                    .order = plan->order,
-                    .x = x,
-                    .y = y,
-                    .alpha = alpha,
-                    .beta = beta,
-                    .mean = options->reduce == SP_REDUCE_MEAN,
-                    .limit = a->nnz,
-                    .head_width = head_width,
-                    .head_lanes = lanes,
-                    .head_step = turned ? 1 : a->nnz,
-                    .entry_step = turned ? heads : 1,
-                    .places = places};
+    tile_job job = whole_job(a, options, plan, alpha, x, beta, y);
+    if (turned) job.weights = turned;
+    job.head_width = head_width;
+    job.head_lanes = lanes;
+    job.head_step = turned ? 1 : a->nnz;
+    job.entry_step = turned ? heads : 1;
+    job.places = places;
     choose_stores(&job, lanes * TILE_VECTORS);
     status = run_chunks(context, plan, &job, TILE_HEADS, lanes * TILE_VECTORS, threads);
 done:
