@@ -102,7 +102,7 @@ sp_status sp_cuda_spgemm_warp(sp_context *context, const sp_csr *a, const sp_csr
 bool cuda_is_small(const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options);
 sp_status sp_cuda_spgemm_small(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c,
                                sp_spgemm_info *info);
-struct product_places; /* spgemm/cuda/semiring.cuh */
+struct product_places; /* spgemm/cuda/walk.cuh */
 sp_status sp_cuda_spgemm_warp_places(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked,
                                      const product_places *places, const sp_csr *pattern);
 sp_status sp_cuda_spgemm_warp_values(sp_context *context, const sp_csr *a, const sp_csr *b,

@@ -4,7 +4,7 @@
 #define SPARSE_SPGEMM_PACK_CUH
 
 #include "device/sort.cuh"
-#include "spgemm/cuda/semiring.cuh"
+#include "spgemm/cuda/walk.cuh"
 
 /* ---- merged rows ------------------------------------------------------------------------------------------ */
 

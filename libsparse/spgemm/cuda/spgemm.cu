@@ -11,7 +11,7 @@
  *     dense.cu                  a sum a column: B of few columns
  *     wide.cu                   bits by a block, sums by parts: all other rows; the index of B
  *     giant.cu                  products sorted by the whole device: rows that others would wait for
- *     walk.cuh, semiring.cuh    the products of a row, in A's order; what they are made of and how they are added
+ *     walk.cuh                  the products of a row, in A's order; what they are made of and how they are added
  *   terms.cu, terms_make.cu     plans: sums of products whose places are listed, and the list
  *   hash.cu, hash_rows.cuh, numeric.cuh   the paper's hash product in two phases, PWPR and TBPR; Markov's kernels
  *   aia.cu, aia.cuh             the gather stage of the same paper

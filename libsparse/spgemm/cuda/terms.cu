@@ -19,8 +19,8 @@
  */
 #include <cuda_pipeline.h>
 
-#include "spgemm/cuda/semiring.cuh"
 #include "spgemm/cuda/terms.cuh"
+#include "spgemm/cuda/walk.cuh"
 
 /* ---- device: sums ---------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* What terms.cu needs, made from the operands and the pattern of C.
  *
- * The plan is made from lists of pairs by entry of C (put_product in semiring.cuh). Two runs of the kernels that look
+ * The plan is made from lists of pairs by entry of C (put_product in walk.cuh). Two runs of the kernels that look
  * products up fill them: one counts the products of each entry, one puts the pairs where they belong. A tile's pairs
  * are then sorted by entry of A; those of one entry of A keep the order of C, which is B's.
  */
@@ -9,8 +9,8 @@
 #include <thrust/iterator/counting_iterator.h>
 
 #include "base/ablation.h"
-#include "spgemm/cuda/semiring.cuh"
 #include "spgemm/cuda/terms.cuh"
+#include "spgemm/cuda/walk.cuh"
 
 static cudaStream_t stream_of(sp_context *context) { return cuda_state_of(context)->stream; }
 
