@@ -98,10 +98,14 @@ sp_status sp_cuda_spgemm_hash(sp_context *context, const sp_csr *a, const sp_csr
                               sp_csr *c, sp_spgemm_info *info);
 sp_status sp_cuda_spgemm_warp(sp_context *context, const sp_csr *a, const sp_csr *b,
                                 const sp_spgemm_options *options, sp_csr *c, sp_spgemm_info *info);
-/* Whether the function after it takes the product, and is faster. */
+/* Each time whether the function after it takes the product, and is faster. */
 bool cuda_is_small(const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options);
 sp_status sp_cuda_spgemm_small(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c,
                                sp_spgemm_info *info);
+bool cuda_is_column(const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options);
+sp_status sp_cuda_spgemm_column(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info);
+/* C's values, in its pattern. */
+sp_status sp_cuda_spgemm_column_values(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c);
 struct product_places; /* spgemm/cuda/walk.cuh */
 sp_status sp_cuda_spgemm_warp_places(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked,
                                      const product_places *places, const sp_csr *pattern);

@@ -2,6 +2,7 @@
  *
  * The room, from here down:
  *   small.cu, small_rows.cuh    matrices whose time is latency: four launches, a warp's packs or a block a row
+ *   column.cu                   B of one column: a sum a row of A
  *   warp.cu                     all others: two phases, a launch a class of rows
  *     classes.cuh, classes.cu   the classes, what each is for, and which class takes a row; launches
  *     short.cu, pack.cuh        rows of few products: packs sorted in registers, merged rows
@@ -210,6 +211,7 @@ static sp_status multiply(sp_context *context, const sp_csr *a, const sp_csr *b,
 {
     if (a->nnz == 0 || b->nnz == 0) return multiply_nothing(context, a, b, options->semiring, c, info);
     if (cuda_is_small(a, b, options)) return sp_cuda_spgemm_small(context, a, b, c, info);
+    if (cuda_is_column(a, b, options)) return sp_cuda_spgemm_column(context, a, b, c, info);
     return options->algorithm == SP_SPGEMM_HASH ? sp_cuda_spgemm_hash(context, a, b, options, c, info)
                                                 : sp_cuda_spgemm_warp(context, a, b, options, c, info);
 }
@@ -343,13 +345,14 @@ struct plan_state {
 };
 
 /* Keeps what the numeric phase is faster with, as far as there is room. On failure frees pattern and state. */
-static sp_status keep_products(sp_context *context, const sp_csr *a, const sp_csr *b, sp_semiring semiring,
+static sp_status keep_products(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                                sp_csr *pattern, plan_state **state, sp_spgemm_info *info)
 {
     const double start = wall_seconds();
     plan_state *kept = *state;
     sp_status status = SP_OK;
-    if (semiring == SP_PLUS_TIMES && !kept->masked)
+    if (cuda_is_column(a, b, options)) return SP_OK; /* it needs no list */
+    if (options->semiring == SP_PLUS_TIMES && !kept->masked)
         status = cuda_keep_rows(context, a, b, pattern, &kept->rows, &info->plan_bytes);
     if (status == SP_OK && !kept->rows) {
         status = cuda_make_terms(context, a, b, kept->masked, pattern, info->products, &kept->terms);
@@ -363,14 +366,14 @@ static sp_status keep_products(sp_context *context, const sp_csr *a, const sp_cs
     return status;
 }
 
-/* The hash algorithm has no patterns; its values are dropped. */
+/* The hash algorithm and that for one column have no patterns; their values are dropped. */
 sp_status sp_cuda_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp_csr *b,
                                   const sp_spgemm_options *options, sp_csr *pattern, void **state,
                                   sp_spgemm_info *info)
 {
     sp_csr a_pattern = *a, b_pattern = *b;
     sp_spgemm_options own = *options;
-    if (options->algorithm != SP_SPGEMM_HASH) {
+    if (options->algorithm != SP_SPGEMM_HASH && !cuda_is_column(a, b, options)) {
         own.semiring = SP_OR_AND;
         a_pattern.values = b_pattern.values = NULL;
     }
@@ -388,7 +391,7 @@ sp_status sp_cuda_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp
     info->symbolic_seconds += info->numeric_seconds;
     info->numeric_seconds = 0;
     if (pattern->space == SP_DEVICE && options->semiring != SP_OR_AND)
-        return keep_products(context, a, b, options->semiring, pattern, (plan_state **)state, info);
+        return keep_products(context, a, b, options, pattern, (plan_state **)state, info);
     return SP_OK;
 }
 
@@ -437,6 +440,7 @@ sp_status sp_cuda_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_
     const plan_state *kept = (const plan_state *)state;
     own.mask = kept->masked ? c : NULL;
     if (c->space == SP_DEVICE) {
+        if (cuda_is_column(a, b, &own)) return sp_cuda_spgemm_column_values(context, a, b, c);
         if (kept->rows && a->values && b->values) return cuda_sum_rows(context, kept->rows, a, b, c);
         if (kept->terms.tile) return cuda_sum_terms(context, &kept->terms, a, b, options->semiring, c);
         return sp_cuda_spgemm_warp_values(context, a, b, &own, c);

@@ -1,12 +1,12 @@
-/* test_spgemm: rows of so many elements of A, or products, that CUDA splits them over blocks. Sums of many products
- * show in which order they were added. */
+/* test_spgemm: rows of so many elements of A, or products, that CUDA splits them over blocks, B of one column, and rows
+ * that are nearly one row of B. Sums of many products show in which order they were added. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "spgemm_shared.h"
 
-/* A little more than GIANT_ELEMENTS of libsparse/spgemm/cuda/classes.cuh; the other limit is GIANT_PRODUCTS, 2^19. */
+/* More than GIANT_ELEMENTS of libsparse/spgemm/cuda/classes.cuh; the other limit is GIANT_PRODUCTS, 2^19. */
 enum { MANY_ELEMENTS = 33000 };
 
 /* How values are drawn: as in other suites, with powers of two among them, or such that sums only grow, or are exact,
@@ -55,6 +55,67 @@ DEVICE_TEST(a_row_by_a_column_is_summed_in_order, _i, 2)
                 check_giant(context, &p, "row by column", i);
                 product_free(host, &p);
             }
+}
+
+/* Rows of lengths around those that lanes and warps take at once, or all long, or one for the whole device, times a
+ * column of which some entries are missing: among others all that a row of A has. */
+static product rows_by_column(sp_context *host, test_random *random, int64_t each, int missing, int kind,
+                              sp_value_type type)
+{
+    enum { INNER = 70000, ROWS = 200 };
+    static const int64_t lengths[] = {0, 1, 31, 64, 65, 511, 512, 513, 2000, MANY_ELEMENTS, 2};
+    entry_list list = {0};
+    for (int64_t i = 0; i < ROWS; i++) {
+        const int64_t length = each ? each : i == 7 ? INNER : i > 150 ? 0 : lengths[i % (int64_t)COUNT(lengths)];
+        for (int64_t k = 0; k < length; k++)
+            entry_add(&list, i, i == 7 ? k : (i + k * 2) % INNER, giant_value(random, kind));
+    }
+    sp_csr a = entry_matrix(host, &list, ROWS, INNER, type, false);
+    for (int64_t j = 0; j < INNER; j++)
+        if (missing < 2 ? !missing || j % 3 : j == 12345) entry_add(&list, j, 0, giant_value(random, kind));
+    return product_of(a, entry_matrix(host, &list, INNER, 1, type, false));
+}
+
+DEVICE_TEST(rows_by_a_column_are_summed_in_order, _i, 2)
+{
+    for (int64_t each = 0; each <= 700; each += 700)
+        for (int missing = 0; missing < 3; missing++)
+            for (int kind = 0; kind < VALUE_KINDS; kind++)
+                for (int type = first_type(kind); type <= last_type(kind); type++) {
+                    test_random random = test_seed((uint64_t)(21 + missing));
+                    product p = rows_by_column(host, &random, each, missing, kind, (sp_value_type)type);
+                    check_giant(context, &p, "rows by a column", 22);
+                    product_free(host, &p);
+                }
+}
+
+/* Rows of A with one element of a long row of B, before, between or behind others, whose products are up to a few more
+ * than are added to a copy of the long row; or with two of these, or with very many elements. */
+DEVICE_TEST(rows_that_are_nearly_one_row_of_b_have_the_bits_of_the_reference, _i, 2)
+{
+    enum { ROWS = 600, INNER = 400, COLS = 20000, LONG_ROW = 5000 };
+    for (int kind = 0; kind < VALUE_KINDS; kind++)
+        for (int type = first_type(kind); type <= last_type(kind); type++) {
+            test_random random = test_seed(23);
+            entry_list list = {0};
+            for (int64_t i = 0; i < ROWS; i++) {
+                const int64_t from = i % 3 == 0 ? 0 : i % 3 == 1 ? 150 : 90, others = i < 300 ? i % 33 : i % 7 * 45;
+                entry_add(&list, i, 100, giant_value(&random, kind));
+                if (i % 50 == 49) entry_add(&list, i, 101, giant_value(&random, kind));
+                for (int64_t k = 0; k < others; k++)
+                    entry_add(&list, i, (from + k) % INNER, giant_value(&random, kind));
+            }
+            sp_csr a = entry_matrix(host, &list, ROWS, INNER, (sp_value_type)type, false);
+            for (int64_t j = 0; j < INNER; j++) {
+                const int64_t length = j == 100 || j == 101 ? LONG_ROW : j % 20 == 0 ? 0 : j % 8;
+                for (int64_t k = 0; k < length; k++)
+                    entry_add(&list, j, length == LONG_ROW ? k * 4 + k % 3 : (j * 37 + k * (j % 5)) % 400 * 50,
+                              giant_value(&random, kind));
+            }
+            product p = product_of(a, entry_matrix(host, &list, INNER, COLS, (sp_value_type)type, false));
+            check_giant(context, &p, "nearly one row", 24);
+            product_free(host, &p);
+        }
 }
 
 /* Every entry of C has very many products, or some more or less than one lane takes. */
@@ -253,6 +314,8 @@ DEVICE_TEST(giant_rows_are_a_group_of_their_own, _i, 2)
 const test_entry giant_tests[] = {
     CASE("giant", 120),
     ON_DEVICES(a_row_by_a_column_is_summed_in_order),
+    ON_DEVICES(rows_by_a_column_are_summed_in_order),
+    ON_DEVICES(rows_that_are_nearly_one_row_of_b_have_the_bits_of_the_reference),
     ON_DEVICES(a_giant_row_of_few_columns_is_summed_in_order),
     ON_DEVICES(two_or_three_entries_with_most_products_are_summed_in_order),
     ON_DEVICES(a_full_row_and_a_full_column_have_the_bits_of_the_reference),

@@ -115,6 +115,27 @@ DEVICE_TEST(large_plans_have_the_bits_of_the_reference, _i, 2)
         }
 }
 
+/* B of one column, of which some entries are missing; A has a full row. */
+DEVICE_TEST(plans_of_one_column_have_the_bits_of_the_reference, _i, 2)
+{
+    enum { ROWS = 300, INNER = 50000 };
+    for (int type = SP_F32; type <= SP_F64; type++)
+        for (int missing = 0; missing < 2; missing++) {
+            test_random random = test_seed(5);
+            entry_list list = {0};
+            for (int64_t i = 0; i < ROWS; i++)
+                for (int64_t k = 0; k < (i == 9 ? INNER : i % 40 * (i % 11)); k++)
+                    entry_add(&list, i, (i + k) % INNER, product_value(&random));
+            sp_csr a = entry_matrix(host, &list, ROWS, INNER, (sp_value_type)type, false);
+            for (int64_t j = 0; j < INNER; j++)
+                if (!missing || j % 5) entry_add(&list, j, 0, product_value(&random));
+            product p = product_of(a, entry_matrix(host, &list, INNER, 1, (sp_value_type)type, false));
+            snprintf(p.name, sizeof p.name, "one column, %d", missing);
+            check_plan(context, &p, &random);
+            product_free(host, &p);
+        }
+}
+
 /* Entries of C of one product to 700, side by side: more than the CUDA back end takes of one entry at once; rows of
  * entries that have some 550 or some 280 products each. */
 DEVICE_TEST(plans_sum_entries_of_any_number_of_products, _i, 2)
@@ -393,6 +414,7 @@ TEST(plans_give_back_their_memory)
 static const test_entry tests[] = {
     CASE("random", 120),
     ON_DEVICES(random_plans_have_the_bits_of_the_reference),
+    ON_DEVICES(plans_of_one_column_have_the_bits_of_the_reference),
     CASE("contract", 120),
     ON_DEVICES(plans_of_shifted_rows_have_the_bits_of_the_reference),
     ON_DEVICES(large_plans_have_the_bits_of_the_reference),
