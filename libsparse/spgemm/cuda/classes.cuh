@@ -54,7 +54,7 @@ static_assert(CLASS_LONG + 1 == CLASS_RANKED, "the last class");
 
 /* Giant rows have more elements of A, or more products: all else would wait for the warp that reads the elements of
  * one, or for the block that takes its products, for longer than for the dozen launches and three waits of sorting. */
-enum { GIANT_ELEMENTS = 1 << 15, GIANT_PRODUCTS = 1 << 19 };
+enum { GIANT_ELEMENTS = 1 << 13, GIANT_PRODUCTS = 1 << 19 };
 
 /* Slots of the table that counts rows of class CLASS_HASHED + i. For up to 256 products it is a quarter full at most:
  * twice the slots take no warp from a multiprocessor, and cost less to clear than the probes that they save. */

@@ -1,7 +1,7 @@
 /* Rows of C by bits: a warp counts a narrow row, a block a wide one, in windows of columns, with a bit a column in
  * shared memory. A prefix sum over the bits gives the columns of wide rows in order; their sums are formed by warps,
  * part by part, as are those of rows whose columns are known. An index of B by column tells which entries of a row of
- * B belong to a part. */
+ * B belong to a part. A block copies a row that is nearly one row of B. */
 #include "spgemm/cuda/classes.cuh"
 
 static __host__ __device__ constexpr int buckets_for(int entries) { return 2 * next_power_of_two(entries); }
@@ -287,7 +287,154 @@ static __device__ int64_t write_columns(wide_memory &memory, int words, int64_t 
     return total;
 }
 
-/* Writes the columns of wide rows, ascending, and lists the rows' parts. */
+/* ---- copied rows ----------------------------------------------------------------------------------------- */
+
+/* A row of C that is nearly one long row of B, times a number: all other products are few. Their columns are looked for
+ * in the long row, and the others of it are copied. */
+enum { MOST_BESIDE = 128 };
+
+/* The long row, and the products beside it, in A's order. */
+struct copied_row {
+    uint32_t start; /* of the long row in B */
+    int32_t length;
+    int element, before; /* of A: the long row's; the products that come before its own */
+    double value[MOST_BESIDE];
+    int32_t col[MOST_BESIDE];
+    int32_t place[MOST_BESIDE];     /* where columns that the long row lacks come in it, ascending */
+    uint8_t by_column[MOST_BESIDE]; /* the products by column, those of one column in A's order */
+};
+static_assert(sizeof(copied_row) <= sizeof(wide_memory::piece), "it lies where pieces would");
+
+/* A thread's element of A, and then its product in the order of columns. */
+struct beside {
+    uint32_t start; /* of the element's row of B */
+    int32_t length; /* 0 of the long row */
+    bool first;     /* the first of its column */
+    bool met;       /* which the long row has */
+    int place;      /* in the long row */
+    int inserted;   /* columns before it that the long row lacks */
+};
+
+/* Whether the row is one, for the block. A thread takes an element of A; rows of more elements are none. */
+template <typename V>
+static __device__ bool find_copied(const product_view<V> &product, int row, wide_memory &memory, beside *own)
+{
+    copied_row &copied = *(copied_row *)memory.piece;
+    const int64_t begin = product.a.offsets[row], elements = product.a.offsets[row + 1] - begin;
+    if (elements > WIDE_THREADS) return false;
+    own->length = 0;
+    if (threadIdx.x < elements) {
+        const int32_t k = __ldg(product.a.cols + begin + threadIdx.x);
+        own->start = (uint32_t)__ldg(product.b.offsets + k);
+        own->length = (int32_t)(__ldg(product.b.offsets + k + 1) - own->start);
+    }
+    const bool is_long = own->length > MOST_BESIDE;
+    if (__syncthreads_count(is_long) != 1) return false;
+    if (is_long) {
+        copied.start = own->start;
+        copied.length = own->length;
+        copied.element = (int)threadIdx.x;
+        own->length = 0;
+    }
+    return block_reduce<WIDE_THREADS>(own->length, add_op(), memory.scratch) <= MOST_BESIDE;
+}
+
+/* Lists the products beside the long row, *count, and finds where their columns come in it; returns how many of these
+ * it lacks. */
+template <typename V>
+static __device__ int place_beside(const product_view<V> &product, int row, wide_memory &memory, beside *own,
+                                   int *count)
+{
+    copied_row &copied = *(copied_row *)memory.piece;
+    const int at = block_scan<WIDE_THREADS>(own->length, count, memory.scratch), i = (int)threadIdx.x;
+    const double weight = own->length > 0 ? (double)product.a.values[product.a.offsets[row] + i] : 0;
+    for (int k = 0; k < own->length; k++) {
+        copied.col[at + k] = __ldg(product.b.cols + own->start + k);
+        copied.value[at + k] = __dmul_rn(weight, (double)__ldg(product.b.values + own->start + k));
+    }
+    if (i == copied.element) copied.before = at;
+    __syncthreads();
+    if (i < *count) {
+        int rank = 0;
+        for (int k = 0; k < *count; k++)
+            rank += copied.col[k] < copied.col[i] || (copied.col[k] == copied.col[i] && k < i);
+        copied.by_column[rank] = (uint8_t)i;
+    }
+    __syncthreads();
+    own->first = false;
+    if (i < *count) {
+        const int32_t col = copied.col[copied.by_column[i]], *cols = product.b.cols + copied.start;
+        own->first = i == 0 || copied.col[copied.by_column[i - 1]] != col;
+        own->place = (int)lower_bound_i32(cols, 0, copied.length, col);
+        own->met = own->place < copied.length && cols[own->place] == col;
+    }
+    const bool lacks = own->first && !own->met;
+    int all;
+    own->inserted = block_scan<WIDE_THREADS>(lacks, &all, memory.scratch);
+    if (lacks) copied.place[own->inserted] = own->place;
+    __syncthreads();
+    return all;
+}
+
+/* The sum of a column, from its first product beside the long row on: entry `i` of those by column. */
+static __device__ double sum_beside(const copied_row &copied, int i, int count, bool met, double of_long)
+{
+    const int32_t col = copied.col[copied.by_column[i]];
+    double sum = -0.0;
+    for (; i < count && copied.col[copied.by_column[i]] == col; i++) {
+        const int product = copied.by_column[i];
+        if (met && product >= copied.before) {
+            sum = __dadd_rn(sum, of_long);
+            met = false;
+        }
+        sum = __dadd_rn(sum, copied.value[product]);
+    }
+    return met ? __dadd_rn(sum, of_long) : sum;
+}
+
+/* Writes the row, which find_copied has found. */
+template <typename V>
+static __device__ void copy_row(const warp_job<V> &job, int row, wide_memory &memory, beside *own)
+{
+    enum { DEPTH = 2 };
+    const copied_row &copied = *(copied_row *)memory.piece;
+    int count;
+    const int inserted = place_beside(job.product, row, memory, own, &count);
+    const double weight = (double)job.product.a.values[job.product.a.offsets[row] + copied.element];
+    const int32_t *cols = job.product.b.cols + copied.start;
+    const V *values = job.product.b.values + copied.start;
+    int32_t *c_cols = job.c_cols + job.offsets[row];
+    V *c_values = job.c_values + job.offsets[row];
+    int shift = 0; /* columns before the next entry that the long row lacks */
+    int32_t next = inserted > 0 ? copied.place[0] : INT32_MAX;
+    for (int base = threadIdx.x; base < copied.length; base += DEPTH * WIDE_THREADS) {
+        int32_t col[DEPTH];
+        V value[DEPTH];
+#pragma unroll
+        for (int u = 0; u < DEPTH; u++) {
+            const int i = min(base + u * WIDE_THREADS, copied.length - 1);
+            col[u] = __ldg(cols + i);
+            value[u] = __ldg(values + i);
+        }
+#pragma unroll
+        for (int u = 0; u < DEPTH; u++) {
+            const int i = base + u * WIDE_THREADS;
+            if (i >= copied.length) break;
+            while (next <= i) next = ++shift < inserted ? copied.place[shift] : INT32_MAX;
+            c_cols[i + shift] = col[u];
+            c_values[i + shift] = (V)__dmul_rn(weight, (double)value[u]);
+        }
+    }
+    __syncthreads();
+    if (!own->first) return;
+    const double of_long = own->met ? __dmul_rn(weight, (double)values[own->place]) : 0;
+    c_cols[own->place + own->inserted] = copied.col[copied.by_column[threadIdx.x]];
+    c_values[own->place + own->inserted] = (V)sum_beside(copied, (int)threadIdx.x, count, own->met, of_long);
+}
+
+/* ---- wide rows ------------------------------------------------------------------------------------------- */
+
+/* Writes copied rows, the columns of the others, ascending, and lists their parts. */
 template <typename V, bool PLAIN>
 static __global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
     write_wide(warp_job<V> job, int wide_words)
@@ -296,6 +443,13 @@ static __global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
     wide_memory &memory = *(wide_memory *)table_memory;
     for (int row; (row = take_wide(job.totals, job.list, CLASS_WIDE, false, memory)) >= 0;) {
         int64_t lowest, highest, to = job.offsets[row];
+        if constexpr (PLAIN) {
+            beside own;
+            if (find_copied(job.product, row, memory, &own)) {
+                copy_row(job, row, memory, &own);
+                continue;
+            }
+        }
         find_wide_span(job.product, row, &lowest, &highest, memory);
         const int64_t window = 32 * (int64_t)wide_words;
         const bool whole = highest - lowest < window;
