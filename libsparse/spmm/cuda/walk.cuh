@@ -60,6 +60,14 @@ template <typename T, int V, int LANES, int REPEATS> struct spmm_columns {
     }
 };
 
+/* The greatest of a number that each group of LANES lanes has. */
+template <int LANES> static __device__ __forceinline__ int most_of_groups(int number)
+{
+#pragma unroll
+    for (int step = LANES; step < 32; step *= 2) number = max(number, __shfl_xor_sync(FULL_WARP, number, step));
+    return number;
+}
+
 /* Adds entries begin .. begin + count of A, which are the row's from `number` on, to the group's results. All lanes
  * of the warp take part, `count` being the group's own: the warp's groups walk together, since those that went apart
  * would be served one after another. */
@@ -73,9 +81,7 @@ static __device__ __forceinline__ void add_entries(const spmm_product &p, int64_
     const int lane = threadIdx.x % LANES;
     const int32_t *cols = p.cols + begin;
     const S *values = p.values ? (const S *)p.values + begin : nullptr;
-    int longest = count;
-#pragma unroll
-    for (int step = LANES; step < 32; step *= 2) longest = max(longest, __shfl_xor_sync(FULL_WARP, longest, step));
+    const int longest = most_of_groups<LANES>(count);
     int32_t next_col[OWN], col[OWN];
     S next_weight[OWN], weight[OWN];
     const auto fetch = [&](int base, bool cols_too) {
@@ -152,6 +158,20 @@ struct quad_exchange {
     uint4 cols[32], weights[32];
 };
 
+/* Entries begin..end, by the lanes for which `own` holds. */
+template <typename T, int V, int LANES>
+static __device__ __forceinline__ void add_one_by_one(const spmm_product &p, int64_t begin, int64_t end,
+                                                      const spmm_columns<T, V, LANES, 1> &columns, bool own,
+                                                      spmm_sums<T, V> &result)
+{
+#pragma unroll 1
+    for (int64_t at = begin; at < end; at++) {
+        packet<T, V> x;
+        x.load((const T *)row_of_x(columns.x, __ldg(p.cols + at), p.x_bytes));
+        if (own) result.add(x, p.values ? __ldg((const float *)p.values + at) : 1.f, 0, true);
+    }
+}
+
 /* As add_entries. A's columns and weights begin at multiples of 16 bytes. Lanes exchange them by shuffles, or
  * through `exchange`, which leaves registers for twice the rows of X in flight: R-MAT 17 at 32 columns of f16 27.1 ->
  * 25.0 us; but rows of 32 bytes take 21.8 for 21.3, those of f32 22.5 for 22.2. */
@@ -168,9 +188,7 @@ static __device__ __forceinline__ void add_quads(const spmm_product &p, int64_t 
     const int end = last ? (int)(whole - first) : count > 0 ? lead + count : 0;
     const uint4 *quad = (const uint4 *)(p.cols + first) + lane;
     const int64_t away = (const char *)p.values - (const char *)p.cols;
-    int longest = end;
-#pragma unroll
-    for (int step = LANES; step < 32; step *= 2) longest = max(longest, __shfl_xor_sync(FULL_WARP, longest, step));
+    const int longest = most_of_groups<LANES>(end);
     uint4 col = load_kept_if(4 * lane < end, quad, p.keep), weight;
     const auto fetch_weight = [&](int at) {
         const uint32_t one = 0x3f800000;
@@ -180,13 +198,7 @@ static __device__ __forceinline__ void add_quads(const spmm_product &p, int64_t 
         quad += LANES;
     };
     wait_for_previous();
-    if (last)
-#pragma unroll 1
-        for (int64_t at = max(begin, whole); at < begin + count; at++) {
-            packet<T, V> x;
-            x.load((const T *)row_of_x(columns.x, __ldg(p.cols + at), p.x_bytes));
-            if (part == 0) result.add(x, p.values ? __ldg((const float *)p.values + at) : 1.f, 0, true);
-        }
+    if (last) add_one_by_one(p, max(begin, whole), begin + count, columns, part == 0, result);
     if (EXCHANGED) fetch_weight(0);
 #pragma unroll 1
     for (int at = 0; at < longest; at += 4 * QUADS) {
@@ -270,9 +282,7 @@ static __device__ __forceinline__ void add_exchanged(const spmm_product &p, int6
     const int own = threadIdx.x % 32, lane = own % LANES;
     const int32_t *cols = p.cols + begin + lane;
     const int64_t away = (const char *)p.values - (const char *)p.cols;
-    int longest = count, left = count; /* of the warp's groups; of this one */
-#pragma unroll
-    for (int step = LANES; step < 32; step *= 2) longest = max(longest, __shfl_xor_sync(FULL_WARP, longest, step));
+    int longest = most_of_groups<LANES>(count), left = count; /* of the warp's groups; of this one */
     int32_t next_col = lane < left ? load_kept(cols, p.keep) : 0; /* 0 beyond the row */
     float next_weight;
     const auto fetch_weight = [&](int there) {
