@@ -62,6 +62,8 @@ sp_status sp_ranks_gather(sp_context *context, const sp_ranks *ranks, const void
 sp_status sp_ranks_share(sp_context *context, const sp_ranks *ranks, const int64_t *first, int64_t size, void *all);
 /* all[r]: the number that process r gave; the same in all. */
 sp_status sp_ranks_numbers(sp_context *context, const sp_ranks *ranks, int64_t own, int64_t *all);
+/* cut[r]: where the elements of process r begin, which has `own` of them; cut[size]: the number of all. The same in all. */
+sp_status sp_ranks_cut(sp_context *context, const sp_ranks *ranks, int64_t own, int64_t *cut);
 /* The whole matrix at process 0, in host memory, from the rows that each was given there; elsewhere a matrix without
  * rows. All parts have values of one type. */
 sp_status sp_ranks_gather_rows(sp_context *context, const sp_ranks *ranks, const sp_csr *part, sp_csr *whole);

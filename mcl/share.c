@@ -275,19 +275,6 @@ done:
 
 /* ---- rows in the original numbers ---------------------------------------------------------------------------- */
 
-/* cut[r]: where the rows of process r begin, which has part->rows of them. */
-static sp_status learn_cut(sp_context *context, const sp_ranks *ranks, const sp_csr *part, int64_t *cut)
-{
-    const sp_status status = sp_ranks_numbers(context, ranks, part->rows, cut);
-    int64_t row = 0;
-    for (int r = 0; r <= ranks->size && status == SP_OK; r++) {
-        const int64_t rows = r < ranks->size ? cut[r] : 0;
-        cut[r] = row;
-        row += rows;
-    }
-    return status;
-}
-
 sp_status mcl_restore_together(sp_context *context, const sp_ranks *ranks, const sp_csr *part, const int32_t *order,
                                sp_csr *matrix)
 {
@@ -301,7 +288,7 @@ sp_status mcl_restore_together(sp_context *context, const sp_ranks *ranks, const
     if (!order) return sp_csr_copy(context, part, SP_HOST, matrix);
     TRY(sp_alloc(context, ranks->size + 1, sizeof *cut, (void **)&cut));
     TRY(sp_alloc(context, ranks->size + 1, sizeof *next, (void **)&next));
-    TRY(learn_cut(context, ranks, part, cut));
+    TRY(sp_ranks_cut(context, ranks, part->rows, cut));
     cut_equally(part->cols, ranks->size, next);
     const int64_t first = next[ranks->rank], rows = next[ranks->rank + 1] - first;
     TRY(sp_alloc(context, rows, sizeof *named, (void **)&named));

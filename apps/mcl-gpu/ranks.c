@@ -112,17 +112,8 @@ done:
 sp_status ranks_learn_cut(job *j, const sp_csr *rows, int64_t **cut)
 {
     const sp_ranks *ranks = j->team.ranks;
-    int64_t row = 0;
-    sp_status status;
-    TRY(sp_alloc(j->host, ranks->size + 1, sizeof **cut, (void **)cut));
-    TRY(sp_ranks_numbers(j->host, ranks, rows->rows, *cut));
-    for (int r = 0; r < ranks->size; r++) {
-        const int64_t count = (*cut)[r];
-        (*cut)[r] = row;
-        row += count;
-    }
-    (*cut)[ranks->size] = row;
-done:
+    sp_status status = sp_alloc(j->host, ranks->size + 1, sizeof **cut, (void **)cut);
+    if (status == SP_OK) status = sp_ranks_cut(j->host, ranks, rows->rows, *cut);
     return status;
 }
 

@@ -46,6 +46,18 @@ sp_status sp_ranks_numbers(sp_context *context, const sp_ranks *ranks, int64_t o
     return status == SP_OK ? sp_ranks_broadcast(context, ranks, all, ranks->size * (int64_t)sizeof *all) : status;
 }
 
+sp_status sp_ranks_cut(sp_context *context, const sp_ranks *ranks, int64_t own, int64_t *cut)
+{
+    const sp_status status = sp_ranks_numbers(context, ranks, own, cut);
+    int64_t before = 0;
+    for (int r = 0; r <= ranks->size && status == SP_OK; r++) {
+        const int64_t count = r < ranks->size ? cut[r] : 0;
+        cut[r] = before;
+        before += count;
+    }
+    return status;
+}
+
 /* ---- traffic ---------------------------------------------------------------------------------------------- */
 
 sp_status sp_traffic_create(sp_context *context, const sp_ranks *ranks, sp_traffic *traffic)

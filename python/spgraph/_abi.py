@@ -4,7 +4,7 @@ from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_d
                     c_int64, c_size_t, c_uint32, c_uint64, c_void_p)
 
 SP_VERSION = "0.1.0"
-SP_ABI = 10
+SP_ABI = 11
 SP_OK, SP_ERROR_ARGUMENT, SP_ERROR_MATRIX, SP_ERROR_NOT_FINITE, SP_ERROR_OVERFLOW = 0, 1, 2, 3, 4
 SP_ERROR_HOST_MEMORY, SP_ERROR_DEVICE_MEMORY, SP_ERROR_NO_DEVICE = 5, 6, 7
 SP_ERROR_DEVICE, SP_ERROR_UNSUPPORTED, SP_ERROR_INTERRUPTED = 8, 9, 10
@@ -465,6 +465,7 @@ FUNCTIONS = {
     "sp_ranks_gather": (c_int, [c_void_p, POINTER(sp_ranks), c_void_p, c_void_p, c_int64, c_void_p]),
     "sp_ranks_share": (c_int, [c_void_p, POINTER(sp_ranks), c_void_p, c_int64, c_void_p]),
     "sp_ranks_numbers": (c_int, [c_void_p, POINTER(sp_ranks), c_int64, c_void_p]),
+    "sp_ranks_cut": (c_int, [c_void_p, POINTER(sp_ranks), c_int64, c_void_p]),
     "sp_ranks_gather_rows": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_csr), POINTER(sp_csr)]),
     "sp_ranks_stream_rows": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_csr), c_int64, sp_take_rows, c_void_p]),
     "sp_ranks_send_arcs": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_arcs), c_bool, sp_owner, c_void_p, POINTER(sp_arcs)]),

@@ -198,12 +198,11 @@ static sp_status go_on(task *t, const sp_ranks *ranks)
 static sp_status gather_limit(task *t, const sp_ranks *ranks)
 {
     sp_csr part = t->limit, kept = {0};
-    int64_t rows[MOST], first = 0;
+    int64_t cut[MOST + 1];
     t->limit = (sp_csr){0};
-    sp_status status = sp_ranks_numbers(t->context, ranks, part.rows, rows);
-    for (int r = 0; r < ranks->rank; r++) first += rows[r];
+    sp_status status = sp_ranks_cut(t->context, ranks, part.rows, cut);
     if (status == SP_OK) status = sp_ranks_gather_rows(t->context, ranks, &part, &t->limit);
-    if (status == SP_OK) status = mcl_keep_attracting(t->context, &part, first, &kept);
+    if (status == SP_OK) status = mcl_keep_attracting(t->context, &part, cut[ranks->rank], &kept);
     if (status == SP_OK) status = sp_ranks_gather_rows(t->context, ranks, &kept, &t->attracting);
     test_free(t->context, &part, &kept);
     return status;
