@@ -221,6 +221,10 @@ void sp_row_short(accumulator *w, int64_t row, const int32_t *mask, int64_t mask
 /* Rows of up to SHORT_PRODUCTS products without a mask, copies too, from *row on up to the first of more, or `end`. */
 sp_status sp_rows_light(accumulator *w, int64_t *row, int64_t end, int64_t *counts, row_buffer *out);
 
+/* lanes.c: the same for the products that sp_fits_lanes names. */
+bool sp_fits_lanes(const row_product *job);
+sp_status sp_rows_lanes(accumulator *w, int64_t *row, int64_t end, int64_t *counts, row_buffer *out);
+
 /* dense.c */
 void sp_row_dense(accumulator *w, int64_t row, int64_t products, range columns_of_row, const int32_t *mask,
                   int64_t mask_count, row_buffer *out);
