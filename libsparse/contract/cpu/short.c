@@ -4,7 +4,7 @@
  *
  * Graphs whose nodes have few edges, meshes and roads, mostly have such rows after a matching. Without this, half of each
  * row is made and mirrored (mirror.c), which takes 1.7 to 2.9 times as long on 4elt, luxembourg, New York and a grid. */
-#include "base/vectors.h"
+#include "base/lanes.h"
 #include "contract/cpu/short.h"
 
 bool sp_may_be_short(const contraction *job)
@@ -13,34 +13,6 @@ bool sp_may_be_short(const contraction *job)
 }
 
 #if defined(__x86_64__)
-/* Lanes are compared with those that `places` has; those in `upper` keep the greater. */
-AVX512 static inline __m512i exchange(__m512i keys, __m512i places, __mmask16 upper)
-{
-    const __m512i others = _mm512_permutexvar_epi32(places, keys);
-    return _mm512_mask_max_epu32(_mm512_min_epu32(keys, others), upper, keys, others);
-}
-
-/* Batcher's bitonic network: the blocks of 2, 4, 8, 16 lanes are folded, then halved. */
-AVX512 static inline __m512i sort_lanes(__m512i keys)
-{
-    const __m512i by_1 = _mm512_set_epi32(14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1);
-    const __m512i by_2 = _mm512_set_epi32(13, 12, 15, 14, 9, 8, 11, 10, 5, 4, 7, 6, 1, 0, 3, 2);
-    const __m512i by_4 = _mm512_set_epi32(11, 10, 9, 8, 15, 14, 13, 12, 3, 2, 1, 0, 7, 6, 5, 4);
-    const __m512i fold_4 = _mm512_set_epi32(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
-    const __m512i fold_8 = _mm512_set_epi32(8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
-    const __m512i fold_16 = _mm512_set_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    keys = exchange(keys, by_1, 0xaaaa);
-    keys = exchange(keys, fold_4, 0xcccc);
-    keys = exchange(keys, by_1, 0xaaaa);
-    keys = exchange(keys, fold_8, 0xf0f0);
-    keys = exchange(keys, by_2, 0xcccc);
-    keys = exchange(keys, by_1, 0xaaaa);
-    keys = exchange(keys, fold_16, 0xff00);
-    keys = exchange(keys, by_4, 0xf0f0);
-    keys = exchange(keys, by_2, 0xcccc);
-    return exchange(keys, by_1, 0xaaaa);
-}
-
 /* The labels of the row's entries, `entries` in all; -1 in other lanes. */
 AVX512 static inline __m512i gather_labels(const contraction *job, int64_t row, int64_t entries)
 {
@@ -66,7 +38,7 @@ AVX512 static inline int make_short(worker *w, int64_t row, int64_t entries, row
     __m512i labels = gather_labels(job, row, entries);
     if (job->loops == SP_LOOPS_DROP)
         labels = _mm512_mask_mov_epi32(labels, _mm512_cmpeq_epi32_mask(labels, own), _mm512_set1_epi32(-1));
-    labels = sort_lanes(labels); /* those below 0 are the last: unsigned */
+    labels = sort_lanes(labels, true); /* those below 0 are the last: unsigned */
     const int valid = __builtin_popcount(_mm512_cmpge_epi32_mask(labels, _mm512_setzero_si512()));
     const __m512i before = _mm512_alignr_epi32(labels, _mm512_set1_epi32(-1), 15); /* of each lane the one before it */
     const __mmask16 kept = _mm512_cmpneq_epi32_mask(labels, before) & (__mmask16)((1u << valid) - 1);

@@ -268,6 +268,7 @@ void sp_row_product_begin(sp_context *context, const sp_csr *a, const sp_csr *b,
     sp_row_product_values(job, a, b, options->semiring);
     job->single = !left_out("spgemm-single") && has_single_entries(b, sp_threads_for(context, b->rows));
     job->kind = kind_of(options->semiring, a->value_type, job->pattern, options->mask != NULL);
+    job->lanes = sp_fits_lanes(job);
 
     /* All threads' sums may take an eighth of the matrices' memory; a 32nd where the rows of a mask fit small tables.
      * Finite elements have an entry of C in ten to thirty products, and a row's columns lie together: a 32nd is

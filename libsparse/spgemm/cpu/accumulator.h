@@ -1,7 +1,8 @@
 /* Accumulators: how one thread sums rows of C = A·B.
  *
  *   copy    A's row has one entry: B's row, scaled;
- *   short   up to 16 products: each column's place is the number of smaller ones, counted without a branch;
+ *   short   up to 16 products, sorted in a register (lanes.c); without AVX-512, and where a mask thins them out, each
+ *           column's place is the number of smaller ones, counted without a branch;
  *   dense   a sum a column, a bit a touched column and a bit a touched word of these. The columns come out in order
  *           by counting trailing zeros, so nothing is sorted;
  *   block   up to four rows of A with the same columns, as finite elements have them: their sums lie side by side,
@@ -25,6 +26,8 @@
 enum { ROW_COPY, ROW_SHORT, ROW_DENSE, ROW_BLOCK, ROW_SHIFT, ROW_HASH, ROW_METHODS };
 
 enum { SHORT_PRODUCTS = 16 };
+/* Rows whose products are listed at once, before they are sorted. */
+enum { LISTED_ROWS = 32 };
 
 /* A product, as all threads see it. */
 typedef struct row_product {
@@ -37,6 +40,7 @@ typedef struct row_product {
     bool local;              /* the columns of most rows of C lie together: a row's range is worth knowing first */
     int64_t ring;            /* blocks: column j has the sums j & ring. 2^k - 1, or -1: each has its own */
     bool single;             /* row j of B has one entry, j */
+    bool lanes;              /* rows of few products are sorted in registers; lanes.c */
     uint64_t *a_shifted, *b_shifted; /* a bit a row; shift.c; NULL: few rows are */
     uint64_t *a_repeated, *b_repeated; /* blocks: rows with the columns of the row before; NULL: not known */
     const void *a_values, *b_values;
@@ -58,6 +62,8 @@ typedef struct accumulator {
     int64_t listed;    /* entries of list[0], or of the short row */
     int32_t short_columns[SHORT_PRODUCTS + 8]; /* a register more, so that the last may be filled up */
     double short_values[SHORT_PRODUCTS];
+    int32_t listed_columns[(LISTED_ROWS + 1) * SHORT_PRODUCTS]; /* lanes.c: SHORT_PRODUCTS a row */
+    double listed_values[(LISTED_ROWS + 1) * SHORT_PRODUCTS];
     int bits_of_table;
     void *sums_block;  /* where `sums` lies */
     int64_t sums_room; /* how many there are */

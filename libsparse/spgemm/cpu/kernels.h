@@ -103,10 +103,26 @@ KERNEL void walk_single(accumulator *w, int64_t row, int op, int type, put_produ
     }
 }
 
+/* Puts the products of a row of B, whose entries begin with `from` and have the columns `first`, `first` + 1, ... */
+typedef void put_run(accumulator *w, int op, int type, int32_t first, int64_t from, int64_t length, double weight);
+
+/* Entries from which on it is asked whether columns follow each other. Full rows and columns take 2.2 times as long
+ * without it on one thread, an arrowhead 2.4 times. */
+enum { LEAST_RUN = 32 };
+
+/* Whether the columns of B's row follow each other, and its values can be read one after another. */
+KERNEL bool is_run(const row_product *job, int64_t start, int64_t end, int type)
+{
+    const int32_t *columns = job->b->col_indices;
+    return end - start >= LEAST_RUN && columns[end - 1] - columns[start] == end - start - 1 &&
+           (type == NO_VALUES || job->b_select);
+}
+
 /* Puts the products of A's row. With `filtered` only columns whose filter bit is not `excluded`; where these are the
- * columns of a short row of `wanted`, they are looked up in long rows of B. */
-KERNEL void walk(accumulator *w, int64_t row, int op, int type, bool filtered, bool excluded, const int32_t *wanted,
-                 int64_t wanted_count, put_product *put)
+ * columns of a short row of `wanted`, they are looked up in long rows of B. `run`, where it is given, takes rows of B
+ * whose columns follow each other. */
+KERNEL void walk_runs(accumulator *w, int64_t row, int op, int type, bool filtered, bool excluded,
+                      const int32_t *wanted, int64_t wanted_count, put_product *put, put_run *run)
 {
     const row_product *job = w->job;
     const int64_t *offsets = job->b->row_offsets;
@@ -126,12 +142,22 @@ KERNEL void walk(accumulator *w, int64_t row, int op, int type, bool filtered, b
             walk_found(w, j, weight, wanted, wanted_count, op, type, put);
             continue;
         }
+        if (run && !filtered && is_run(job, offsets[j], end, type)) {
+            run(w, op, type, columns[offsets[j]], offsets[j], end - offsets[j], weight);
+            continue;
+        }
         for (int64_t q = offsets[j]; q < end; q++) {
             if (filtered && bit_at(w->filter, columns[q]) == excluded) continue;
             put(w, op, type, columns[q],
                 type == NO_VALUES ? 0 : multiply(op, weight, load(values, type, q & select)));
         }
     }
+}
+
+KERNEL void walk(accumulator *w, int64_t row, int op, int type, bool filtered, bool excluded, const int32_t *wanted,
+                 int64_t wanted_count, put_product *put)
+{
+    walk_runs(w, row, op, type, filtered, excluded, wanted, wanted_count, put, NULL);
 }
 
 /* Scales `count` values of B, from `from` on, by A's entry k. */
@@ -220,6 +246,10 @@ void sp_values_copy(const row_product *job, int64_t k, void *values, int64_t to)
 void sp_row_short(accumulator *w, int64_t row, const int32_t *mask, int64_t mask_count, row_buffer *out);
 /* Rows of up to SHORT_PRODUCTS products without a mask, copies too, from *row on up to the first of more, or `end`. */
 sp_status sp_rows_light(accumulator *w, int64_t *row, int64_t end, int64_t *counts, row_buffer *out);
+
+/* lanes.c: the same for the products that sp_fits_lanes names. */
+bool sp_fits_lanes(const row_product *job);
+sp_status sp_rows_lanes(accumulator *w, int64_t *row, int64_t end, int64_t *counts, row_buffer *out);
 
 /* dense.c */
 void sp_row_dense(accumulator *w, int64_t row, int64_t products, range columns_of_row, const int32_t *mask,

@@ -194,12 +194,21 @@ void sp_values_shifted(const row_product *job, int64_t row, int64_t rows, const 
     sum_rows_portable(job, row, rows, places, count, values, to);
 }
 
+/* A row's columns, `by` to the right. All rows of a run are made from the row before it: not each from the last, which
+ * would wait for what was stored just then. */
+static void shift_columns(const int32_t *restrict from, int64_t count, int32_t by, int32_t *restrict to)
+{
+    for (int64_t i = 0; i < count; i++) to[i] = from[i] + by;
+}
+
 void sp_rows_shifted(accumulator *w, int64_t row, int64_t rows, int64_t *counts, row_buffer *out)
 {
     const int64_t count = counts[row - 1];
     int32_t *columns = out->columns + out->count;
-    for (int64_t i = 0; i < rows * count; i++) columns[i] = columns[i - count] + 1;
-    for (int64_t r = 0; r < rows; r++) counts[row + r] = count;
+    for (int64_t r = 0; r < rows; r++) {
+        shift_columns(columns - count, count, (int32_t)r + 1, columns + r * count);
+        counts[row + r] = count;
+    }
     if (!w->job->pattern) sp_values_shifted(w->job, row, rows, columns, count, out->values, out->count);
     w->rows[ROW_SHIFT] += rows;
     out->count += rows * count;

@@ -153,6 +153,7 @@ AVX2 static sp_status make_light_avx2(accumulator *w, int64_t *row, int64_t end,
 
 sp_status sp_rows_light(accumulator *w, int64_t *row, int64_t end, int64_t *counts, row_buffer *out)
 {
+    if (w->job->lanes) return sp_rows_lanes(w, row, end, counts, out);
 #ifdef __x86_64__
     if (have_avx2()) return make_light_avx2(w, row, end, counts, out);
 #endif

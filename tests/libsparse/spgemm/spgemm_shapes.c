@@ -113,6 +113,39 @@ SHAPE(columns_of_a_row_lie_together) { return local_rows(host, random, type, 320
 /* Too many columns for a sum each, beside such small matrices. */
 SHAPE(together_in_many_columns) { return local_rows(host, random, type, 4000, 40); }
 
+/* Up to 30 products a row on 23 columns at most, of which the last is the last of the matrix; rows of B without entries
+ * among them. */
+SHAPE(few_products_on_few_columns)
+{
+    const int64_t cols = test_is_brief() ? 1 << 22 : (1 << 28) - 1;
+    entry_list list = {0};
+    for (int i = 0; i < 600; i++)
+        for (int64_t k = test_below(random, 7); k > 0; k--)
+            entry_add(&list, i, i % 50 ? test_below(random, 96) : 6 * k, product_value(random));
+    sp_csr a = entry_matrix(host, &list, 600, 96, type, false);
+    for (int j = 0; j < 96; j++)
+        for (int k = 0; k < j % 6; k++)
+            entry_add(&list, j, cols - 1 - (j / 6 * 7 + k * 5) % 23 * (cols / 23), product_value(random));
+    return product_of(a, entry_matrix(host, &list, 96, cols, type, false));
+}
+
+/* Rows of B whose columns follow each other, or do but for one. */
+SHAPE(runs_of_neighbouring_columns)
+{
+    static const int starts[] = {0, 1, 31, 63, 64, 65, 100, 127}, lengths[] = {31, 32, 33, 63, 64, 65, 128, 200, 600};
+    const int places = COUNT(starts), count = places * (int)COUNT(lengths);
+    entry_list list = {0};
+    for (int i = 0; i < 200; i++)
+        for (int64_t k = 0; k <= i % 5; k++) entry_add(&list, i, test_below(random, count), product_value(random));
+    sp_csr a = entry_matrix(host, &list, 200, count, type, false);
+    for (int j = 0; j < count; j++)
+        for (int k = 0, length = lengths[j / places]; k < length; k++) {
+            const int gap = j % 7 == 0 && k == length / 2;
+            entry_add(&list, j, starts[j % places] + k + gap, product_value(random));
+        }
+    return product_of(a, entry_matrix(host, &list, count, 800, type, false));
+}
+
 /* Few columns at the ends of column ranges, many products on each: no cut of the columns leaves few in a range. */
 SHAPE(heaps_beside_empty_ranges)
 {
@@ -481,6 +514,8 @@ static const struct shape {
     {"all on columns of their own", all_on_columns_of_their_own},
     {"columns of a row lie together", columns_of_a_row_lie_together},
     {"together, in many columns", together_in_many_columns},
+    {"few products on few columns", few_products_on_few_columns},
+    {"runs of neighbouring columns", runs_of_neighbouring_columns},
     {"heaps beside empty ranges", heaps_beside_empty_ranges},
     {"single rows of B", single_rows_of_b},
     {"columns renamed", columns_renamed},
