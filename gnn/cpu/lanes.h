@@ -49,6 +49,23 @@ AVX512 static inline __m512 lanes_exponential_minus_1(__m512 x)
     return _mm512_add_ps(_mm512_scalef_ps(p, n), _mm512_sub_ps(_mm512_scalef_ps(one, n), one));
 }
 
+/* log(x) for normal numbers x > 0: x = 2^n · m, 0.75 <= m < 1.5, and a polynomial (Cephes' logf), as right. */
+AVX512 static inline __m512 lanes_logarithm(__m512 x)
+{
+    static const float factor[] = {7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f,
+                                   -1.2420140846e-1f, 1.4249322787e-1f, -1.6668057665e-1f,
+                                   2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f};
+    const __m512 m = _mm512_getmant_ps(x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_src);
+    const __m512 n = _mm512_getexp_ps(_mm512_div_ps(x, m)), r = _mm512_sub_ps(m, _mm512_set1_ps(1));
+    const __m512 square = _mm512_mul_ps(r, r);
+    __m512 p = _mm512_set1_ps(factor[0]);
+    for (int k = 1; k < 9; k++) p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(factor[k]));
+    p = _mm512_mul_ps(_mm512_mul_ps(p, r), square);
+    p = _mm512_fmadd_ps(n, _mm512_set1_ps(-2.12194440e-4f), p);
+    p = _mm512_fnmadd_ps(square, _mm512_set1_ps(0.5f), p);
+    return _mm512_fmadd_ps(n, _mm512_set1_ps(0.693359375f), _mm512_add_ps(r, p));
+}
+
 /* gnn_draw of eight neighbouring indices: `at` is stream + RANDOM_STEP · (index + 1). */
 AVX512 static inline __m512i lanes_draw(__m512i at)
 {
@@ -70,6 +87,15 @@ AVX512 static inline __mmask16 lanes_kept(uint64_t stream, int64_t index, uint64
     const __mmask8 second = _mm512_cmpge_epu64_mask(_mm512_srli_epi64(lanes_draw(high), 40), limit);
     return (__mmask16)(first | second << 8);
 }
+
+/* attention_lanes.c: `heads` are as it takes them; forward, or with `back` the way back, where dY has the columns of all
+ * heads. */
+bool gnn_cpu_takes_lanes(sp_dense_type type, int heads);
+sp_status gnn_cpu_attention_lanes(gnn_engine *engine, const gnn_attention *attention, const cpu_mask *mask,
+                                  const gnn_attention_gradient *back);
+#else
+#define gnn_cpu_takes_lanes(type, heads) false
+#define gnn_cpu_attention_lanes(...) SP_OK
 #endif
 
 #endif
