@@ -79,7 +79,7 @@ static const gemm_loops *find_loops(void)
 {
 #if defined __x86_64__
     if (left_out("gnn-cpu-gemm")) return NULL;
-    if (have_avx512()) return &loops_avx512;
+    if (have_avx512() && !left_out("gnn-cpu-gemm-512")) return &loops_avx512;
     if (have_avx2() && __builtin_cpu_supports("fma")) return &loops_avx2;
 #endif
     return NULL;
