@@ -1,10 +1,10 @@
-/* Attention of GAT in f32 by AVX-512: attention.c's sums with sixteen numbers at once, where the heads (1, 2, 4, 8 or 16)
- * fill vectors. One row of A, or of its transpose, at a time:
+/* Attention of GAT in f32 by AVX-512: attention.c's sums with sixteen numbers at once, where the heads (1, 2, 4, 8 or
+ * 16) fill vectors. One row of A, or of its transpose, at a time:
  *
  *   scores    of all heads of neighbouring entries side by side in a vector: leakyrelu, exp, dropout. They stay in the
  *             first-level cache, up to SCORES of them, as weights w and λ·w;
- *   rows      Σ w·X(j, ·) and Σ λ·w·X(j, ·) over the entries, up to 8 vectors of columns of both in registers. Forward X
- *             is H, and the second sum makes Q. Back X is dY, and the second sum, times H(j, ·), makes dr, so that an
+ *   rows      Σ w·X(j, ·) and Σ λ·w·X(j, ·) over the entries, up to 8 vectors of columns of both in registers. Forward
+ *             X is H, and the second sum makes Q. Back X is dY, and the second sum, times H(j, ·), makes dr, so that an
  *             entry needs no sum over its columns.
  *
  * An epoch of 8 heads of 2 columns takes 106 ms in place of 509, of 8 heads of 32 columns 0.5 s in place of 4.7 (one
@@ -127,7 +127,8 @@ AVX512 static void drop_weights(const lanes_job *job, int64_t first, const int64
     for (int64_t t = 0; t < count << shift; t += LANES) {
         __mmask16 kept = 0;
         for (int half = 0; half < 2; half++) {
-            const __m512i lane = _mm512_add_epi64(_mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0), _mm512_set1_epi64(8 * half));
+            const __m512i lane = _mm512_add_epi64(_mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0),
+                                                  _mm512_set1_epi64(8 * half));
             const __m512i at = _mm512_add_epi64(_mm512_srli_epi64(lane, shift), _mm512_set1_epi64(t >> shift));
             const __mmask8 some = _mm512_cmplt_epi64_mask(at, _mm512_set1_epi64(count));
             const __m512i entry = places ? _mm512_mask_i64gather_epi64(one, some, at, places, 8)
@@ -145,9 +146,9 @@ AVX512 static void drop_weights(const lanes_job *job, int64_t first, const int64
 /* ---- sums of rows --------------------------------------------------------------------------------------- */
 
 /* sums and slope_sums of columns `column` .. of X's rows, by the weights of `count` entries; `more`: they go on. */
-AVX512 static inline ALWAYS void add_vectors(const lanes_job *job, const sp_dense *x, const int32_t *cols, int64_t count,
-                                             int64_t left, int64_t column, bool more, const lanes_room *room,
-                                             const int vectors)
+AVX512 static inline ALWAYS void add_vectors(const lanes_job *job, const sp_dense *x, const int32_t *cols,
+                                             int64_t count, int64_t left, int64_t column, bool more,
+                                             const lanes_room *room, const int vectors)
 {
     const int heads = job->heads;
     const __mmask16 last = lanes_first(job->cols - column - (vectors - 1) * LANES);

@@ -86,9 +86,9 @@ static inline void cpu_round(const float *from, uint16_t *to, int64_t count)
 sp_status gnn_cpu_wide(gnn_engine *engine, const sp_dense *matrix, bool read, sp_dense *wide);
 void gnn_cpu_leave_wide(gnn_engine *engine, const sp_dense *matrix, sp_dense *narrow, sp_dense *wide);
 
-/* gemm.c: C_k = alpha · op(A) · op(B_k) + beta · C_k for one or two B, on the calling thread. A may have more rows than
- * C_2, or with the transpose than B_2: the first ones count. Calls from threads 0 .. `threads` - 1 stand between _begin
- * and _end; they have at most `inner` terms, and `cols` columns of all C together. */
+/* gemm.c: C_k = alpha · op(A) · op(B_k) + beta · C_k for one or two B, on the calling thread. A may have more rows
+ * than C_2, or with the transpose than B_2: the first ones count. Calls from threads 0 .. `threads` - 1 stand between
+ * _begin and _end; they have at most `inner` terms, and `cols` columns of all C together. */
 typedef struct cpu_gemm {
     bool transpose_a, transpose_b;
     double alpha, beta;

@@ -1,9 +1,9 @@
 /* Dense layers in one pass on the CPU: Y = forward(Σ A·B + bias), and back dX = (Σ G·Wᵀ) ∘ derivative with its column
- * sums and dW = Xᵀ·G. A thread takes a tile of rows and does all steps while the tile lies in its caches. BLAS runs
- * on one thread a call (multiply.c).
+ * sums and dW = Xᵀ·G. A thread takes a tile of rows and does all steps while the tile lies in its caches. Products
+ * are gemm.c's.
  *
  * On the way back X and dX, nodes x hidden, are read or written once each, instead of eight times together step by
- * step. With few classes nothing else takes time. Two products become one of [G_1 G_2] and [W_1 W_2], so BLAS packs X
+ * step. With few classes nothing else takes time. Two products become one of [G_1 G_2] and [W_1 W_2], so X is read
  * once.
  *
  * dW and the sums are added up over parts of the rows. Parts depend on the shape alone, so the bits do not depend on

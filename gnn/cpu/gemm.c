@@ -3,8 +3,8 @@
  * Rows of C are formed ROWS at a time in two vectors of columns each (AVX-512: 12 x 32 numbers, AVX2: 6 x 16), which
  * stay in registers over up to INNER terms: 24 or 12 multiply-adds for 14 or 8 loads a term. A is read where it lies, B
  * from a copy in the order of the loop, at most INNER x COLS numbers (512 KB, in the second-level cache). Two B side by
- * side share one pass over A, and a narrow C (16 columns) costs little beside reading A: BLAS packs A first, 25 of 32
- * ms for 89,250 x 500 x 16 of one thread, against 6 here.
+ * side share one pass over A. BLAS packs A, too, which takes longer than multiplying where C is narrow: 89,250 x 500 x
+ * 16 takes OpenBLAS 27 ms and MKL 32, this 7 (one thread of a Zen 5; X alone is read in 4.5).
  *
  * The order of additions depends on the shape alone. f64, and machines without AVX2, use BLAS. */
 #include <cblas.h>
@@ -28,7 +28,7 @@ typedef struct gemm_vector {
 } gemm_vector;
 
 typedef struct gemm_block {
-    int64_t stride, ahead, inner; /* of A; ahead: numbers from a row to what is needed next */
+    int64_t stride, ahead, inner; /* of A; ahead: the distance of the numbers that follow after these sums */
     float beta;
 } gemm_block;
 

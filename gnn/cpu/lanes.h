@@ -1,5 +1,5 @@
-/* Sixteen numbers of f32 at once (AVX-512): what the files of the CPU back end share. Each has loops for one number at a
- * time beside these, for other types and machines. */
+/* Sixteen numbers of f32 at once (AVX-512), for the files of the CPU back end. Each of them also has loops for one number
+ * at a time, for other types and processors. */
 #ifndef GNN_CPU_LANES_H
 #define GNN_CPU_LANES_H
 
@@ -21,7 +21,8 @@ AVX512 static inline __m512 lanes_exponential_parts(__m512 x, __m512 *n)
 {
     static const float factor[] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f,
                                    1.6666665459e-1f, 5.0000001201e-1f};
-    *n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    *n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)),
+                              _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     const __m512 near = _mm512_fnmadd_ps(*n, _mm512_set1_ps(0.693359375f), x);
     const __m512 r = _mm512_fnmadd_ps(*n, _mm512_set1_ps(-2.12194440e-4f), near);
     __m512 p = _mm512_set1_ps(factor[0]);
@@ -69,7 +70,8 @@ AVX512 static inline __m512 lanes_logarithm(__m512 x)
 /* gnn_draw of eight neighbouring indices: `at` is stream + RANDOM_STEP · (index + 1). */
 AVX512 static inline __m512i lanes_draw(__m512i at)
 {
-    const __m512i first = _mm512_set1_epi64((int64_t)0xbf58476d1ce4e5b9), second = _mm512_set1_epi64((int64_t)0x94d049bb133111eb);
+    const __m512i first = _mm512_set1_epi64((int64_t)0xbf58476d1ce4e5b9);
+    const __m512i second = _mm512_set1_epi64((int64_t)0x94d049bb133111eb);
     at = _mm512_mullo_epi64(_mm512_xor_si512(at, _mm512_srli_epi64(at, 30)), first);
     at = _mm512_mullo_epi64(_mm512_xor_si512(at, _mm512_srli_epi64(at, 27)), second);
     return _mm512_xor_si512(at, _mm512_srli_epi64(at, 31));
@@ -81,15 +83,16 @@ AVX512 static inline __mmask16 lanes_kept(uint64_t stream, int64_t index, uint64
     const __m512i step = _mm512_set1_epi64((int64_t)RANDOM_STEP);
     const __m512i lane = _mm512_mullo_epi64(_mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0), step);
     const __m512i limit = _mm512_set1_epi64((int64_t)bound);
-    const __m512i low = _mm512_add_epi64(_mm512_set1_epi64((int64_t)(stream + RANDOM_STEP * (uint64_t)(index + 1))), lane);
+    const uint64_t begin = stream + RANDOM_STEP * (uint64_t)(index + 1);
+    const __m512i low = _mm512_add_epi64(_mm512_set1_epi64((int64_t)begin), lane);
     const __m512i high = _mm512_add_epi64(low, _mm512_slli_epi64(step, 3));
     const __mmask8 first = _mm512_cmpge_epu64_mask(_mm512_srli_epi64(lanes_draw(low), 40), limit);
     const __mmask8 second = _mm512_cmpge_epu64_mask(_mm512_srli_epi64(lanes_draw(high), 40), limit);
     return (__mmask16)(first | second << 8);
 }
 
-/* attention_lanes.c: `heads` are as it takes them; forward, or with `back` the way back, where dY has the columns of all
- * heads. */
+/* attention_lanes.c: forward, or with `back` the way back, where dY has the columns of all heads. `heads` must be as
+ * gnn_cpu_takes_lanes says. */
 bool gnn_cpu_takes_lanes(sp_dense_type type, int heads);
 sp_status gnn_cpu_attention_lanes(gnn_engine *engine, const gnn_attention *attention, const cpu_mask *mask,
                                   const gnn_attention_gradient *back);

@@ -1,6 +1,6 @@
-/* C_k = alpha · op(A) · op(B_k) + beta · C_k on the CPU, for one B or two: tiles of C side by side on OpenMP threads, each
- * by gemm.c. For Xᵀ·G the inner dimension, the nodes, is cut as well, and the parts are added in their order. Tiles
- * depend on the shape alone, so the bits of C do not depend on threads. */
+/* C_k = alpha · op(A) · op(B_k) + beta · C_k on the CPU, for one B or two: tiles of C side by side on OpenMP threads,
+ * each by gemm.c. For Xᵀ·G the inner dimension, the nodes, is cut as well, and the parts are added in their order.
+ * Tiles depend on the shape alone, so the bits of C do not depend on threads. */
 #include "backend.h"
 
 /* TILE: rows and columns of a tile, at least. PART: a part of the inner dimension, at least; each part costs a pass
