@@ -12,7 +12,7 @@ enum { LANES = 16 };
 /* The first `count` lanes, 16 at most. */
 AVX512 static inline __mmask16 lanes_first(int64_t count)
 {
-    return count >= LANES ? (__mmask16)0xffff : (__mmask16)((1u << count) - 1);
+    return (__mmask16)(count >= LANES ? 0xffffu : (1u << count) - 1);
 }
 
 /* exp(x) = 2^n · (1 + p), p = exp(r) - 1 with |r| <= ln 2 / 2: a polynomial (Cephes' expf), right to a unit in the last
