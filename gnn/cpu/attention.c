@@ -3,7 +3,7 @@
 #include <math.h>
 #include <omp.h>
 
-#include "backend.h"
+#include "lanes.h"
 
 typedef struct attention_job {
     const gnn_attention *of;
@@ -210,6 +210,8 @@ static attention_job make_job(const gnn_engine *engine, const gnn_attention *att
 sp_status gnn_cpu_attention(gnn_engine *engine, const gnn_attention *attention)
 {
     const attention_job job = make_job(engine, attention, NULL);
+    if (gnn_cpu_takes_lanes(attention->h->type, attention->heads))
+        return gnn_cpu_attention_lanes(engine, attention, &job.mask, NULL);
     return each_row(engine, &job, attention->a->rows, attention->a->nnz, OF_TYPE(attention->h->type, attend));
 }
 
@@ -218,6 +220,8 @@ sp_status gnn_cpu_attention_backward(gnn_engine *engine, const gnn_attention *at
 {
     const attention_job job = make_job(engine, attention, back);
     const sp_dense_type type = attention->h->type;
+    if (gnn_cpu_takes_lanes(type, attention->heads) && back->y_gradient->cols == attention->h->cols)
+        return gnn_cpu_attention_lanes(engine, attention, &job.mask, back);
     const sp_status status = each_row(engine, &job, attention->a->rows, 0, OF_TYPE(type, along));
     if (status != SP_OK) return status;
     return each_row(engine, &job, back->transpose->rows, back->transpose->nnz, OF_TYPE(type, attend_back));

@@ -14,6 +14,8 @@ typedef struct cpu_state {
     int (*blas_threads)(void);
     void *scratch;
     int64_t scratch_bytes;
+    float *packed; /* of gemm.c */
+    int64_t packed_count;
 } cpu_state;
 
 /* `count` entries of `size` bytes, valid until the next call. The engine keeps the memory. */
@@ -84,12 +86,26 @@ static inline void cpu_round(const float *from, uint16_t *to, int64_t count)
 sp_status gnn_cpu_wide(gnn_engine *engine, const sp_dense *matrix, bool read, sp_dense *wide);
 void gnn_cpu_leave_wide(gnn_engine *engine, const sp_dense *matrix, sp_dense *narrow, sp_dense *wide);
 
-/* multiply.c: C = alpha · op(A) · op(B) + beta · C by one call of BLAS. Parallel calls stand between _alone, which
- * gives BLAS one thread a call and returns its number of threads, and _return. */
-void gnn_cpu_gemm(bool transpose_a, bool transpose_b, double alpha, const sp_dense *a, const sp_dense *b, double beta,
-                  sp_dense *c);
-int gnn_cpu_blas_alone(const gnn_engine *engine);
-void gnn_cpu_blas_return(const gnn_engine *engine, int threads);
+/* gemm.c: C_k = alpha · op(A) · op(B_k) + beta · C_k for one or two B, on the calling thread. A may have more rows
+ * than C_2, or with the transpose than B_2: the first ones count. Calls from threads 0 .. `threads` - 1 stand between
+ * _begin and _end; they have at most `inner` terms, and `cols` columns of all C together. */
+typedef struct cpu_gemm {
+    bool transpose_a, transpose_b;
+    double alpha, beta;
+    sp_dense a;
+    int count;
+    sp_dense b[2], c[2];
+} cpu_gemm;
+typedef struct cpu_gemm_room {
+    const struct gemm_loops *loops; /* NULL: BLAS, which had blas_threads threads */
+    float *packed;
+    int64_t each; /* numbers of a thread */
+    int blas_threads;
+} cpu_gemm_room;
+sp_status gnn_cpu_gemm_begin(gnn_engine *engine, sp_dense_type type, int threads, int64_t inner, int64_t cols,
+                             cpu_gemm_room *room);
+void gnn_cpu_gemm(const cpu_gemm *g, const cpu_gemm_room *room);
+void gnn_cpu_gemm_end(const gnn_engine *engine, const cpu_gemm_room *room);
 bool gnn_cpu_fits_blas(const sp_dense *matrix);
 
 /* pointwise.c: activation and dropout of rows begin .. end - 1. */

@@ -1,9 +1,9 @@
 /* Dense layers in one pass on the CPU: Y = forward(Σ A·B + bias), and back dX = (Σ G·Wᵀ) ∘ derivative with its column
- * sums and dW = Xᵀ·G. A thread takes a tile of rows and does all steps while the tile lies in its caches. BLAS runs
- * on one thread a call (multiply.c).
+ * sums and dW = Xᵀ·G. A thread takes a tile of rows and does all steps while the tile lies in its caches. Products
+ * are gemm.c's.
  *
  * On the way back X and dX, nodes x hidden, are read or written once each, instead of eight times together step by
- * step. With few classes nothing else takes time. Two products become one of [G_1 G_2] and [W_1 W_2], so BLAS packs X
+ * step. With few classes nothing else takes time. Two products become one of [G_1 G_2] and [W_1 W_2], so X is read
  * once.
  *
  * dW and the sums are added up over parts of the rows. Parts depend on the shape alone, so the bits do not depend on
@@ -31,18 +31,21 @@ sp_status gnn_cpu_dense(gnn_engine *engine, int count, const gnn_product *produc
     if (left_out("gnn-cpu-dense") || product->a->type == SP_DENSE_BF16 || !fits || tiles < FEW || y->cols == 0)
         return gnn_dense_by_steps(engine, count, product, how, bias, y);
     const cpu_mask mask = gnn_cpu_mask(engine, how);
-    const int blas_threads = gnn_cpu_blas_alone(engine);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(cpu_threads(engine, cpu_steps(y->rows, y->cols, inner)))
+    const int threads = cpu_threads(engine, cpu_steps(y->rows, y->cols, inner));
+    cpu_gemm_room room;
+    const sp_status status = gnn_cpu_gemm_begin(engine, y->type, threads, inner, y->cols, &room);
+    if (status != SP_OK) return status;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t tile = 0; tile < tiles; tile++) {
         const int64_t begin = y->rows * tile / tiles, end = y->rows * (tile + 1) / tiles;
-        sp_dense to = cpu_part(y, begin, end - begin, 0, y->cols);
+        const sp_dense to = cpu_part(y, begin, end - begin, 0, y->cols);
         for (int k = 0; k < count; k++) {
             const sp_dense a = cpu_part(product[k].a, begin, end - begin, 0, product[k].a->cols);
-            gnn_cpu_gemm(false, false, 1, &a, product[k].b, k > 0, &to);
+            gnn_cpu_gemm(&(cpu_gemm){false, false, 1, k > 0, a, 1, {*product[k].b}, {to}}, &room);
         }
         if (changes) gnn_cpu_forward_rows(&mask, y, bias, y, begin, end);
     }
-    gnn_cpu_blas_return(engine, blas_threads);
+    gnn_cpu_gemm_end(engine, &room);
     return SP_OK;
 }
 
@@ -57,6 +60,7 @@ typedef struct way_back {
     sp_dense beside;     /* of two products: tile_rows rows a thread, for [G_1 G_2] */
     sp_dense w_gradient; /* x->cols rows a part: Xᵀ·[G_1 G_2] */
     double *sums;        /* x->cols a part */
+    cpu_gemm_room room;
 } way_back;
 
 /* Rows i .. i + rows - 1 of [G_1 G_2]; missing rows of the second are 0. */
@@ -82,15 +86,15 @@ static void go_back(const way_back *job, int64_t part)
 {
     const int64_t cols = job->x->cols, end = job->x->rows * (part + 1) / job->parts;
     const int64_t begin = job->x->rows * part / job->parts;
-    sp_dense w_gradient = cpu_part(&job->w_gradient, part * cols, cols, 0, job->w_gradient.cols);
+    const sp_dense w_gradient = cpu_part(&job->w_gradient, part * cols, cols, 0, job->w_gradient.cols);
     double *sums = job->sums + part * cols;
     memset(sums, 0, (size_t)cols * sizeof *sums);
     for (int64_t i = begin; i < end; i += job->tile_rows) {
         const int64_t rows = end - i < job->tile_rows ? end - i : job->tile_rows;
         const sp_dense g = tile_of_gradients(job, i, rows), x = cpu_part(job->x, i, rows, 0, cols);
-        sp_dense x_gradient = cpu_part(job->x_gradient, i, rows, 0, cols);
-        gnn_cpu_gemm(true, false, 1, &x, &g, i > begin, &w_gradient);
-        gnn_cpu_gemm(false, true, 1, &g, &job->w, 0, &x_gradient);
+        const sp_dense x_gradient = cpu_part(job->x_gradient, i, rows, 0, cols);
+        gnn_cpu_gemm(&(cpu_gemm){true, false, 1, i > begin, x, 1, {g}, {w_gradient}}, &job->room);
+        gnn_cpu_gemm(&(cpu_gemm){false, true, 1, 0, g, 1, {job->w}, {x_gradient}}, &job->room);
         gnn_cpu_backward_rows(&job->how, job->x, job->x_gradient, job->x_gradient, i, i + rows, sums);
     }
 }
@@ -177,12 +181,12 @@ sp_status gnn_cpu_dense_backward(gnn_engine *engine, int count, const gnn_produc
                                 .space = x->space};
     job.beside = (sp_dense){.rows = threads * job.tile_rows, .cols = out, .stride = out, .type = x->type,
                             .space = x->space};
-    const sp_status status = prepare(engine, &job, threads);
+    sp_status status = prepare(engine, &job, threads);
+    if (status == SP_OK) status = gnn_cpu_gemm_begin(engine, x->type, threads, rows, in > out ? in : out, &job.room);
     if (status != SP_OK) return status;
-    const int blas_threads = gnn_cpu_blas_alone(engine);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t part = 0; part < job.parts; part++) go_back(&job, part);
-    gnn_cpu_blas_return(engine, blas_threads);
+    gnn_cpu_gemm_end(engine, &job.room);
     add_parts(engine, &job, sums);
     return SP_OK;
 }

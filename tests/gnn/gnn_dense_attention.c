@@ -195,10 +195,14 @@ static void attention_cases(subject *s)
                                            {30, 45, 7, 1, 0.4, false}, {30, 45, 8, 8, 0.5, false},
                                            {25, 25, 5, 3, 0, true},    {25, 40, 16, 2, 0.3, true},
                                            {20, 30, 41, 1, 0, false},  {20, 20, 150, 2, 0.2, false},
-                                           {20, 20, 33, 5, 0, false},  {1200, 1200, 4, 2, 0, false}};
+                                           {20, 20, 33, 5, 0, false},  {1200, 1200, 4, 2, 0, false},
+                                           {1200, 1200, 1, 8, 0.3, false}, {1200, 1200, 3, 1, 0, true},
+                                           {20, 30, 32, 8, 0.4, false}, {20, 30, 3, 16, 0, false},
+                                           {20, 30, 37, 4, 0.2, false}, {20, 30, 5, 4, 0.2, true}};
     for (size_t k = 0; k < COUNT(cases); k++) {
         const attention_case *c = &cases[k];
-        edges e = make_edges(s, c->rows, c->cols, k == 1 ? 0 : k == 9 ? 0.005 : 0.3, k == 9);
+        const bool hub = c->rows > 1000;
+        edges e = make_edges(s, c->rows, c->cols, k == 1 ? 0 : hub ? 0.005 : 0.3, hub);
         check_attention(s, &e, c);
         free_edges(s, &e);
     }

@@ -115,6 +115,8 @@ TEST(large_products_keep_the_digits_of_f32)
         check_large_product(&s, false, true, 500, 80, 204, layout % 2);
         check_large_product(&s, false, true, 3000, 256, 7, 0.5);
         check_large_product(&s, false, false, 333, 40, 16, layout % 2);
+        check_large_product(&s, false, false, 130, 300, 1100, 0.5);
+        check_large_product(&s, true, false, 30, 300, 9001, layout % 2);
         free_subject(&s);
     }
 }
