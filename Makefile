@@ -87,7 +87,8 @@ comma := ,
 # macOS: Apple's clang does not know -fopenmp, and Homebrew keeps libraries in folders of their own.
 OPENMP      := -fopenmp
 ONLY_OURS   := -Wl,--exclude-libs,ALL
-shared       = -shared -Wl,-soname,$(1).$(MAJOR)
+# Each library names all that it calls, as macOS demands; sanitizers have their functions in the program alone.
+shared       = -shared -Wl,-soname,$(1).$(MAJOR) $(if $(findstring -fsanitize,$(CFLAGS)),,-Wl$(comma)-z$(comma)defs)
 ifeq ($(SYSTEM),Darwin)
 BREW     := $(shell brew --prefix 2>/dev/null)
 KEGS     := $(wildcard $(addprefix $(BREW)/opt/,libomp zstd isa-l openblas check))
@@ -243,7 +244,7 @@ $(LIB)/libsparse.so: $(LIB_OBJECTS) $(BUILD)/obj/linked
 # The readers and writers, apart because they need more libraries.
 $(LIB)/libsparse-io.so: $(IO_OBJECTS) $(LIB)/libsparse.so
 	$(call say,LINK,$@)
-	$(Q)$(LINK).$(VERSION) $(call shared,libsparse-io.so) $(filter %.o,$^) -L$(LIB) -lsparse $(IO_LIBS)
+	$(Q)$(LINK).$(VERSION) $(call shared,libsparse-io.so) $(filter %.o,$^) -L$(LIB) -lsparse $(IO_LIBS) $(OPENMP_LIBS) -lm
 	@ln -sf libsparse-io.so.$(VERSION) $@.$(MAJOR) && ln -sf libsparse-io.so.$(MAJOR) $@
 
 # Graph neural networks, apart because they need BLAS.

@@ -32,5 +32,6 @@ empty omp "$(last /usr/lib/llvm-*/lib/libomp.so)" '__kmpc|omp_'
 
 make --no-print-directory -k BUILD="$work" SYSTEM=Darwin CUDA=0 ISAL=0 HARDENING= BLAS_LIBS=-lopenblas \
     CC="$zig" AR="$(command -v llvm-ar || last /usr/bin/llvm-ar-*)" CPPFLAGS="-I$work/include" \
-    CFLAGS='-O1 -g0 -Wno-sign-conversion -Werror=implicit-function-declaration' LDFLAGS="-L$work/lib" all
+    CFLAGS='-O1 -g0 -Wno-sign-conversion -Wno-enum-float-conversion -Werror=implicit-function-declaration' \
+    LDFLAGS="-L$work/lib" all
 file "$work"/bin/* "$work"/lib/*.so.*.*.*

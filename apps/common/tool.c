@@ -421,7 +421,7 @@ bool lies_in_folder(const char *path, const char *folder)
     io_place place;
     if (stat(folder, &input) != 0 || !S_ISDIR(input.st_mode)) return false;
     io_output_place(path, &place);
-    return place.placed && place.folder_device == input.st_dev && place.folder == input.st_ino;
+    return place.placed && place.folder_device == (uint64_t)input.st_dev && place.folder == input.st_ino;
 }
 
 sp_status read_file_or_folder(sp_context *context, const char *path, const io_read_options *options, io_graph *graph)

@@ -10,7 +10,7 @@
 
 #include "job.h"
 
-static const char magic[8] = "MCLCKPT2";
+static const char magic[] = "MCLCKPT2"; /* a file has these characters without the null behind them */
 
 /* The options that act in the process, in the order of their names. */
 enum { SETTINGS = 11 };
@@ -118,7 +118,7 @@ static sp_status put_head(job *j, const report_run *run, const mcl_iteration *i,
                 .iterations = i->number, .recorded = run->iteration_count, .inflation = i->next_inflation,
                 .ordered = i->order != NULL};
     mcl_options options = j->mcl;
-    memcpy(h.magic, magic, sizeof magic);
+    memcpy(h.magic, magic, sizeof h.magic);
     memcpy(h.marks, i->marks, sizeof h.marks);
     snprintf(h.version, sizeof h.version, "%s", SP_VERSION);
     options.inflation = run->inflation;
@@ -277,7 +277,7 @@ static bool is_plausible(const header *h, const mcl_options *o)
 static sp_status check_header(job *j, const header *h, const mcl_options *options, bool cuda, int64_t bytes)
 {
     double now[SETTINGS];
-    if (memcmp(h->magic, magic, sizeof magic) != 0) return refuse(j, "not a checkpoint of mcl-gpu");
+    if (memcmp(h->magic, magic, sizeof h->magic) != 0) return refuse(j, "not a checkpoint of mcl-gpu");
     if (strncmp(h->version, SP_VERSION, sizeof h->version) != 0)
         return refuse(j, "a checkpoint of another version of mcl-gpu; begin anew");
     if (h->start != j->checkpoint.start || h->rows != j->start.rows)

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import gc
+import os
 
 import numpy as np
 import pytest
@@ -222,6 +223,9 @@ def test_two_streams_and_threads_at_the_same_time():
             done.result()
 
 
+@pytest.mark.skipif("PYTEST_XDIST_WORKER" in os.environ,
+                    reason="counts free memory of the whole GPU, which the other workers of pytest-xdist use, too: "
+                           "run it alone by tests/python/device_check.sh -k memory_is_flat")
 def test_matrices_may_end_in_any_thread_and_memory_is_flat():
     def make():
         a, d = graph()

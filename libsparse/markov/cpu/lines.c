@@ -273,6 +273,8 @@ void sp_line_add(line_sums *sums, const sp_csr *b, const line_index *index, int6
         add_row_avx2(sums, b, index, row, weight, f32_products);
         return;
     }
+#else
+    (void)index;
 #endif
     sp_line_add_entries(sums, b, row, weight, f32_products, true);
 }

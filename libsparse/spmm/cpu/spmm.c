@@ -432,6 +432,8 @@ static void choose_stores(tile_job *job, int64_t columns)
     const bool lines = job->streams && y->cols % tiles == 0 && y->cols / tiles * size % LINE == 0;
     job->staged = !lines && y->stride == y->cols && !job->order && bytes >= STAGE_BYTES &&
                   y->cols * size <= GROUP_BYTES && !left_out("spmm-stage");
+#else
+    (void)columns, (void)STAGE_BYTES;
 #endif
 }
 
