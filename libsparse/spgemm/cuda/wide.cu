@@ -290,7 +290,7 @@ static __device__ int64_t write_columns(wide_memory &memory, int words, int64_t 
 /* ---- copied rows ----------------------------------------------------------------------------------------- */
 
 /* A row of C that is nearly one long row of B, times a number: all other products are few. Their columns are looked for
- * in the long row, and the others of it are copied. */
+ * in the long row, whose other entries are copied. */
 enum { MOST_BESIDE = 128 };
 
 /* The long row, and the products beside it, in A's order. */
