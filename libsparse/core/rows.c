@@ -449,16 +449,17 @@ sp_status sp_row_run(sp_context *context, int64_t rows, int64_t cols, int64_t **
 {
     run r = {.context = context, .method = method, .value_size = method->pattern ? 0 : sp_value_size(type),
              .made = {.rows = rows, .cols = cols, .row_offsets = *products, .value_type = type, .space = SP_HOST}};
+    const bool looks = total > 0 || !method->entries_only;
     sp_status status;
     *products = NULL;
     r.made.row_offsets[0] = 0;
-    if (total > 0 || method->chunks) TRY(cut_rows(&r, total)); /* else the offsets are those of C already: 0 */
+    if (looks || method->chunks) TRY(cut_rows(&r, total)); /* else the offsets are those of C already: 0 */
     TRY(sp_calloc(context, method->threads, sizeof *r.lanes, (void **)&r.lanes));
     for (int t = 0; t < method->threads; t++)
         r.lanes[t] = (lane){.buffer = {.context = context, .value_size = r.value_size}, .first = r.chunk_count};
     TRY(sp_alloc(context, 0, sizeof *r.made.col_indices, (void **)&r.made.col_indices));
     if (!method->pattern) TRY(sp_alloc(context, 0, r.value_size, &r.made.values));
-    if (total > 0) TRY(method->threads == 1 ? make_alone(&r) : make_joined(&r));
+    if (looks) TRY(method->threads == 1 ? make_alone(&r) : make_joined(&r));
     /* Without realloc, giving back a few percent would take the memory of both arrays twice. */
     if (r.capacity > r.made.nnz && (context->allocator.resize || r.capacity > r.made.nnz + r.made.nnz / 8))
         TRY(grow_entries(context, r.made.nnz, r.made.nnz, r.value_size, &r.made.col_indices, &r.made.values));

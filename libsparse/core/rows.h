@@ -48,6 +48,7 @@ typedef struct row_method {
     int64_t expected;    /* not 0: about the entries of C, where rows of the front say little of the others */
     const int64_t *room; /* not NULL: row i has at most room[i + 1] - room[i] entries */
     bool pattern;        /* C gets no values */
+    bool entries_only;   /* nothing is made but entries: without a product, no row is looked at */
     int64_t *bytes;      /* not NULL: the memory of the run beside C is added */
     row_chunks *chunks;  /* not NULL: receives the chunks, which the caller frees; not written when the run fails */
 } row_method;

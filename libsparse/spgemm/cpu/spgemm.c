@@ -56,7 +56,8 @@ static sp_status multiply(sp_context *context, const sp_csr *a, const sp_csr *b,
     TRY(sp_accumulators_open(context, &job, job.mask != NULL, threads, &workers));
     info->analysis_seconds = wall_seconds() - start;
     const row_method method = {.rows = sp_accumulate_rows, .workers = workers, .worker_size = sizeof *workers,
-                               .threads = threads, .pattern = job.pattern, .bytes = &info->peak_bytes,
+                               .threads = threads, .pattern = job.pattern, .entries_only = true,
+                               .bytes = &info->peak_bytes,
                                .room = made.mask && !made.complement ? made.mask->row_offsets : NULL,
                                .chunks = chunks};
     TRY(sp_row_run(context, a->rows, b->cols, &products, info->products, &method, a->value_type, c));

@@ -144,6 +144,7 @@ static void check_markov(int device, int threads, const sp_csr *a, const sp_csr 
                          .values = calloc((size_t)b->cols + 1, sizeof(float)),
                          .kept = calloc((size_t)b->cols + 1, sizeof(bool))};
     int64_t expanded = 0;
+    memset(rows, 0xff, (size_t)a->rows * sizeof *rows); /* NaN, where nothing is told of a row */
     ck_ok(context, sp_spgemm_markov(context, a, b, e, &c, rows, &info));
     test_to_host(context, &c);
     ck_ok(context, sp_csr_check(context, &c));
@@ -206,6 +207,16 @@ HOST_TEST(epilogue_follows_its_definition, 1)
             check_markov(_i, 1 + e % 2, &m, &m, &epilogues[e], seed);
             sp_csr_free(host, &m);
         }
+}
+
+HOST_TEST(a_product_without_products_tells_of_each_row, 1)
+{
+    test_random random = test_seed(5);
+    sp_csr a = test_stochastic(host, &random, 90, 4);
+    sp_csr b = test_matrix(host, &random, 90, 90, 0, SP_F32, TEST_POSITIVE);
+    ck_assert_int_eq(b.nnz, 0);
+    for (int e = 0; e < EPILOGUES; e++) check_markov(_i, 1 + e % 2, &a, &b, &epilogues[e], 5);
+    test_free(host, &a, &b);
 }
 
 /* An unweighted ring of cliques: most entries of a row are equal, so every bar falls on a tie. */
@@ -519,6 +530,7 @@ TEST(interrupt_flag_ends_a_product)
 static const test_entry tests[] = {
     CASE("markov", 120),
     ON_DEVICES(epilogue_follows_its_definition),
+    ON_DEVICES(a_product_without_products_tells_of_each_row),
     ON_DEVICES(ties_stay_together),
     ON_DEVICES(epilogue_works_in_every_accumulator),
     ON_DEVICES(hubs_follow_the_definition),
