@@ -462,15 +462,16 @@ fi
 # ---- signals ---------------------------------------------------------------------------------------------------
 
 # signalled STATUS P HOW OPTIONS...: a run that is signalled after its second iteration ends with that status and leaves
-# no output. HOW: each process gets SIGTERM, as from srun; or one of them, not the first; or the launcher, which kills
-# its processes 2 s later by SIGTERM and has a status of its own; or the launcher passes SIGUSR1 on
+# no output. HOW: each process gets SIGTERM, as from srun; or one of them, not the first; or the launcher, which sends
+# its processes SIGTERM 3 s later (so the run must be long enough), SIGKILL 3 s after that, and has a status of its own;
+# or the launcher passes SIGUSR1 on
 signalled() {
-    local expected=$1 how=$3 network=middle processes launcher got
-    [ "$how" = launcher ] && network=large
+    local expected=$1 how=$3 network=middle inflation=1.3 processes launcher got
+    [ "$how" = launcher ] && network=large inflation=1.1
     rm -f out
     : >run.err
-    mpirun --oversubscribe --mca odls_base_sigkill_timeout 2 -n "$2" "$tool" $network.abc --abc -I 1.3 -o out --device cpu \
-        "${@:4}" </dev/null 2>run.err &
+    mpirun --oversubscribe --mca odls_base_sigkill_timeout 3 -n "$2" "$tool" $network.abc --abc -I $inflation -o out \
+        --device cpu "${@:4}" </dev/null 2>run.err &
     launcher=$!
     began 2 $launcher || { kill -KILL $launcher; echo 'no second iteration'; return 1; }
     case $how in
