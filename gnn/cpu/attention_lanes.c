@@ -28,7 +28,7 @@ typedef struct lanes_job {
     cpu_mask mask;
     uint64_t stream[LANES]; /* of dropout, of the heads again and again */
     int heads;
-    int64_t width, cols;
+    int64_t width, cols, row; /* of a head; of all; and of these in whole vectors */
     const int32_t *head; /* of each column */
     float *room;         /* `each` numbers a thread */
     int64_t each;
@@ -43,9 +43,8 @@ typedef struct lanes_room {
 static lanes_room room_of(const lanes_job *job)
 {
     float *own = job->room + omp_get_thread_num() * job->each;
-    const int64_t row = (job->cols + LANES - 1) / LANES * LANES;
-    return (lanes_room){own, own + SCORES + LANES, own + 2 * (SCORES + LANES), own + 2 * (SCORES + LANES) + row,
-                        own + 2 * (SCORES + LANES) + 2 * row};
+    float *rows = own + 2 * (SCORES + LANES);
+    return (lanes_room){own, own + SCORES + LANES, rows, rows + job->row, rows + 2 * job->row};
 }
 
 /* ---- numbers of heads ----------------------------------------------------------------------------------- */
@@ -263,7 +262,7 @@ AVX512 static void attend(const lanes_job *job, int64_t i)
         drop_weights(job, e, NULL, count, &room);
         add_rows(job, of->h, cols, count, of->a->nnz - e, e > begin, &room);
     }
-    if (begin == end) memset(room.sums, 0, 2 * (size_t)((char *)room.slope_sums - (char *)room.sums));
+    if (begin == end) memset(room.sums, 0, 2 * (size_t)job->row * sizeof *room.sums);
     total = fold(total, heads, false);
     const __m512 by = begin == end ? zero : _mm512_div_ps(_mm512_set1_ps(1), total);
     const __m512 logs = begin == end ? zero : _mm512_add_ps(most, lanes_logarithm(total));
@@ -350,7 +349,7 @@ AVX512 static void attend_back(const lanes_job *job, int64_t j)
         drop_weights(job, 0, job->back->places + t, count, &room);
         add_rows(job, job->back->y_gradient, a->col_indices + t, count, a->nnz - t, t > begin, &room);
     }
-    if (begin == end) memset(room.sums, 0, 2 * (size_t)((char *)room.slope_sums - (char *)room.sums));
+    if (begin == end) memset(room.sums, 0, 2 * (size_t)job->row * sizeof *room.sums);
     multiply_row(cpu_row(of->h, j), room.slope_sums, job->cols, room.products);
     sum_heads(room.products, heads, job->width, right);
     const __mmask16 all = lanes_first(heads);
@@ -363,12 +362,12 @@ AVX512 static void attend_back(const lanes_job *job, int64_t j)
 
 bool gnn_cpu_takes_lanes(sp_dense_type type, int heads)
 {
-    return type == SP_DENSE_F32 && heads <= LANES && LANES % heads == 0 && have_avx512() && !left_out("gnn-cpu-lanes");
+    return have_lanes(type) && heads <= LANES && LANES % heads == 0;
 }
 
 static sp_status prepare(gnn_engine *engine, int threads, lanes_job *job)
 {
-    const int64_t row = (job->cols + LANES - 1) / LANES * LANES;
+    const int64_t row = job->row;
     int32_t *head;
     job->each = 2 * (SCORES + LANES) + 3 * row;
     const sp_status status = gnn_cpu_scratch(engine, row + threads * job->each, sizeof *head, (void **)&head);
@@ -386,7 +385,8 @@ sp_status gnn_cpu_attention_lanes(gnn_engine *engine, const gnn_attention *atten
                                   const gnn_attention_gradient *back)
 {
     lanes_job job = {.of = attention, .back = back, .mask = *mask, .heads = attention->heads,
-                     .width = attention->h->cols / attention->heads, .cols = attention->h->cols};
+                     .width = attention->h->cols / attention->heads, .cols = attention->h->cols,
+                     .row = (attention->h->cols + LANES - 1) / LANES * LANES};
     const sp_csr *a = back ? back->transpose : attention->a;
     const int threads = cpu_threads(engine, (2 * a->nnz + a->rows) * (job.cols + job.heads) / 8);
     const sp_status status = prepare(engine, threads, &job);

@@ -6,6 +6,12 @@
 #include "backend.h"
 #include "base/vectors.h"
 
+/* Whether matrices of this type are worked on so. */
+static inline bool have_lanes(sp_dense_type type)
+{
+    return type == SP_DENSE_F32 && have_avx512() && !left_out("gnn-cpu-lanes");
+}
+
 #if defined __x86_64__
 enum { LANES = 16 };
 

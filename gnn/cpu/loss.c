@@ -105,9 +105,7 @@ AVX512 static gnn_score softmax_node_lanes(const float *x, int64_t cols, int32_t
     return (gnn_score){log((double)sum) - (double)(x[label] - top), 1, best == label, 0, 0};
 }
 
-#define HAVE_LANES (have_avx512() && !left_out("gnn-cpu-lanes"))
 #else
-#define HAVE_LANES false
 #define softmax_node_lanes softmax_node_float
 #endif
 
@@ -129,9 +127,9 @@ static void score_row(const loss_job *job, int64_t i, gnn_score *score)
     if (!counts || label < 0 || label >= cols) return;
     if (job->weights) weight = job->weights[label];
     if (job->labels)
-        one = !single      ? softmax_node_double(x, cols, label, job->part * weight, gradient)
-              : HAVE_LANES ? softmax_node_lanes(x, cols, label, job->part * weight, gradient)
-                           : softmax_node_float(x, cols, label, job->part * weight, gradient);
+        one = have_lanes(job->logits->type) ? softmax_node_lanes(x, cols, label, job->part * weight, gradient)
+              : single                      ? softmax_node_float(x, cols, label, job->part * weight, gradient)
+                                            : softmax_node_double(x, cols, label, job->part * weight, gradient);
     else
         one = single ? sigmoid_node_float(x, cols, job->targets + node * cols, job->part, gradient)
                      : sigmoid_node_double(x, cols, job->targets + node * cols, job->part, gradient);

@@ -10,7 +10,7 @@
 #include "base/bits.h"
 #include "lanes.h"
 
-/* Numbers of an array, and rows of a matrix, that a thread takes at a time. */
+/* Numbers of an array, and rows of a matrix, that are taken at a time. */
 enum { PIECE = 4096, ROWS_AT_ONCE = 16 };
 
 cpu_mask gnn_cpu_mask(const gnn_engine *engine, const gnn_pointwise *how)
@@ -238,15 +238,13 @@ AVX512 static void backward_columns(const cpu_mask *how, const sp_dense *y, cons
 AVX512 static void backward_lanes(const cpu_mask *how, const sp_dense *y, const sp_dense *y_gradient,
                                   sp_dense *x_gradient, int64_t begin, int64_t end, double *sums)
 {
-    enum { GROUP = 16 };
-    for (int64_t i = begin; i < end; i += GROUP)
+    for (int64_t i = begin; i < end; i += ROWS_AT_ONCE)
         for (int64_t j = 0; j < y->cols; j += LANES)
-            backward_columns(how, y, y_gradient, x_gradient, i, end - i < GROUP ? end : i + GROUP, j, sums);
+            backward_columns(how, y, y_gradient, x_gradient, i, end - i < ROWS_AT_ONCE ? end : i + ROWS_AT_ONCE, j,
+                             sums);
 }
 
-#define HAVE_LANES(type) ((type) == SP_DENSE_F32 && have_avx512() && !left_out("gnn-cpu-lanes"))
 #else
-#define HAVE_LANES(type) false
 #define forward_lanes(...) ((void)0)
 #define backward_lanes(...) ((void)0)
 #endif
@@ -262,7 +260,7 @@ AVX512 static void backward_lanes(const cpu_mask *how, const sp_dense *y, const 
 void gnn_cpu_forward_rows(const cpu_mask *how, const sp_dense *x, const void *bias, sp_dense *y, int64_t begin,
                           int64_t end)
 {
-    if (HAVE_LANES(x->type)) {
+    if (have_lanes(x->type)) {
         forward_lanes(how, x, bias, y, begin, end);
         return;
     }
@@ -284,7 +282,7 @@ void gnn_cpu_backward_rows(const cpu_mask *how, const sp_dense *y, const sp_dens
                            int64_t begin, int64_t end, double *sums)
 {
     const int64_t cols = y->cols;
-    if (HAVE_LANES(y->type)) {
+    if (have_lanes(y->type)) {
         backward_lanes(how, y, y_gradient, x_gradient, begin, end, sums);
         return;
     }
