@@ -6,11 +6,16 @@
 /* The sum of a column, of its own or in the ring. */
 KERNEL int32_t sum_of(int32_t column, bool ring) { return ring ? column & (FREE_COLUMNS - 1) : column; }
 
+KERNEL void mark(accumulator *w, int32_t column, bool sparse)
+{
+    w->bits[column >> 6] |= (uint64_t)1 << (column & 63);
+    if (sparse) w->summary[column >> 12] |= (uint64_t)1 << (column >> 6 & 63);
+}
+
 KERNEL void add_dense(accumulator *w, int op, int type, int32_t column, double value, bool ring, bool sparse)
 {
     if (type != NO_VALUES) w->sums[sum_of(column, ring)] = add(op, w->sums[sum_of(column, ring)], value);
-    w->bits[column >> 6] |= (uint64_t)1 << (column & 63);
-    if (sparse) w->summary[column >> 12] |= (uint64_t)1 << (column >> 6 & 63);
+    mark(w, column, sparse);
 }
 
 KERNEL void put_dense(accumulator *w, int op, int type, int32_t column, double value)
@@ -67,7 +72,7 @@ KERNEL void put_known_run(accumulator *w, int op, int type, int32_t first, int64
 
 /* The products of A's row where row j of B has one entry, j. Those of one column that follow each other, as in
  * aggregates of a grid, are added in a register: 0.9 of the time, half for a single column. */
-KERNEL void walk_groups(accumulator *w, int64_t row, int op, int type, bool ring, bool sparse, bool mark)
+KERNEL void walk_groups(accumulator *w, int64_t row, int op, int type, bool ring, bool sparse, bool marks)
 {
     const row_product *job = w->job;
     const sp_csr *a = job->a;
@@ -84,9 +89,7 @@ KERNEL void walk_groups(accumulator *w, int64_t row, int op, int type, bool ring
                                             load(job->b_values, type, j & job->b_select)));
         }
         if (type != NO_VALUES) w->sums[sum_of(column, ring)] = sum;
-        if (!mark) continue;
-        w->bits[column >> 6] |= (uint64_t)1 << (column & 63);
-        if (sparse) w->summary[column >> 12] |= (uint64_t)1 << (column >> 6 & 63);
+        if (marks) mark(w, column, sparse);
     }
 }
 
