@@ -345,14 +345,13 @@ struct plan_state {
 };
 
 /* Keeps what the numeric phase is faster with, as far as there is room. On failure frees pattern and state. */
-static sp_status keep_products(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+static sp_status keep_products(sp_context *context, const sp_csr *a, const sp_csr *b, sp_semiring semiring,
                                sp_csr *pattern, plan_state **state, sp_spgemm_info *info)
 {
     const double start = wall_seconds();
     plan_state *kept = *state;
     sp_status status = SP_OK;
-    if (cuda_is_column(a, b, options)) return SP_OK; /* it needs no list */
-    if (options->semiring == SP_PLUS_TIMES && !kept->masked)
+    if (semiring == SP_PLUS_TIMES && !kept->masked)
         status = cuda_keep_rows(context, a, b, pattern, &kept->rows, &info->plan_bytes);
     if (status == SP_OK && !kept->rows) {
         status = cuda_make_terms(context, a, b, kept->masked, pattern, info->products, &kept->terms);
@@ -371,9 +370,10 @@ sp_status sp_cuda_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp
                                   const sp_spgemm_options *options, sp_csr *pattern, void **state,
                                   sp_spgemm_info *info)
 {
+    const bool column = cuda_is_column(a, b, options); /* which needs no list of products */
     sp_csr a_pattern = *a, b_pattern = *b;
     sp_spgemm_options own = *options;
-    if (options->algorithm != SP_SPGEMM_HASH && !cuda_is_column(a, b, options)) {
+    if (options->algorithm != SP_SPGEMM_HASH && !column) {
         own.semiring = SP_OR_AND;
         a_pattern.values = b_pattern.values = NULL;
     }
@@ -390,8 +390,8 @@ sp_status sp_cuda_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp
     pattern->values = NULL;
     info->symbolic_seconds += info->numeric_seconds;
     info->numeric_seconds = 0;
-    if (pattern->space == SP_DEVICE && options->semiring != SP_OR_AND)
-        return keep_products(context, a, b, options, pattern, (plan_state **)state, info);
+    if (pattern->space == SP_DEVICE && options->semiring != SP_OR_AND && !column)
+        return keep_products(context, a, b, options->semiring, pattern, (plan_state **)state, info);
     return SP_OK;
 }
 
