@@ -144,7 +144,7 @@ static void check_markov(int device, int threads, const sp_csr *a, const sp_csr 
                          .values = calloc((size_t)b->cols + 1, sizeof(float)),
                          .kept = calloc((size_t)b->cols + 1, sizeof(bool))};
     int64_t expanded = 0;
-    memset(rows, 0xff, (size_t)a->rows * sizeof *rows); /* NaN, where nothing is told of a row */
+    memset(rows, 0xff, (size_t)a->rows * sizeof *rows); /* rows that nobody writes stay NaN */
     ck_ok(context, sp_spgemm_markov(context, a, b, e, &c, rows, &info));
     test_to_host(context, &c);
     ck_ok(context, sp_csr_check(context, &c));

@@ -113,8 +113,8 @@ SHAPE(columns_of_a_row_lie_together) { return local_rows(host, random, type, 320
 /* Too many columns for a sum each, beside such small matrices. */
 SHAPE(together_in_many_columns) { return local_rows(host, random, type, 4000, 40); }
 
-/* Up to 30 products a row on 23 columns at most, of which the last is the last of the matrix; rows of B without entries
- * among them. */
+/* A row has up to 30 products on up to 23 columns. The last of these is the matrix's last column. Some rows of B are
+ * empty. */
 SHAPE(few_products_on_few_columns)
 {
     const int64_t cols = test_is_brief() ? 1 << 22 : (1 << 28) - 1;

@@ -115,7 +115,7 @@ DEVICE_TEST(large_plans_have_the_bits_of_the_reference, _i, 2)
         }
 }
 
-/* B of one column, of which some entries are missing; A has a full row. */
+/* B has one column and lacks some entries. A has a full row. */
 DEVICE_TEST(plans_of_one_column_have_the_bits_of_the_reference, _i, 2)
 {
     enum { ROWS = 300, INNER = 50000 };
