@@ -78,7 +78,10 @@ static sp_status start(io_source *source)
 {
     io_raw *raw = &source->raw;
     source->started = true;
-    sp_status status = io_grow(source->context, 0, IO_INPUT_BYTES, 1, (void **)&raw->input);
+    /* The bytes of a short input in memory are copied to a place of their length: a read beyond them is found. */
+    const bool is_short = raw->file < 0 && raw->memory_left < IO_INPUT_BYTES;
+    const size_t room = is_short ? raw->memory_left : IO_INPUT_BYTES;
+    sp_status status = io_grow(source->context, 0, (int64_t)room, 1, (void **)&raw->input);
     if (status == SP_OK) status = report(source, io_raw_refill(raw));
     if (status != SP_OK) return status;
     const bool gzip = raw->end >= 2 && memcmp(raw->input, "\x1f\x8b", 2) == 0;
