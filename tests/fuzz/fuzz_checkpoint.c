@@ -97,7 +97,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc;
     (void)argv;
-    snprintf(path, sizeof path, "/tmp/fuzz_checkpoint.%ld", (long)getpid());
+    fuzz_file(path, sizeof path, "checkpoint");
     chosen = (settings){.checkpoint = path, .resume = path, .quiet = true};
     for (int numbered = 0; numbered < 2; numbered++) {
         job j = open_job();

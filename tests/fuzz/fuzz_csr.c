@@ -33,7 +33,7 @@ static void read_matrix(const unsigned char *file, size_t size)
         fuzz_require(sp_csr_check(context, &graph.matrix) == SP_OK && graph.matrix.rows == graph.nodes);
         fuzz_check_names(&graph.names);
         const io_write_options writing = {.format = IO_CSR, .undirected = graph.undirected, .names = &graph.names};
-        snprintf(path, sizeof path, "/tmp/fuzz_csr.%ld", (long)getpid());
+        fuzz_file(path, sizeof path, "csr");
         fuzz_require(io_write_graph(context, path, &graph.matrix, &writing) == SP_OK);
         FILE *written = fopen(path, "rb");
         const size_t length = written ? fread(copy, 1, sizeof copy, written) : 0;

@@ -21,7 +21,7 @@ static void write_and_read(sp_context *context, const io_graph *graph)
                                       .constraints = graph->constraints,
                                       .node_weights = graph->node_weights,
                                       .node_sizes = graph->node_sizes};
-    snprintf(path, sizeof path, "/tmp/fuzz_metis.%ld", (long)getpid());
+    fuzz_file(path, sizeof path, "metis");
     fuzz_require(sp_csr_from_coo(context, &(sp_coo){.rows = graph->nodes, .cols = graph->nodes, .count = graph->arcs,
                                                     .row_indices = graph->tails, .col_indices = graph->heads,
                                                     .values = graph->weights}, SP_COMBINE_MAX, false,

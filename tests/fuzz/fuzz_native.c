@@ -28,7 +28,7 @@ static void write_and_read(sp_context *context, const io_graph *graph)
 {
     if (graph->nodes > 100000) return; /* slow, and nothing new */
     char path[64];
-    snprintf(path, sizeof path, "/tmp/fuzz_native.%ld", (long)getpid());
+    fuzz_file(path, sizeof path, "native");
     sp_csr matrix = columns_of(context, graph);
     for (int binary = 0; binary < 2; binary++) {
         io_graph again;

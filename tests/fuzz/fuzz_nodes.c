@@ -8,7 +8,7 @@
 static const char *file_of(const uint8_t *data, size_t size)
 {
     static char path[64];
-    snprintf(path, sizeof path, "/tmp/fuzz_nodes.%ld", (long)getpid());
+    fuzz_file(path, sizeof path, "nodes");
     FILE *file = fopen(path, "wb");
     fuzz_require(file && fwrite(data, 1, size, file) == size && fclose(file) == 0);
     return path;

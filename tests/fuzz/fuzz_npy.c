@@ -1,9 +1,9 @@
 /* Arrays and archives of NumPy. Checksums of an archive are made right first, or nothing but them would
  * be tested. What is accepted has the sizes that it claims, and finite features, labels and columns within their
- * ranges. */
+ * ranges. A graph is written and read again. */
 #include <zlib.h>
 
-#include "target.h"
+#include "round_trip.h"
 
 enum { MOST = 1 << 16, CENTRAL = 46, LOCAL = 30 };
 
@@ -75,7 +75,11 @@ static void read_graph(sp_context *context, const unsigned char *bytes, size_t s
 {
     const io_read_options options = {.format = IO_NPZ, .values = size & 1 ? SP_F32 : SP_F64};
     io_graph graph;
-    if (io_read_memory(context, "in", bytes, size, &options, 0, &graph) == SP_OK) fuzz_check_graph(&graph, &options);
+    if (io_read_memory(context, "in", bytes, size, &options, 0, &graph) == SP_OK) {
+        fuzz_require(io_graph_spread(context, &graph) == SP_OK);
+        fuzz_check_graph(&graph, &options);
+        fuzz_round_trip(context, &graph, IO_NPZ);
+    }
     io_graph_free(context, &graph);
 }
 

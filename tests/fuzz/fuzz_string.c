@@ -1,7 +1,9 @@
-/* STRING links with a minimum score. */
-#include "target.h"
+/* STRING links with a minimum score. What is accepted is written as label triples and read again. */
+#include "round_trip.h"
+
+static void write_and_read(sp_context *context, const io_graph *graph) { fuzz_round_trip(context, graph, IO_ABC); }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    return fuzz_read(data, size, (io_read_options){.format = IO_STRING, .minimum_score = 400}, NULL);
+    return fuzz_read(data, size, (io_read_options){.format = IO_STRING, .minimum_score = 400}, write_and_read);
 }

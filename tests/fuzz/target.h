@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "arrays/npy.h"
 #include "bytes/source.h"
@@ -63,6 +64,14 @@ int fsync(int file)
 {
     (void)file;
     return 0;
+}
+
+/* Where a target writes a file for a moment: in memory if the system has a folder for that, as a disk is slow to make new
+ * files. */
+static inline void fuzz_file(char *path, size_t size, const char *name)
+{
+    const char *folder = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    snprintf(path, size, "%s/fuzz_%s.%ld", folder, name, (long)getpid());
 }
 
 static inline sp_context *fuzz_context(int threads)
