@@ -126,8 +126,10 @@ BIN := $(BUILD)/bin
 LIB := $(BUILD)/lib
 
 # The largest files take longest and begin first.
-CUDA_SOURCES := $(if $(NVCC),$(shell ls -S libsparse/device/*.cu libsparse/*/cuda/*.cu contraction/cuda/*.cu))
-LIB_SOURCES  := $(wildcard libsparse/*/*.c libsparse/*/cpu/*.c mcl/*.c contraction/*.c)
+CUDA_SOURCES := $(if $(NVCC),$(shell ls -S libsparse/device/*.cu libsparse/*/cuda/*.cu contraction/cuda/*.cu \
+                  gnn/cuda/sample*.cu))
+SAMPLERS     := $(wildcard gnn/sample*.c gnn/cpu/sample.c gnn/cuda/sample*.cu) # of gnn, without BLAS
+LIB_SOURCES  := $(wildcard libsparse/*/*.c libsparse/*/cpu/*.c mcl/*.c contraction/*.c) $(filter %.c,$(SAMPLERS))
 HEADERS      := libsparse/sparse.h libsparse/sp_ranks.h libsparse/sparse.hpp mcl/mcl.h contraction/contraction.h \
                 gnn/gnn.h
 LIB_SOURCES  := $(filter-out libsparse/device/arc4random.c $(if $(NVCC),libsparse/core/no_cuda.c),$(LIB_SOURCES))
@@ -144,7 +146,8 @@ GENERATORS   := $(patsubst tests/gen/%.c,%,$(wildcard tests/gen/*.c))
 objects      = $(patsubst %,$(OBJ)/%.o,$(1))
 LIB_OBJECTS := $(call objects,$(CUDA_SOURCES) $(LIB_SOURCES))
 IO_OBJECTS  := $(call objects,$(wildcard io/*/*.c))
-GNN_OBJECTS := $(call objects,$(wildcard gnn/*.c gnn/cpu/*.c) $(if $(NVCC),$(wildcard gnn/cuda/*.cu)))
+GNN_OBJECTS := $(call objects,$(filter-out $(SAMPLERS),$(wildcard gnn/*.c gnn/cpu/*.c) $(if $(NVCC),$(wildcard \
+                 gnn/cuda/*.cu))))
 GENERATE_OBJECTS := $(call objects,$(wildcard bench/generate/*.c))
 APP_OBJECTS := $(call objects,$(APP_SOURCES))
 TEST_OBJECTS := $(call objects,$(filter tests/support/%,$(TEST_SOURCES)))
@@ -247,7 +250,7 @@ $(LIB)/libsparse-io.so: $(IO_OBJECTS) $(LIB)/libsparse.so
 	$(Q)$(LINK).$(VERSION) $(call shared,libsparse-io.so) $(filter %.o,$^) -L$(LIB) -lsparse $(IO_LIBS) $(OPENMP_LIBS) -lm
 	@ln -sf libsparse-io.so.$(VERSION) $@.$(MAJOR) && ln -sf libsparse-io.so.$(MAJOR) $@
 
-# Graph neural networks, apart because they need BLAS.
+# Graph neural networks, apart because they need BLAS; all but their samplers, which are in libsparse.
 $(LIB)/libsparse-gnn.so: $(GNN_OBJECTS) $(LIB)/libsparse.so
 	$(call say,LINK,$@)
 	$(Q)$(LINK).$(VERSION) $(call shared,libsparse-gnn.so) $(ONLY_OURS) $(filter %.o,$^) -L$(LIB) -lsparse $(BLAS_LIBS) $(LIBS)
@@ -265,9 +268,9 @@ $(BUILD)/python/bin/%: $(OBJ)/apps/%/main.c.o $(OBJ)/libapps.a $(OBJ)/libgenerat
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -Wl,--as-needed $(filter %.o %.a,$^) -L$(LIB) -lsparse-gnn -lsparse-io -lsparse $(IO_LIBS) $(LIBS) -ldl
 
-# Of the tools, suites and fuzz targets only those that use gnn need BLAS.
+# Of the tools, suites and fuzz targets only those that use gnn need BLAS; samplers do not.
 $(BIN)/gnn $(BIN)/fuzz_weights $(BIN)/fuzz_saved $(BIN)/sparse-bench $(BUILD)/tests/test_alloc $(BUILD)/tests/test_arguments \
-$(filter $(BUILD)/tests/test_gnn_%,$(SUITES:%=$(BUILD)/tests/%)): private LIBS += $(BLAS_LIBS)
+$(filter-out %_sampler,$(filter $(BUILD)/tests/test_gnn_%,$(SUITES:%=$(BUILD)/tests/%))): private LIBS += $(BLAS_LIBS)
 
 # The calls of the runtime that test_alloc makes fail.
 WRAPPED := __cudaLaunchKernel cudaLaunchKernel cudaLaunchKernelExC cudaMemcpyAsync cudaMemsetAsync \

@@ -1,8 +1,8 @@
 /* gnn: graph neural networks that classify nodes or predict links: layers (GCN, GraphSAGE, GIN, GAT), bulk sampling,
  * training. Sparse work is done by libsparse, dense work by BLAS (cuBLAS on CUDA). Reads no file.
  *
- * Conventions are those of sparse.h. "The engine's space" is host memory for a CPU context and device memory for a CUDA
- * context. Runs are repeatable by their seeds: random numbers are functions of (seed, step, site, index), the same on
+ * Conventions are those of sparse.h. The space of a context and its engine is host memory for a CPU context and device
+ * memory for a CUDA context. Runs are repeatable by their seeds: random numbers are functions of (seed, step, site, index), the same on
  * both back ends.
  *
  * On the CPU a call has finished when it returns. On CUDA a call whose results lie in host memory has finished, too
@@ -265,6 +265,8 @@ int gnn_optimizer_state(gnn_optimizer *optimizer, void *moments[2], int64_t **st
 
 /* ---- sampling ----------------------------------------------------------------------------------------- */
 
+/* Samplers need a context and neither an engine nor BLAS: their functions are in libsparse itself. */
+
 typedef enum gnn_sampler_kind {
     GNN_SAMPLE_NODE,    /* fanout[l] neighbours of every node, and the node itself if the matrix has it (GraphSAGE) */
     GNN_SAMPLE_LAYER,   /* fanout[l] nodes a layer beside those of the layer above, drawn by the squares of their
@@ -283,13 +285,14 @@ typedef struct gnn_sampler_options {
                                        in proportion to their values' magnitudes; else all alike */
     int64_t bulk;                   /* minibatches drawn together; 0: 64 on a device, two a thread on the CPU */
     const int32_t *clusters;        /* GNN_SAMPLE_CLUSTER: each node's (host, copied) */
+    bool in_order;                  /* nodes in their order, clusters in that of their numbers; else shuffled */
 } gnn_sampler_options;
 
 /* One minibatch. block[l] holds the neighbourhoods of layer l (0 is computed first). Its values make sums over the
  * sample estimates of sums over all neighbours (patterns stay patterns): without bias for node-wise sampling, otherwise
  * with each row's sum as in the matrix. node[l][j] is the graph's node behind column j of block[l]: first the nodes of
  * the next layer in their order, then the others ascending. The rows of the last block are the batch. All arrays lie in
- * the engine's space, in the memory of `bulk`, which is released with the last minibatch drawn into it. */
+ * the context's space, in the memory of `bulk`, which is released with the last minibatch drawn into it. */
 typedef struct gnn_minibatch {
     int layers;
     sp_csr block[GNN_MAX_LAYERS];
@@ -302,19 +305,20 @@ typedef struct gnn_minibatch {
 
 /* Matrix-based bulk sampling (Tripathy et al. 2024): for several minibatches at once, computes rows of P = Q·A, makes
  * them distributions, draws s times without replacement from each, and extracts the drawn rows and columns. `matrix`
- * comes from gnn_operator. Outside the engine's space it is copied; otherwise the sampler refers to it, and it must
- * outlive the sampler. Minibatches do not depend on `bulk`, threads or back end. */
+ * comes from gnn_operator, or is any square matrix with ascending columns. Outside the context's space it is copied;
+ * otherwise the sampler refers to it, and it must outlive the sampler. Minibatches do not depend on `bulk`, threads or
+ * back end. A sampler holds its context and works in the context's stream of each call. */
 typedef struct gnn_sampler gnn_sampler;
-sp_status gnn_sampler_create(gnn_engine *engine, const sp_csr *matrix, const gnn_sampler_options *options,
+sp_status gnn_sampler_create(sp_context *context, const sp_csr *matrix, const gnn_sampler_options *options,
                              gnn_sampler **sampler);
 void gnn_sampler_free(gnn_sampler *sampler);
-/* Begins a pass over `nodes` (host), shuffled by (seed, pass). For clusters, a pass over all clusters that hold one of
- * the nodes. */
-sp_status gnn_sampler_begin(gnn_sampler *sampler, const int32_t *nodes, int64_t count, int64_t pass);
+/* Begins a pass over `nodes` (host), shuffled by (seed, pass) unless the options keep their order. For clusters, a pass
+ * over all clusters that hold one of the nodes. All draws of the pass are functions of (seed, pass), too. */
+sp_status gnn_sampler_begin(gnn_sampler *sampler, const int32_t *nodes, int64_t count, uint64_t seed, int64_t pass);
 /* The next minibatch; its `layers` is 0 when the pass is over. It belongs to the caller, who frees it by
  * gnn_minibatch_free, and may outlive the sampler. If a bulk does not fit the memory, halves of it are tried. */
 sp_status gnn_sampler_next(gnn_sampler *sampler, gnn_minibatch *minibatch);
-void gnn_minibatch_free(gnn_engine *engine, gnn_minibatch *minibatch);
+void gnn_minibatch_free(sp_context *context, gnn_minibatch *minibatch);
 
 /* ---- training ----------------------------------------------------------------------------------------- */
 

@@ -175,9 +175,6 @@ typedef struct gnn_backend {
      * tiles. */
     sp_status (*multiply_tiles)(gnn_engine *engine, const gnn_tiles *tiles, const float *r, const float *c,
                                 const sp_dense *x, sp_dense *y);
-
-    /* sample: see sampler.c. */
-    const struct gnn_sample_backend *sample;
 } gnn_backend;
 
 extern const gnn_backend gnn_backend_cpu;

@@ -27,6 +27,7 @@
 /* The memory of minibatches that were drawn together. */
 struct gnn_bulk {
     int64_t users; /* minibatches that are not freed yet */
+    sp_space space;
     char *memory;
 };
 
@@ -42,13 +43,13 @@ static sp_status create_lists(const gnn_sampler *s, int64_t count, gnn_lists *li
 {
     *lists = (gnn_lists){.count = count};
     const sp_status status =
-        sp_alloc(s->engine->context, count + 1, sizeof *lists->first, (void **)&lists->first);
+        sp_alloc(s->context, count + 1, sizeof *lists->first, (void **)&lists->first);
     return status == SP_OK ? gnn_sample_array(s, count + 1, sizeof *lists->first, &lists->first_there) : status;
 }
 
 static void free_lists(const gnn_sampler *s, gnn_lists *lists)
 {
-    sp_free(s->engine->context, lists->first);
+    sp_free(s->context, lists->first);
     gnn_sample_array_free(s, lists->first_there);
     gnn_sample_array_free(s, lists->nodes);
     memset(lists, 0, sizeof *lists);
@@ -60,13 +61,13 @@ static void free_bulk(const gnn_sampler *s, bulk *b)
     for (int l = 0; l <= GNN_MAX_LAYERS; l++) free_lists(s, &b->lists[l]);
     for (int l = 0; l < GNN_MAX_LAYERS; l++) {
         gnn_sample_array_free(s, b->drawn[l].offsets);
-        sp_free(s->engine->context, b->drawn[l].first);
+        sp_free(s->context, b->drawn[l].first);
         gnn_sample_array_free(s, b->drawn[l].cols);
         gnn_sample_array_free(s, b->drawn[l].at);
         gnn_sample_array_free(s, b->drawn[l].thresholds);
         gnn_sample_array_free(s, b->drawn[l].scale);
     }
-    sp_free(s->engine->context, b->targets);
+    sp_free(s->context, b->targets);
 }
 
 void gnn_sample_free_marks(gnn_sampler *s)
@@ -117,7 +118,7 @@ static sp_status read_sizes(gnn_sampler *s, const gnn_lists *rows, gnn_drawn *dr
 {
     if (drawn->first) return SP_OK;
     const sp_status status =
-        sp_alloc(s->engine->context, rows->count + 1, sizeof *drawn->first, (void **)&drawn->first);
+        sp_alloc(s->context, rows->count + 1, sizeof *drawn->first, (void **)&drawn->first);
     return status == SP_OK ? s->backend->sizes(s, rows, drawn) : status;
 }
 
@@ -132,7 +133,7 @@ static sp_status draw_entries(gnn_sampler *s, const gnn_lists *rows, int layer, 
     sp_status status;
     TRY(gnn_sample_array(s, count + 1, sizeof *drawn->offsets, &drawn->offsets));
     TRY(s->backend->count(s, rows, fanout, drawn));
-    if (s->engine->space == SP_HOST || s->options.kind != GNN_SAMPLE_NODE || fanout > MOST_SPARED) {
+    if (s->space == SP_HOST || s->options.kind != GNN_SAMPLE_NODE || fanout > MOST_SPARED) {
         TRY(read_sizes(s, rows, drawn));
         entries = drawn->first[rows->count];
     }
@@ -148,7 +149,7 @@ done:
 /* Nodes of a layer for all rows of a minibatch together. */
 static sp_status choose_columns(gnn_sampler *s, const gnn_lists *rows, int layer, gnn_lists *columns, double **scale)
 {
-    sp_context *context = s->engine->context;
+    sp_context *context = s->context;
     const bool fastgcn = s->options.kind == GNN_SAMPLE_FASTGCN;
     const sp_spgemm_options how = {.semiring = fastgcn ? SP_OR_AND : SP_PLUS_TIMES};
     gnn_lists known = {0};
@@ -163,7 +164,7 @@ static sp_status choose_columns(gnn_sampler *s, const gnn_lists *rows, int layer
                       .row_offsets = known.first_there,
                       .col_indices = known.nodes,
                       .value_type = s->a.value_type,
-                      .space = s->engine->space};
+                      .space = s->space};
     TRY(sp_spgemm(context, &q, fastgcn ? &s->a : &s->squares, &how, &p, NULL));
     TRY(gnn_sample_array(s, rows->count, sizeof *thresholds, &thresholds));
     TRY(s->backend->choose(s, &p, s->next, layer, s->options.fanout[layer], thresholds));
@@ -238,28 +239,28 @@ static void lay_out(const gnn_sampler *s, const bulk *b, int64_t m, char *base, 
             block->row_offsets = piece(base, used, block->rows + 1, sizeof *block->row_offsets);
             block->col_indices = piece(base, used, block->nnz, sizeof *block->col_indices);
             block->value_type = s->a.value_type;
-            block->space = s->engine->space;
+            block->space = s->space;
             if (s->a.values) block->values = piece(base, used, block->nnz, s->a.value_type == SP_F32 ? 4 : 8);
         }
         minibatch->edges += block->nnz;
     }
 }
 
-void gnn_minibatch_free(gnn_engine *engine, gnn_minibatch *minibatch)
+void gnn_minibatch_free(sp_context *context, gnn_minibatch *minibatch)
 {
-    if (!engine || !minibatch) return;
+    if (!context || !minibatch) return;
     struct gnn_bulk *b = minibatch->bulk;
     memset(minibatch, 0, sizeof *minibatch);
     if (!b || --b->users > 0) return;
-    sp_array_free(engine->context, engine->space, b->memory);
-    sp_free(engine->context, b);
+    sp_array_free(context, b->space, b->memory);
+    sp_free(context, b);
 }
 
 void gnn_sample_drop(gnn_sampler *s)
 {
     for (; s->ready_next < s->ready_count; s->ready_next++)
-        gnn_minibatch_free(s->engine, &s->ready[s->ready_next]);
-    sp_free(s->engine->context, s->ready);
+        gnn_minibatch_free(s->context, &s->ready[s->ready_next]);
+    sp_free(s->context, s->ready);
     s->ready = NULL;
     s->ready_count = s->ready_next = 0;
 }
@@ -267,7 +268,7 @@ void gnn_sample_drop(gnn_sampler *s)
 /* Memory for the bulk's minibatches, which become the sampler's `ready`. */
 static sp_status make_ready(gnn_sampler *s, const bulk *b)
 {
-    sp_context *context = s->engine->context;
+    sp_context *context = s->context;
     const int64_t count = b->lists[0].count;
     struct gnn_bulk *made = NULL;
     gnn_minibatch *ready = NULL;
@@ -283,6 +284,7 @@ static sp_status make_ready(gnn_sampler *s, const bulk *b)
         ready[m].bulk = made;
     }
     made->users = count;
+    made->space = s->space;
     s->ready = ready;
     s->ready_count = count;
 done:
@@ -299,7 +301,7 @@ static sp_status deliver(gnn_sampler *s, bulk *b)
     sp_status status;
     for (int l = 0; l < b->layers; l++) TRY(read_sizes(s, &b->lists[l], &b->drawn[l]));
     TRY(make_ready(s, b));
-    TRY(sp_alloc(s->engine->context, count, sizeof *b->targets, (void **)&b->targets));
+    TRY(sp_alloc(s->context, count, sizeof *b->targets, (void **)&b->targets));
     for (int l = 0; l < b->layers; l++) {
         for (int64_t m = 0; m < count; m++) {
             const sp_csr *block = &s->ready[m].block[s->options.layers - 1 - l];

@@ -79,11 +79,11 @@ INLINE double gnn_drawn_factor(double weight, double threshold)
 
 /* ---- a bulk -------------------------------------------------------------------------------- */
 
-/* A list of nodes for each minibatch. Arrays lie in the engine's space unless said otherwise. */
+/* A list of nodes for each minibatch. Arrays lie in the context's space unless said otherwise. */
 typedef struct gnn_lists {
     int64_t count;        /* of lists */
     int64_t *first;       /* count + 1, host: where each begins */
-    int64_t *first_there; /* the same, in the engine's space */
+    int64_t *first_there; /* the same, in the context's space */
     int32_t *nodes;
 } gnn_lists;
 
@@ -106,10 +106,11 @@ typedef struct gnn_target {
 } gnn_target;
 
 struct gnn_sampler {
-    gnn_engine *engine;
+    sp_context *context;
+    sp_space space; /* of the context */
     const struct gnn_sample_backend *backend;
     gnn_sampler_options options; /* `clusters` is NULL */
-    sp_csr a, copy;              /* the matrix in the engine's space, and the copy if it was elsewhere */
+    sp_csr a, copy;              /* the matrix in that space, and the copy if it was elsewhere */
     int32_t *own;      /* GNN_SAMPLE_NODE: where a row's diagonal entry stands in it, or -1; NULL: no row has one */
     double *sums;      /* others, of matrices with values: Σ |value| of each row */
     double *weights;   /* GNN_SAMPLE_FASTGCN: Σ value² of each column */
@@ -117,8 +118,9 @@ struct gnn_sampler {
     int64_t clusters, *cluster_first; /* GNN_SAMPLE_CLUSTER, host: where each one's nodes begin in */
     int32_t *cluster_nodes;
 
-    int64_t asked_count; /* nodes of the last pass, on the host and in the engine's space */
+    int64_t asked_count; /* nodes of the last pass, on the host and in the context's space */
     int32_t *asked, *asked_there;
+    uint64_t seed;
     int64_t pass, minibatches, next; /* of the pass; the first that is not drawn yet */
     int64_t *first;                  /* minibatches + 1, host: where each one's batch begins in */
     int32_t *nodes;
@@ -132,15 +134,23 @@ struct gnn_sampler {
     uint32_t *drawn;      /* lists x words: nodes drawn for this layer, in the list or not */
 };
 
-/* Makes and frees arrays in the engine's space. `array` points to the pointer. */
+/* Makes, fills and frees arrays in the context's space. `array` points to the pointer; `from` is on the host. */
 static inline sp_status gnn_sample_array(const gnn_sampler *s, int64_t count, size_t size, void *array)
 {
-    return sp_array_create(s->engine->context, count, size, s->engine->space, (void **)array);
+    return sp_array_create(s->context, count, size, s->space, (void **)array);
+}
+
+static inline sp_status gnn_sample_place(const gnn_sampler *s, int64_t count, size_t size, const void *from,
+                                         void *array)
+{
+    const sp_status status = gnn_sample_array(s, count, size, array);
+    if (status != SP_OK) return status;
+    return sp_array_copy(s->context, count, size, *(void **)array, s->space, from, SP_HOST);
 }
 
 static inline void gnn_sample_array_free(const gnn_sampler *s, void *array)
 {
-    sp_array_free(s->engine->context, s->engine->space, array);
+    sp_array_free(s->context, s->space, array);
 }
 
 /* sample.c: draws the next `count` minibatches of the pass into the sampler's `ready`; frees those; frees the marks. */

@@ -23,38 +23,38 @@ static sp_status find_own(gnn_sampler *s, const sp_csr *host)
 {
     int32_t *own;
     bool any = false;
-    sp_status status = sp_alloc(s->engine->context, host->rows, sizeof *own, (void **)&own);
+    sp_status status = sp_alloc(s->context, host->rows, sizeof *own, (void **)&own);
     if (status != SP_OK) return status;
     for (int64_t i = 0; i < host->rows; i++) any |= (own[i] = own_entry(host, i)) >= 0;
-    if (any) status = gnn_place(s->engine, host->rows, sizeof *own, own, &s->own);
-    sp_free(s->engine->context, own);
+    if (any) status = gnn_sample_place(s, host->rows, sizeof *own, own, &s->own);
+    sp_free(s->context, own);
     return status;
 }
 
 static sp_status sum_rows(gnn_sampler *s, const sp_csr *host)
 {
     double *sums;
-    sp_status status = sp_alloc(s->engine->context, host->rows, sizeof *sums, (void **)&sums);
+    sp_status status = sp_alloc(s->context, host->rows, sizeof *sums, (void **)&sums);
     if (status != SP_OK) return status;
     for (int64_t i = 0; i < host->rows; i++) {
         sums[i] = 0;
         for (int64_t k = host->row_offsets[i]; k < host->row_offsets[i + 1]; k++)
             sums[i] += fabs(entry_value(host, k));
     }
-    status = gnn_place(s->engine, host->rows, sizeof *sums, sums, &s->sums);
-    sp_free(s->engine->context, sums);
+    status = gnn_sample_place(s, host->rows, sizeof *sums, sums, &s->sums);
+    sp_free(s->context, sums);
     return status;
 }
 
 static sp_status weigh_columns(gnn_sampler *s, const sp_csr *host)
 {
     double *weights;
-    sp_status status = sp_calloc(s->engine->context, host->cols, sizeof *weights, (void **)&weights);
+    sp_status status = sp_calloc(s->context, host->cols, sizeof *weights, (void **)&weights);
     if (status != SP_OK) return status;
     for (int64_t k = 0; k < host->nnz; k++)
         weights[host->col_indices[k]] += entry_value(host, k) * entry_value(host, k);
-    status = gnn_place(s->engine, host->cols, sizeof *weights, weights, &s->weights);
-    sp_free(s->engine->context, weights);
+    status = gnn_sample_place(s, host->cols, sizeof *weights, weights, &s->weights);
+    sp_free(s->context, weights);
     return status;
 }
 
@@ -64,14 +64,14 @@ static sp_status square_values(gnn_sampler *s, const sp_csr *host)
     s->squares = s->a;
     if (!host->values) return SP_OK;
     const size_t size = host->value_type == SP_F32 ? sizeof(float) : sizeof(double);
-    sp_status status = sp_alloc(s->engine->context, host->nnz, size, &squares);
+    sp_status status = sp_alloc(s->context, host->nnz, size, &squares);
     if (status == SP_OK) {
         for (int64_t k = 0; k < host->nnz; k++)
             store_value(squares, host->value_type, k, entry_value(host, k) * entry_value(host, k));
         s->squares.values = NULL;
-        status = gnn_place(s->engine, host->nnz, size, squares, &s->squares.values);
+        status = gnn_sample_place(s, host->nnz, size, squares, &s->squares.values);
     }
-    sp_free(s->engine->context, squares);
+    sp_free(s->context, squares);
     return status;
 }
 
@@ -82,8 +82,8 @@ static sp_status group_nodes(gnn_sampler *s, const int32_t *clusters)
     sp_status status;
     for (int64_t i = 0; i < nodes; i++)
         if (clusters[i] >= s->clusters) s->clusters = clusters[i] + 1;
-    TRY(sp_calloc(s->engine->context, s->clusters + 2, sizeof *s->cluster_first, (void **)&s->cluster_first));
-    TRY(sp_alloc(s->engine->context, nodes, sizeof *s->cluster_nodes, (void **)&s->cluster_nodes));
+    TRY(sp_calloc(s->context, s->clusters + 2, sizeof *s->cluster_first, (void **)&s->cluster_first));
+    TRY(sp_alloc(s->context, nodes, sizeof *s->cluster_nodes, (void **)&s->cluster_nodes));
     for (int64_t i = 0; i < nodes; i++) s->cluster_first[clusters[i] + 2]++;
     for (int64_t c = 0; c < s->clusters; c++) s->cluster_first[c + 2] += s->cluster_first[c + 1];
     for (int64_t i = 0; i < nodes; i++) s->cluster_nodes[s->cluster_first[clusters[i] + 1]++] = (int32_t)i;
@@ -110,7 +110,7 @@ done:
 /* Checks that the nodes exist and that none occurs twice. */
 static sp_status check_nodes(const gnn_sampler *s, const int32_t *nodes, int64_t count)
 {
-    sp_context *context = s->engine->context;
+    sp_context *context = s->context;
     uint8_t *seen;
     if (count < 0 || (count > 0 && !nodes)) return sp_fail(context, SP_ERROR_ARGUMENT, "no nodes to sample for");
     sp_status status = sp_calloc(context, s->a.rows, sizeof *seen, (void **)&seen);
@@ -128,7 +128,7 @@ static sp_status check_nodes(const gnn_sampler *s, const int32_t *nodes, int64_t
 static void forget_pass(gnn_sampler *s)
 {
     gnn_sample_drop(s);
-    sp_free(s->engine->context, s->first);
+    sp_free(s->context, s->first);
     gnn_sample_array_free(s, s->nodes);
     s->first = NULL;
     s->nodes = NULL;
@@ -137,23 +137,23 @@ static void forget_pass(gnn_sampler *s)
 
 static void forget_nodes(gnn_sampler *s)
 {
-    sp_free(s->engine->context, s->asked);
+    sp_free(s->context, s->asked);
     gnn_sample_array_free(s, s->asked_there);
     s->asked = s->asked_there = NULL;
 }
 
-/* Keeps the nodes, also in the engine's space: the next pass is mostly over the same ones, and comparing takes a
+/* Keeps the nodes, also in the context's space: the next pass is mostly over the same ones, and comparing takes a
  * tenth of the time of checking and sending them. */
 static sp_status take_nodes(gnn_sampler *s, const int32_t *nodes, int64_t count)
 {
-    sp_context *context = s->engine->context;
+    sp_context *context = s->context;
     const size_t bytes = (size_t)count * sizeof *nodes;
     if (s->asked && count == s->asked_count && (count == 0 || memcmp(nodes, s->asked, bytes) == 0)) return SP_OK;
     sp_status status = check_nodes(s, nodes, count);
     if (status != SP_OK) return status;
     forget_nodes(s);
     TRY(sp_alloc(context, count, sizeof *s->asked, (void **)&s->asked));
-    TRY(gnn_place(s->engine, count, sizeof *nodes, nodes, &s->asked_there));
+    TRY(gnn_sample_place(s, count, sizeof *nodes, nodes, &s->asked_there));
     if (count) memcpy(s->asked, nodes, bytes);
     s->asked_count = count;
 done:
@@ -161,16 +161,23 @@ done:
     return status;
 }
 
-/* The batches of the nodes, shuffled. */
-static sp_status cut_nodes(gnn_sampler *s, int64_t pass, int64_t count)
+/* to = from, shuffled unless the options keep the order; both in the context's space. */
+static sp_status arrange(gnn_sampler *s, int64_t count, const int32_t *from, int32_t *to)
+{
+    if (s->options.in_order) return sp_array_copy(s->context, count, sizeof *to, to, s->space, from, s->space);
+    return s->backend->shuffle(s, s->pass, count, from, to);
+}
+
+/* The batches of the nodes. */
+static sp_status cut_nodes(gnn_sampler *s, int64_t count)
 {
     const int64_t batch = s->options.batch, minibatches = count / batch + (count % batch > 0);
     sp_status status;
-    TRY(sp_alloc(s->engine->context, minibatches + 1, sizeof *s->first, (void **)&s->first));
+    TRY(sp_alloc(s->context, minibatches + 1, sizeof *s->first, (void **)&s->first));
     for (int64_t b = 0; b < minibatches; b++) s->first[b] = b * batch;
     s->first[minibatches] = count;
     TRY(gnn_sample_array(s, count, sizeof *s->nodes, &s->nodes));
-    TRY(s->backend->shuffle(s, pass, count, s->asked_there, s->nodes));
+    TRY(arrange(s, count, s->asked_there, s->nodes));
     s->minibatches = minibatches;
 done:
     return status;
@@ -180,7 +187,7 @@ done:
 static sp_status find_clusters(gnn_sampler *s, int32_t *wanted, int64_t *count)
 {
     uint8_t *chosen;
-    const sp_status status = sp_calloc(s->engine->context, s->a.rows, sizeof *chosen, (void **)&chosen);
+    const sp_status status = sp_calloc(s->context, s->a.rows, sizeof *chosen, (void **)&chosen);
     if (status != SP_OK) return status;
     *count = 0;
     for (int64_t i = 0; i < s->asked_count; i++) chosen[s->asked[i]] = 1;
@@ -190,15 +197,14 @@ static sp_status find_clusters(gnn_sampler *s, int32_t *wanted, int64_t *count)
                 wanted[(*count)++] = (int32_t)c;
                 break;
             }
-    sp_free(s->engine->context, chosen);
+    sp_free(s->context, chosen);
     return status;
 }
 
-/* Batches of clusters that hold one of the nodes, with all their nodes: clusters shuffled, nodes ascending. */
-static sp_status cut_clusters(gnn_sampler *s, int64_t pass)
+/* Batches of clusters that hold one of the nodes, with all their nodes: clusters arranged, nodes ascending. */
+static sp_status cut_clusters(gnn_sampler *s)
 {
-    sp_context *context = s->engine->context;
-    const sp_space space = s->engine->space;
+    sp_context *context = s->context;
     int32_t *wanted = NULL, *order = NULL, *there = NULL, *shuffled = NULL;
     int64_t clusters, minibatches = 0, used = 0;
     sp_status status;
@@ -206,10 +212,10 @@ static sp_status cut_clusters(gnn_sampler *s, int64_t pass)
     TRY(sp_alloc(context, s->a.rows, sizeof *order, (void **)&order));
     TRY(sp_alloc(context, s->clusters / s->options.batch + 2, sizeof *s->first, (void **)&s->first));
     TRY(find_clusters(s, wanted, &clusters));
-    TRY(gnn_place(s->engine, clusters, sizeof *wanted, wanted, &there));
+    TRY(gnn_sample_place(s, clusters, sizeof *wanted, wanted, &there));
     TRY(gnn_sample_array(s, clusters, sizeof *wanted, &shuffled));
-    TRY(s->backend->shuffle(s, pass, clusters, there, shuffled));
-    TRY(sp_array_copy(context, clusters, sizeof *wanted, wanted, SP_HOST, shuffled, space));
+    TRY(arrange(s, clusters, there, shuffled));
+    TRY(sp_array_copy(context, clusters, sizeof *wanted, wanted, SP_HOST, shuffled, s->space));
     for (int64_t c = 0; c < clusters; c++) {
         const int64_t begin = s->cluster_first[wanted[c]], size = s->cluster_first[wanted[c] + 1] - begin;
         if (c % s->options.batch == 0) s->first[minibatches++] = used;
@@ -217,7 +223,7 @@ static sp_status cut_clusters(gnn_sampler *s, int64_t pass)
         used += size;
     }
     s->first[minibatches] = used;
-    TRY(gnn_place(s->engine, used, sizeof *order, order, &s->nodes));
+    TRY(gnn_sample_place(s, used, sizeof *order, order, &s->nodes));
     s->minibatches = minibatches;
 done:
     gnn_sample_array_free(s, there);
@@ -227,17 +233,18 @@ done:
     return status;
 }
 
-sp_status gnn_sampler_begin(gnn_sampler *s, const int32_t *nodes, int64_t count, int64_t pass)
+sp_status gnn_sampler_begin(gnn_sampler *s, const int32_t *nodes, int64_t count, uint64_t seed, int64_t pass)
 {
     sp_status status = gnn_require(__func__, "sampler", s);
     if (status != SP_OK) return status;
     if (count < 0)
-        return sp_fail(s->engine->context, SP_ERROR_ARGUMENT, "%s: %lld nodes", __func__, (long long)count);
-    if (count > 0) TRY(sp_require(s->engine->context, __func__, "nodes", nodes));
+        return sp_fail(s->context, SP_ERROR_ARGUMENT, "%s: %lld nodes", __func__, (long long)count);
+    if (count > 0) TRY(sp_require(s->context, __func__, "nodes", nodes));
     TRY(take_nodes(s, nodes, count));
     forget_pass(s);
+    s->seed = seed;
     s->pass = pass;
-    TRY(s->options.kind == GNN_SAMPLE_CLUSTER ? cut_clusters(s, pass) : cut_nodes(s, pass, count));
+    TRY(s->options.kind == GNN_SAMPLE_CLUSTER ? cut_clusters(s) : cut_nodes(s, count));
 done:
     return status;
 }
@@ -245,7 +252,7 @@ done:
 sp_status gnn_sampler_next(gnn_sampler *s, gnn_minibatch *minibatch)
 {
     sp_status status = gnn_require(__func__, "sampler", s);
-    if (status == SP_OK) status = sp_require(s->engine->context, __func__, "minibatch", minibatch);
+    if (status == SP_OK) status = sp_require(s->context, __func__, "minibatch", minibatch);
     if (status != SP_OK) return status;
     if (s->ready_next == s->ready_count && s->next < s->minibatches) {
         const int64_t left = s->minibatches - s->next;
@@ -264,9 +271,8 @@ sp_status gnn_sampler_next(gnn_sampler *s, gnn_minibatch *minibatch)
 
 /* ---- life --------------------------------------------------------------------------------------------- */
 
-static sp_status check_options(gnn_engine *engine, const sp_csr *matrix, const gnn_sampler_options *options)
+static sp_status check_options(sp_context *context, const sp_csr *matrix, const gnn_sampler_options *options)
 {
-    sp_context *context = engine->context;
     if (matrix->rows != matrix->cols)
         return sp_fail(context, SP_ERROR_ARGUMENT, "the matrix to sample from is %lld x %lld and must be square",
                        (long long)matrix->rows, (long long)matrix->cols);
@@ -295,7 +301,7 @@ static void choose_bulk(gnn_sampler *s)
 {
     const int64_t fitting = MARK_BYTES / (4 * s->a.rows + 8 * s->words + 1);
     const int64_t usual =
-        s->engine->space == SP_DEVICE ? DEVICE_BULK : THREAD_BULK * (int64_t)sp_context_threads(s->engine->context);
+        s->space == SP_DEVICE ? DEVICE_BULK : THREAD_BULK * (int64_t)sp_context_threads(s->context);
     if (s->options.bulk == 0) s->options.bulk = fitting < usual ? fitting : usual;
     if (s->options.bulk < 1) s->options.bulk = 1;
     if (s->options.bulk > MOST_BULK) s->options.bulk = MOST_BULK;
@@ -304,7 +310,7 @@ static void choose_bulk(gnn_sampler *s)
 void gnn_sampler_free(gnn_sampler *s)
 {
     if (!s) return;
-    sp_context *context = s->engine->context;
+    sp_context *context = s->context;
     forget_pass(s);
     gnn_sample_free_marks(s);
     if (s->squares.values != s->a.values) gnn_sample_array_free(s, s->squares.values);
@@ -316,27 +322,39 @@ void gnn_sampler_free(gnn_sampler *s)
     sp_free(context, s->cluster_nodes);
     forget_nodes(s);
     sp_free(context, s);
+    sp_context_destroy(context);
 }
 
-sp_status gnn_sampler_create(gnn_engine *engine, const sp_csr *matrix, const gnn_sampler_options *options,
+/* The back end, and where its arrays lie. */
+static void choose_backend(gnn_sampler *s)
+{
+    s->backend = &gnn_sample_cpu;
+    s->space = SP_HOST;
+#ifdef GNN_CUDA
+    if (!sp_context_is_cuda(s->context)) return;
+    s->backend = &gnn_sample_cuda;
+    s->space = SP_DEVICE;
+#endif
+}
+
+sp_status gnn_sampler_create(sp_context *context, const sp_csr *matrix, const gnn_sampler_options *options,
                              gnn_sampler **sampler)
 {
     gnn_sampler *s = NULL;
     sp_csr host = {0};
     if (sampler) *sampler = NULL;
-    sp_status status = gnn_require(__func__, "engine", engine);
-    if (status == SP_OK) status = sp_require_csr(engine->context, __func__, "matrix", matrix);
-    if (status == SP_OK) status = sp_require(engine->context, __func__, "options", options);
-    if (status == SP_OK) status = sp_require(engine->context, __func__, "sampler", sampler);
+    sp_status status = sp_require_csr(context, __func__, "matrix", matrix);
+    if (status == SP_OK) status = sp_require(context, __func__, "options", options);
+    if (status == SP_OK) status = sp_require(context, __func__, "sampler", sampler);
     if (status != SP_OK) return status;
-    sp_context *context = engine->context;
-    TRY(check_options(engine, matrix, options));
+    TRY(check_options(context, matrix, options));
     TRY(sp_calloc(context, 1, sizeof *s, (void **)&s));
-    s->engine = engine;
-    s->backend = engine->backend->sample;
+    sp_context_retain(context);
+    s->context = context;
+    choose_backend(s);
     s->options = *options;
     s->options.clusters = NULL;
-    if (matrix->space != engine->space) TRY(sp_csr_copy(context, matrix, engine->space, &s->copy));
+    if (matrix->space != s->space) TRY(sp_csr_copy(context, matrix, s->space, &s->copy));
     s->a = s->copy.row_offsets ? s->copy : *matrix;
     s->words = (matrix->rows + 31) / 32;
     choose_bulk(s);

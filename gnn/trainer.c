@@ -393,7 +393,7 @@ static sp_status sampled_epoch(gnn_trainer *t, gnn_score *total, gnn_epoch *epoc
 {
     double began = wall_seconds();
     int64_t losses = 0;
-    sp_status status = gnn_sampler_begin(t->sampler, t->training_nodes, t->nodes[GNN_TRAIN], t->epoch);
+    sp_status status = gnn_sampler_begin(t->sampler, t->training_nodes, t->nodes[GNN_TRAIN], t->engine->seed, t->epoch);
     while (status == SP_OK) {
         gnn_minibatch m = {0};
         status = gnn_sampler_next(t->sampler, &m);
@@ -401,7 +401,7 @@ static sp_status sampled_epoch(gnn_trainer *t, gnn_score *total, gnn_epoch *epoc
         if (m.layers == 0) break;
         epoch->edges += m.edges;
         if (status == SP_OK) status = minibatch_step(t, &m, t->score + losses++ * GNN_SPLITS, &began, epoch);
-        gnn_minibatch_free(t->engine, &m);
+        gnn_minibatch_free(t->context, &m);
         if (status != SP_OK || losses < MOST_SCORES) continue;
         status = read_scores(t, losses, total);
         losses = 0;

@@ -244,7 +244,7 @@ static sp_status make_sampler(gnn_trainer *t)
         for (int64_t i = 0; i < t->matrix.rows; i++) moved[place_of[i]] = how.clusters[i];
         how.clusters = moved;
     }
-    TRY(gnn_sampler_create(t->engine, &t->matrix, &how, &t->sampler));
+    TRY(gnn_sampler_create(t->context, &t->matrix, &how, &t->sampler));
 done:
     sp_free(t->context, moved);
     return status;

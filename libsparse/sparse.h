@@ -58,7 +58,7 @@ const char *sp_version(void);
 
 /* Counts the changes of structs, enums and prototypes in the public headers and io.h that a compiled caller notices.
  * sp_abi returns the library's: a caller that was made from headers with another SP_ABI must not call it. */
-#define SP_ABI 11
+#define SP_ABI 12
 int sp_abi(void);
 
 /* ---- status ------------------------------------------------------------------------------------------- */
@@ -193,7 +193,7 @@ sp_status sp_array_copy(sp_context *context, int64_t count, size_t size, void *t
 void *sp_context_stream(const sp_context *context);
 /* From here on the context works in the order of `stream`, a cudaStream_t of the caller on the context's (first) device,
  * after what it has queued before. The stream must exist until the context gets another or ends. NULL stands for the
- * context's own (and is all that the CPU takes); cudaStreamLegacy is the default stream. Handles of gnn keep theirs. */
+ * context's own (and is all that the CPU takes); cudaStreamLegacy is the default stream. Engines of gnn keep theirs. */
 sp_status sp_context_set_stream(sp_context *context, void *stream);
 /* Makes the context's (first) device the current one of the calling thread, for kernels of the caller, until
  * sp_context_leave restores the one before. Pairs nest. All other calls restore it themselves. Nothing on the CPU. */

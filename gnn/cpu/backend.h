@@ -29,10 +29,15 @@ sp_status gnn_cpu_sum_rows(gnn_engine *engine, cpu_add_rows *add, const void *jo
                            sp_dense_type type, void *sums);
 
 /* Threads for a loop of `steps` steps of about a nanosecond: one for each 50 µs of work. */
+static inline int cpu_context_threads(const sp_context *context, int64_t steps)
+{
+    const int64_t useful = 1 + steps / 50000, most = sp_context_threads(context);
+    return (int)(useful < most ? useful : most);
+}
+
 static inline int cpu_threads(const gnn_engine *engine, int64_t steps)
 {
-    const int64_t useful = 1 + steps / 50000, most = sp_context_threads(engine->context);
-    return (int)(useful < most ? useful : most);
+    return cpu_context_threads(engine->context, steps);
 }
 
 static inline void *cpu_row(const sp_dense *matrix, int64_t i)

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "backend.h"
-#include "sample.h"
 
 sp_status gnn_cpu_scratch(gnn_engine *engine, int64_t count, size_t size, void **scratch)
 {
@@ -122,5 +121,4 @@ const gnn_backend gnn_backend_cpu = {
     .wait = wait_for_work,
 #define GNN_OPERATION(name, ...) .name = gnn_cpu_##name,
 #include "operations.inc"
-    .sample = &gnn_sample_cpu,
 };

@@ -47,13 +47,13 @@ static void sort_digit(const keyed *from, keyed *to, int64_t count, int shift)
 
 static sp_status shuffle(const gnn_sampler *sampler, int64_t pass, int64_t count, const int32_t *from, int32_t *to)
 {
-    sp_context *context = sampler->engine->context;
+    sp_context *context = sampler->context;
     keyed *one = NULL, *other = NULL;
     sp_status status;
     TRY(sp_alloc(context, count, sizeof *one, (void **)&one));
     TRY(sp_alloc(context, count, sizeof *other, (void **)&other));
     for (int64_t i = 0; i < count; i++)
-        one[i] = (keyed){(uint32_t)(gnn_random(sampler->engine->seed, pass, GNN_SITE_SHUFFLE, i) >> 32), from[i]};
+        one[i] = (keyed){(uint32_t)(gnn_random(sampler->seed, pass, GNN_SITE_SHUFFLE, i) >> 32), from[i]};
     sort_digit(one, other, count, 0);
     sort_digit(other, one, count, 11);
     sort_digit(one, other, count, 22);
@@ -67,7 +67,7 @@ done:
 static sp_status enter(const gnn_sampler *sampler, const gnn_lists *lists)
 {
     memcpy(lists->first_there, lists->first, (size_t)(lists->count + 1) * sizeof *lists->first);
-    const int threads = cpu_threads(sampler->engine, NODE_COST * lists->first[lists->count]);
+    const int threads = cpu_context_threads(sampler->context, NODE_COST * lists->first[lists->count]);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t m = 0; m < lists->count; m++) {
         int32_t *place = sampler->place + m * sampler->a.rows;
@@ -82,7 +82,7 @@ static sp_status enter(const gnn_sampler *sampler, const gnn_lists *lists)
 
 static sp_status leave(const gnn_sampler *sampler, const gnn_lists *lists, const gnn_target *targets)
 {
-    const int threads = cpu_threads(sampler->engine, NODE_COST * lists->first[lists->count]);
+    const int threads = cpu_context_threads(sampler->context, NODE_COST * lists->first[lists->count]);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t m = 0; m < lists->count; m++) {
         int32_t *place = sampler->place + m * sampler->a.rows;
@@ -126,7 +126,7 @@ static sp_status count_entries(const gnn_sampler *sampler, const gnn_lists *rows
 {
     const int64_t count = rows->first[rows->count];
     drawn->offsets[0] = 0;
-    const int threads = cpu_threads(sampler->engine, ENTRY_COST * count);
+    const int threads = cpu_context_threads(sampler->context, ENTRY_COST * count);
     int64_t list = 0;
 #pragma omp parallel for schedule(dynamic, 256) num_threads(threads) firstprivate(list)
     for (int64_t r = 0; r < count; r++) {
@@ -230,12 +230,12 @@ static sp_status draw(const gnn_sampler *sampler, const gnn_lists *rows, int64_t
 {
     const int64_t count = rows->first[rows->count];
     const uint64_t site = GNN_SITE_SAMPLE + (uint64_t)layer;
-    const int threads = cpu_threads(sampler->engine, ENTRY_COST * drawn->offsets[count]);
+    const int threads = cpu_context_threads(sampler->context, ENTRY_COST * drawn->offsets[count]);
     double *keys = NULL; /* of each row one more than entries */
     int64_t list = 0;
     if (drawn->thresholds) {
         const int64_t room = drawn->offsets[count] + count;
-        const sp_status status = sp_alloc(sampler->engine->context, room, sizeof *keys, (void **)&keys);
+        const sp_status status = sp_alloc(sampler->context, room, sizeof *keys, (void **)&keys);
         if (status != SP_OK) return status;
     }
 #pragma omp parallel for schedule(dynamic, 256) num_threads(threads) firstprivate(list)
@@ -249,7 +249,7 @@ static sp_status draw(const gnn_sampler *sampler, const gnn_lists *rows, int64_t
             const bool part = row.others > fanout;
             const int64_t index = (number + list) * sampler->a.rows + node;
             const int64_t entries = drawn->offsets[r + 1] - drawn->offsets[r];
-            const uint64_t state = part ? gnn_random(sampler->engine->seed, sampler->pass, site, index) : 0;
+            const uint64_t state = part ? gnn_random(sampler->seed, sampler->pass, site, index) : 0;
             if (keys) drawn->thresholds[r] = INFINITY;
             if (part && keys)
                 drawn->thresholds[r] = draw_by_value(sampler, &row, state, fanout, cols, keys + drawn->offsets[r] + r);
@@ -260,7 +260,7 @@ static sp_status draw(const gnn_sampler *sampler, const gnn_lists *rows, int64_t
             extract_row(sampler, list, node, cols, at);
         }
     }
-    sp_free(sampler->engine->context, keys);
+    sp_free(sampler->context, keys);
     return SP_OK;
 }
 
@@ -281,7 +281,7 @@ static sp_status list_nodes(const gnn_sampler *sampler, bool fresh, gnn_lists *l
         lists->first[m + 1] = lists->first[m] + count;
     }
     memcpy(lists->first_there, lists->first, (size_t)(lists->count + 1) * sizeof *lists->first);
-    const sp_status status = sp_alloc(sampler->engine->context, lists->first[lists->count], sizeof *lists->nodes,
+    const sp_status status = sp_alloc(sampler->context, lists->first[lists->count], sizeof *lists->nodes,
                                       (void **)&lists->nodes);
     if (status != SP_OK) return status;
     int32_t *to = lists->nodes;
@@ -295,7 +295,7 @@ static sp_status list_nodes(const gnn_sampler *sampler, bool fresh, gnn_lists *l
 static sp_status grow(const gnn_sampler *sampler, const gnn_lists *lists, const gnn_lists *fresh, gnn_lists *grown)
 {
     memcpy(grown->first_there, grown->first, (size_t)(grown->count + 1) * sizeof *grown->first);
-    const int threads = cpu_threads(sampler->engine, NODE_COST * grown->first[grown->count]);
+    const int threads = cpu_context_threads(sampler->context, NODE_COST * grown->first[grown->count]);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t m = 0; m < lists->count; m++) {
         int32_t *place = sampler->place + m * sampler->a.rows;
@@ -348,7 +348,7 @@ static int64_t make_keys(const gnn_sampler *sampler, const sp_csr *p, int64_t li
         const double weight = weight_of(sampler, p, e);
         *keys = bits_of_double(INFINITY);
         if (sampler->place[list * sampler->a.rows + node] >= 0 || !(weight > 0)) continue;
-        const uint64_t random = gnn_random(sampler->engine->seed, sampler->pass, GNN_SITE_SAMPLE + (uint64_t)layer,
+        const uint64_t random = gnn_random(sampler->seed, sampler->pass, GNN_SITE_SAMPLE + (uint64_t)layer,
                                            (number + list) * sampler->a.rows + node);
         *keys = bits_of_double(gnn_key(random, weight));
         finite[count++] = *keys;
@@ -359,12 +359,12 @@ static int64_t make_keys(const gnn_sampler *sampler, const sp_csr *p, int64_t li
 static sp_status choose(const gnn_sampler *sampler, const sp_csr *p, int64_t number, int layer, int64_t fanout,
                         double *thresholds)
 {
-    sp_context *context = sampler->engine->context;
+    sp_context *context = sampler->context;
     uint64_t *keys = NULL, *finite = NULL;
     sp_status status;
     TRY(sp_alloc(context, p->nnz, sizeof *keys, (void **)&keys));
     TRY(sp_alloc(context, p->nnz, sizeof *finite, (void **)&finite));
-    const int threads = cpu_threads(sampler->engine, CANDIDATE_COST * p->nnz);
+    const int threads = cpu_context_threads(sampler->context, CANDIDATE_COST * p->nnz);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t m = 0; m < p->rows; m++) {
         const int64_t begin = p->row_offsets[m];
@@ -390,7 +390,7 @@ static int64_t find_column(const sp_csr *p, int64_t row, int32_t node)
 static sp_status weigh(const gnn_sampler *sampler, const sp_csr *p, const double *thresholds, const gnn_lists *lists,
                        const gnn_lists *grown, double *scale)
 {
-    const int threads = cpu_threads(sampler->engine, NODE_COST * grown->first[grown->count]);
+    const int threads = cpu_context_threads(sampler->context, NODE_COST * grown->first[grown->count]);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t m = 0; m < grown->count; m++) {
         const int64_t fresh = grown->first[m] + lists->first[m + 1] - lists->first[m];
@@ -465,11 +465,11 @@ static sp_status finish(const gnn_sampler *sampler, const gnn_lists *rows, const
 {
     const int64_t count = rows->first[rows->count], entries = drawn->offsets[count];
     uint64_t *all;
-    const sp_status status = sp_alloc(sampler->engine->context, entries, sizeof *all, (void **)&all);
+    const sp_status status = sp_alloc(sampler->context, entries, sizeof *all, (void **)&all);
     if (status != SP_OK) return status;
     int64_t m = 0;
     for (int64_t list = 0; list < rows->count; list++) targets[list].offsets[0] = 0;
-    const int threads = cpu_threads(sampler->engine, ENTRY_COST * entries);
+    const int threads = cpu_context_threads(sampler->context, ENTRY_COST * entries);
 #pragma omp parallel for schedule(dynamic, 256) num_threads(threads) firstprivate(m)
     for (int64_t r = 0; r < count; r++) {
         m = list_of(rows, r, m);
@@ -485,7 +485,7 @@ static sp_status finish(const gnn_sampler *sampler, const gnn_lists *rows, const
             write_values(sampler, rows->nodes[r], drawn, r, drawn->scale ? drawn->scale + columns->first[m] : NULL,
                          fanout, keys, targets[m].values, to);
     }
-    sp_free(sampler->engine->context, all);
+    sp_free(sampler->context, all);
     return SP_OK;
 }
 

@@ -48,8 +48,12 @@ sp_status gnn_cuda_open_tiles(gnn_engine *engine);
 
 #define CUDA_CHECK(call) CHECK(cuda_status(engine->context, (call), #call))
 
-/* The operations of a table, with the context's device current. */
+/* What tables and launches ask of the owner of an operation: the engine, or a sampler (sample.cuh). */
 static inline sp_context *context_of(const gnn_engine *engine) { return engine->context; }
+static inline cudaStream_t stream_of(const gnn_engine *engine) { return state_of(engine)->stream; }
+static inline bool has_overlap(const gnn_engine *engine) { return state_of(engine)->overlaps; }
+
+/* The operations of a table, with the context's device current. */
 template <auto OPERATION> struct there;
 template <typename Result, typename Owner, typename... P, Result (*OPERATION)(Owner, P...)> struct there<OPERATION> {
     static Result run(Owner owner, P... arguments)
@@ -60,42 +64,41 @@ template <typename Result, typename Owner, typename... P, Result (*OPERATION)(Ow
     }
 };
 
-template <typename... P, typename... A>
-static inline sp_status launch_grid(gnn_engine *engine, bool early, void (*kernel)(P...), dim3 grid, int threads,
+template <typename Owner, typename... P, typename... A>
+static inline sp_status launch_grid(const Owner *owner, bool early, void (*kernel)(P...), dim3 grid, int threads,
                                     size_t shared, const A &...arguments)
 {
-    const gnn_cuda_state *state = state_of(engine);
-    return cuda_status(engine->context,
-                       launch_kernel(kernel, grid, threads, shared, state->stream, early && state->overlaps,
+    return cuda_status(context_of(owner),
+                       launch_kernel(kernel, grid, threads, shared, stream_of(owner), early && has_overlap(owner),
                                      arguments...),
                        "cudaLaunchKernelEx");
 }
 
 /* Launches `blocks` blocks, at most 2^31 - 1; does nothing for 0. */
-template <typename... P, typename... A>
-static inline sp_status launch_blocks(gnn_engine *engine, bool early, void (*kernel)(P...), int64_t blocks,
+template <typename Owner, typename... P, typename... A>
+static inline sp_status launch_blocks(const Owner *owner, bool early, void (*kernel)(P...), int64_t blocks,
                                       int threads, size_t shared, const A &...arguments)
 {
     if (blocks == 0) return SP_OK;
     if (blocks > INT32_MAX)
-        return sp_fail(engine->context, SP_ERROR_UNSUPPORTED,
+        return sp_fail(context_of(owner), SP_ERROR_UNSUPPORTED,
                        "%lld blocks of threads are more than a launch may have", (long long)blocks);
-    return launch_grid(engine, early, kernel, dim3((unsigned)blocks), threads, shared, arguments...);
+    return launch_grid(owner, early, kernel, dim3((unsigned)blocks), threads, shared, arguments...);
 }
 
 /* A kernel of THREADS threads. */
-template <typename... P, typename... A>
-static inline sp_status launch(gnn_engine *engine, void (*kernel)(P...), int64_t blocks, const A &...arguments)
+template <typename Owner, typename... P, typename... A>
+static inline sp_status launch(const Owner *owner, void (*kernel)(P...), int64_t blocks, const A &...arguments)
 {
-    return launch_blocks(engine, false, kernel, blocks, THREADS, 0, arguments...);
+    return launch_blocks(owner, false, kernel, blocks, THREADS, 0, arguments...);
 }
 
 /* A kernel whose first act is follow(). */
-template <typename... P, typename... A>
-static inline sp_status launch_early(gnn_engine *engine, void (*kernel)(P...), int64_t blocks, int threads,
+template <typename Owner, typename... P, typename... A>
+static inline sp_status launch_early(const Owner *owner, void (*kernel)(P...), int64_t blocks, int threads,
                                      size_t shared, const A &...arguments)
 {
-    return launch_blocks(engine, true, kernel, blocks, threads, shared, arguments...);
+    return launch_blocks(owner, true, kernel, blocks, threads, shared, arguments...);
 }
 
 #define GNN_OPERATION(name, ...) sp_status gnn_cuda_##name(gnn_engine *engine, __VA_ARGS__);

@@ -1,6 +1,5 @@
 /* The CUDA back end: its state, steps, captured work, and the table of its operations. */
 #include "backend.cuh"
-#include "sample.h"
 
 /* ---- steps ----------------------------------------------------------------------------------------------- */
 
@@ -186,5 +185,4 @@ const gnn_backend gnn_backend_cuda = {
 #define GNN_OPERATION(name, ...) .name = there<gnn_cuda_##name>::run,
 #include "operations.inc"
     .multiply_tiles = there<gnn_cuda_multiply_tiles>::run,
-    .sample = &gnn_sample_cuda,
 };

@@ -23,29 +23,26 @@ enum { WORDS_A_THREAD = 4, CHUNK_WORDS = THREADS * WORDS_A_THREAD };
 
 sp_status gnn_cuda_sample_to_host(const gnn_sampler *s, int64_t count, const int64_t *from, int64_t *to)
 {
-    gnn_engine *engine = s->engine;
-    CUDA_CHECK(cudaMemcpyAsync(to, from, (size_t)count * sizeof *to, cudaMemcpyDeviceToHost, stream_of(s)));
-    CUDA_CHECK(cudaStreamSynchronize(stream_of(s)));
+    SAMPLE_CHECK(cudaMemcpyAsync(to, from, (size_t)count * sizeof *to, cudaMemcpyDeviceToHost, stream_of(s)));
+    SAMPLE_CHECK(cudaStreamSynchronize(stream_of(s)));
     return SP_OK;
 }
 
 /* Copies `first` to the device. */
 static sp_status send_firsts(const gnn_sampler *s, const gnn_lists *lists)
 {
-    gnn_engine *engine = s->engine;
-    CUDA_CHECK(cudaMemcpyAsync(lists->first_there, lists->first, (size_t)(lists->count + 1) * sizeof *lists->first,
-                               cudaMemcpyHostToDevice, stream_of(s)));
+    SAMPLE_CHECK(cudaMemcpyAsync(lists->first_there, lists->first, (size_t)(lists->count + 1) * sizeof *lists->first,
+                                 cudaMemcpyHostToDevice, stream_of(s)));
     return SP_OK;
 }
 
 sp_status gnn_cuda_sample_scan(const gnn_sampler *s, int64_t count, int64_t *sums)
 {
-    gnn_engine *engine = s->engine;
     size_t bytes = 0;
     sample_array<char> work;
-    CUDA_CHECK(cub::DeviceScan::InclusiveSum(nullptr, bytes, sums, sums, count, stream_of(s)));
+    SAMPLE_CHECK(cub::DeviceScan::InclusiveSum(nullptr, bytes, sums, sums, count, stream_of(s)));
     CHECK(work.allocate(s, (int64_t)bytes));
-    CUDA_CHECK(cub::DeviceScan::InclusiveSum(work.data, bytes, sums, sums, count, stream_of(s)));
+    SAMPLE_CHECK(cub::DeviceScan::InclusiveSum(work.data, bytes, sums, sums, count, stream_of(s)));
     return SP_OK;
 }
 
@@ -53,12 +50,11 @@ sp_status gnn_cuda_sample_scan(const gnn_sampler *s, int64_t count, int64_t *sum
 
 static sp_status clear(const gnn_sampler *s, int64_t lists)
 {
-    gnn_engine *engine = s->engine;
     const size_t bytes = (size_t)(lists * s->words) * sizeof *s->known;
     cudaStream_t stream = stream_of(s);
-    CUDA_CHECK(cudaMemsetAsync(s->place, -1, (size_t)(lists * s->a.rows) * sizeof *s->place, stream));
-    CUDA_CHECK(cudaMemsetAsync(s->known, 0, bytes, stream));
-    CUDA_CHECK(cudaMemsetAsync(s->drawn, 0, bytes, stream));
+    SAMPLE_CHECK(cudaMemsetAsync(s->place, -1, (size_t)(lists * s->a.rows) * sizeof *s->place, stream));
+    SAMPLE_CHECK(cudaMemsetAsync(s->known, 0, bytes, stream));
+    SAMPLE_CHECK(cudaMemsetAsync(s->drawn, 0, bytes, stream));
     return SP_OK;
 }
 
@@ -71,7 +67,6 @@ static __global__ void __launch_bounds__(THREADS)
 
 static sp_status shuffle(const gnn_sampler *s, int64_t pass, int64_t count, const int32_t *from, int32_t *to)
 {
-    gnn_engine *engine = s->engine;
     cudaStream_t stream = stream_of(s);
     sample_array<uint32_t> keys, sorted;
     sample_array<char> work;
@@ -79,11 +74,12 @@ static sp_status shuffle(const gnn_sampler *s, int64_t pass, int64_t count, cons
     if (count == 0) return SP_OK;
     CHECK(keys.allocate(s, count));
     CHECK(sorted.allocate(s, count));
-    CHECK(launch(engine, make_shuffle_keys, ceil_div(count, THREADS), count, engine->seed, pass, keys.data));
-    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys.data, sorted.data, from, to, count, 0, 32, stream));
+    CHECK(launch(s, make_shuffle_keys, ceil_div(count, THREADS), count, s->seed, pass, keys.data));
+    SAMPLE_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys.data, sorted.data, from, to, count, 0, 32,
+                                                 stream));
     CHECK(work.allocate(s, (int64_t)bytes));
-    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(work.data, bytes, keys.data, sorted.data, from, to, count, 0, 32,
-                                               stream));
+    SAMPLE_CHECK(cub::DeviceRadixSort::SortPairs(work.data, bytes, keys.data, sorted.data, from, to, count, 0, 32,
+                                                 stream));
     return SP_OK;
 }
 
@@ -171,19 +167,17 @@ static __global__ void __launch_bounds__(THREADS)
 
 static sp_status list_nodes(const gnn_sampler *s, bool fresh, gnn_lists *lists)
 {
-    gnn_engine *engine = s->engine;
     const int64_t chunks = ceil_div(s->words, CHUNK_WORDS);
     const dim3 grid((unsigned)chunks, (unsigned)lists->count);
     const graph g = graph_of(s);
     sample_array<int64_t> ends;
     CHECK(ends.allocate(s, chunks * lists->count));
-    CHECK(launch_grid(engine, false, count_bits, grid, THREADS, 0, g, fresh, ends.data));
+    CHECK(launch_grid(s, false, count_bits, grid, THREADS, 0, g, fresh, ends.data));
     CHECK(gnn_cuda_sample_scan(s, chunks * lists->count, ends.data));
-    CHECK(launch(engine, find_firsts, 1, lists->count, chunks, ends.data, lists->first_there));
+    CHECK(launch(s, find_firsts, 1, lists->count, chunks, ends.data, lists->first_there));
     CHECK(gnn_cuda_sample_to_host(s, lists->count + 1, lists->first_there, lists->first));
-    CHECK(sp_array_create(s->engine->context, lists->first[lists->count], sizeof *lists->nodes, SP_DEVICE,
-                          (void **)&lists->nodes));
-    return launch_grid(engine, false, write_bits, grid, THREADS, 0, g, fresh, ends.data, lists->nodes);
+    CHECK(gnn_sample_array(s, lists->first[lists->count], sizeof *lists->nodes, &lists->nodes));
+    return launch_grid(s, false, write_bits, grid, THREADS, 0, g, fresh, ends.data, lists->nodes);
 }
 
 static __global__ void __launch_bounds__(THREADS)
@@ -217,7 +211,7 @@ static sp_status grow(const gnn_sampler *s, const gnn_lists *lists, const gnn_li
     CHECK(send_firsts(s, grown));
     CHECK(launch_lists(s, grow_lists, grown, 1, graph_of(s), lists->first_there, lists->nodes, fresh->first_there,
                        fresh->nodes, grown->first_there, grown->nodes));
-    return launch(s->engine, merge_bits, ceil_div(words, THREADS), words, s->known, s->drawn);
+    return launch(s, merge_bits, ceil_div(words, THREADS), words, s->known, s->drawn);
 }
 
 const gnn_sample_backend gnn_sample_cuda = {

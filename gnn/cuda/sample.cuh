@@ -9,26 +9,28 @@
 #include "device/array.cuh"
 #include "sample.h"
 
-static inline sp_context *context_of(const gnn_sampler *s) { return s->engine->context; }
+/* What launches ask of a sampler. Its kernels are not made to begin early. */
+static inline sp_context *context_of(const gnn_sampler *s) { return s->context; }
+static inline cudaStream_t stream_of(const gnn_sampler *s) { return (cudaStream_t)sp_context_stream(s->context); }
+static inline bool has_overlap(const gnn_sampler *) { return false; }
 
 /* ---- host ---------------------------------------------------------------------------------------------- */
 
 template <typename T> struct sample_array : device_array<T> {
     sp_status allocate(const gnn_sampler *s, int64_t count)
     {
-        return device_array<T>::allocate(s->engine->context, count);
+        return device_array<T>::allocate(s->context, count);
     }
 };
 
-static inline cudaStream_t stream_of(const gnn_sampler *s) { return state_of(s->engine)->stream; }
+#define SAMPLE_CHECK(call) CHECK(cuda_status(s->context, (call), #call))
 
 static inline sp_status send_targets(const gnn_sampler *s, int64_t count, const gnn_target *targets,
                                      sample_array<gnn_target> *there)
 {
-    gnn_engine *engine = s->engine;
     CHECK(there->allocate(s, count));
-    CUDA_CHECK(cudaMemcpyAsync(there->data, targets, (size_t)count * sizeof *targets, cudaMemcpyHostToDevice,
-                               stream_of(s)));
+    SAMPLE_CHECK(cudaMemcpyAsync(there->data, targets, (size_t)count * sizeof *targets, cudaMemcpyHostToDevice,
+                                 stream_of(s)));
     return SP_OK;
 }
 
@@ -39,7 +41,7 @@ static inline sp_status launch_lists(const gnn_sampler *s, void (*kernel)(P...),
                                      const A &...arguments)
 {
     const dim3 grid((unsigned)ceil_div(longest_of(lists->first, lists->count) * threads, THREADS), (unsigned)lists->count);
-    return grid.x == 0 ? SP_OK : launch_grid(s->engine, false, kernel, grid, THREADS, 0, arguments...);
+    return grid.x == 0 ? SP_OK : launch_grid(s, false, kernel, grid, THREADS, 0, arguments...);
 }
 
 /* The longest row that node-wise draws can give, or 33 for any above 32; and the lanes for such rows. Without short

@@ -45,7 +45,7 @@ sp_status gnn_cuda_sample_count(const gnn_sampler *s, const gnn_lists *rows, int
 {
     const int64_t count = rows->first[rows->count];
     if (s->options.kind == GNN_SAMPLE_NODE)
-        CHECK(launch(s->engine, count_drawn, ceil_div(count + 1, THREADS), graph_of(s), count, rows->nodes, fanout,
+        CHECK(launch(s, count_drawn, ceil_div(count + 1, THREADS), graph_of(s), count, rows->nodes, fanout,
                      drawn->offsets));
     else CHECK(launch_lists(s, count_known, rows, 32, graph_of(s), rows->first_there, rows->nodes, drawn->offsets));
     return gnn_cuda_sample_scan(s, count + 1, drawn->offsets);
@@ -55,7 +55,7 @@ sp_status gnn_cuda_sample_sizes(const gnn_sampler *s, const gnn_lists *rows, gnn
 {
     sample_array<int64_t> picked;
     CHECK(picked.allocate(s, rows->count + 1));
-    CHECK(launch(s->engine, pick_offsets, 1, rows->count, rows->first_there, drawn->offsets, picked.data));
+    CHECK(launch(s, pick_offsets, 1, rows->count, rows->first_there, drawn->offsets, picked.data));
     return gnn_cuda_sample_to_host(s, rows->count + 1, picked.data, drawn->first);
 }
 
@@ -218,10 +218,10 @@ static __global__ void __launch_bounds__(THREADS) extract_known(draw_job job)
 sp_status gnn_cuda_sample_draw(const gnn_sampler *s, const gnn_lists *rows, int64_t number, int layer, int64_t fanout,
                                gnn_drawn *drawn)
 {
-    const draw_job job = {graph_of(s),     rows->first_there, rows->nodes,
-                          s->engine->seed, GNN_SITE_SAMPLE + (uint64_t)layer,
-                          s->pass,         number,            fanout,
-                          drawn->offsets,  drawn->cols,       drawn->at};
+    const draw_job job = {graph_of(s),    rows->first_there, rows->nodes,
+                          s->seed,        GNN_SITE_SAMPLE + (uint64_t)layer,
+                          s->pass,        number,            fanout,
+                          drawn->offsets, drawn->cols,       drawn->at};
     const int64_t widest = widest_row(s, fanout);
     const int lanes = lanes_for(widest);
     if (s->options.kind != GNN_SAMPLE_NODE) return launch_lists(s, extract_known, rows, 32, job);
@@ -342,17 +342,15 @@ static __global__ void __launch_bounds__(THREADS)
 sp_status gnn_cuda_sample_choose(const gnn_sampler *s, const sp_csr *p, int64_t number, int layer, int64_t fanout,
                                  double *thresholds)
 {
-    gnn_engine *engine = s->engine;
     const int64_t blocks = ceil_div(p->nnz, THREADS);
     const graph g = graph_of(s);
     const candidates c = candidates_of(s, p);
     sample_array<uint64_t> keys;
     CHECK(keys.allocate(s, p->nnz));
-    CHECK(launch(engine, make_keys, blocks, g, c, engine->seed, s->pass, GNN_SITE_SAMPLE + (uint64_t)layer, number,
-                 keys.data));
-    CHECK(launch_blocks(engine, false, select_keys, p->rows, SELECT_THREADS, 0, p->row_offsets, keys.data, fanout,
+    CHECK(launch(s, make_keys, blocks, g, c, s->seed, s->pass, GNN_SITE_SAMPLE + (uint64_t)layer, number, keys.data));
+    CHECK(launch_blocks(s, false, select_keys, p->rows, SELECT_THREADS, 0, p->row_offsets, keys.data, fanout,
                         thresholds));
-    return launch(engine, mark_chosen, blocks, g, c, keys.data, thresholds);
+    return launch(s, mark_chosen, blocks, g, c, keys.data, thresholds);
 }
 
 static __global__ void __launch_bounds__(THREADS)

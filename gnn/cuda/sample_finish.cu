@@ -163,7 +163,6 @@ template <typename V>
 static sp_status finish_blocks(const gnn_sampler *s, const gnn_lists *rows, const gnn_lists *columns,
                                const gnn_drawn *drawn, int64_t fanout, const gnn_target *targets)
 {
-    gnn_engine *engine = s->engine;
     const int64_t count = rows->first[rows->count], entries = drawn->first[rows->count];
     const bool node_wise = s->options.kind == GNN_SAMPLE_NODE;
     const int64_t widest = node_wise ? widest_row(s, fanout) : 33;
@@ -188,7 +187,7 @@ static sp_status finish_blocks(const gnn_sampler *s, const gnn_lists *rows, cons
     const auto kernel = lanes == 8 ? finish_short<8, V> : lanes == 16 ? finish_short<16, V> : finish_short<32, V>;
     CHECK(launch_lists(s, kernel, rows, lanes, job));
     if (widest <= 32) return SP_OK;
-    return launch(engine, finish_long<V>, count < 1024 ? count : 1024, job, rows->count);
+    return launch(s, finish_long<V>, count < 1024 ? count : 1024, job, rows->count);
 }
 
 sp_status gnn_cuda_sample_finish(const gnn_sampler *s, const gnn_lists *rows, const gnn_lists *columns,

@@ -4,6 +4,7 @@
 #include "sp_ranks.h"
 #include "mcl.h"
 #include "contraction.h"
+#include "gnn.h"
 #include "io.h"
 
 #pragma GCC visibility push(default)
@@ -23,7 +24,8 @@ const int32_t *spgraph_struct_sizes(void)
         sizeof(contraction_options), sizeof(contraction_info), sizeof(contraction_group),
         sizeof(contraction_judgement), sizeof(contraction_coarsening), sizeof(contraction_refinement),
         sizeof(contraction_refined), sizeof(contraction_level), sizeof(contraction_hierarchy),
-        sizeof(io_read_options), sizeof(io_names), sizeof(io_part), sizeof(io_graph),
+        sizeof(gnn_sampler_options), sizeof(gnn_minibatch), sizeof(io_read_options), sizeof(io_names),
+        sizeof(io_part), sizeof(io_graph),
         0,
     };
     return sizes;

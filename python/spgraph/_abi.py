@@ -4,7 +4,7 @@ from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_d
                     c_int64, c_size_t, c_uint32, c_uint64, c_void_p)
 
 SP_VERSION = "0.1.0"
-SP_ABI = 11
+SP_ABI = 12
 SP_OK, SP_ERROR_ARGUMENT, SP_ERROR_MATRIX, SP_ERROR_NOT_FINITE, SP_ERROR_OVERFLOW = 0, 1, 2, 3, 4
 SP_ERROR_HOST_MEMORY, SP_ERROR_DEVICE_MEMORY, SP_ERROR_NO_DEVICE = 5, 6, 7
 SP_ERROR_DEVICE, SP_ERROR_UNSUPPORTED, SP_ERROR_INTERRUPTED = 8, 9, 10
@@ -24,6 +24,8 @@ SP_SELECT_LOWER, SP_SELECT_UPPER, SP_SELECT_DIAGONAL, SP_SELECT_OFF_DIAGONAL, SP
 SP_SELECT_LE, SP_SELECT_EQ, SP_SELECT_NE, SP_SELECT_GE, SP_SELECT_GT, SP_SELECT_ABS_GE = 5, 6, 7, 8, 9, 10
 MCL_OVERLAP_CUT, MCL_OVERLAP_KEEP, MCL_OVERLAP_SPLIT = 0, 1, 2
 MCL_SYSTEM_UNKNOWN = -2
+GNN_MAX_LAYERS = 16
+GNN_SAMPLE_NODE, GNN_SAMPLE_LAYER, GNN_SAMPLE_FASTGCN, GNN_SAMPLE_CLUSTER = 0, 1, 2, 3
 IO_AUTO, IO_ABC, IO_SIF, IO_ETC, IO_NATIVE, IO_MTX, IO_STRING = 0, 1, 2, 3, 4, 5, 6
 IO_BLAST, IO_METIS, IO_CSR, IO_TSV, IO_CSV, IO_NPZ, IO_GRAPHML, IO_DIMACS = 7, 8, 9, 10, 11, 12, 13, 14
 IO_BLAST_BITS, IO_BLAST_EVALUE, IO_BLAST_IDENTITY = 0, 1, 2
@@ -324,6 +326,20 @@ class contraction_hierarchy(Structure):
     ]
 
 
+class gnn_sampler_options(Structure):
+    _fields_ = [
+        ("kind", c_int), ("layers", c_int), ("fanout", c_int64 * 16), ("batch", c_int64), ("by_value", c_bool),
+        ("bulk", c_int64), ("clusters", c_void_p), ("in_order", c_bool),
+    ]
+
+
+class gnn_minibatch(Structure):
+    _fields_ = [
+        ("layers", c_int), ("block", sp_csr * 16), ("node", c_void_p * 16), ("batch", c_void_p),
+        ("batch_size", c_int64), ("edges", c_int64), ("bulk", c_void_p),
+    ]
+
+
 class io_read_options(Structure):
     _fields_ = [
         ("format", c_int), ("refuse_others", c_bool), ("lenient", c_bool), ("offers_lenient", c_bool),
@@ -371,7 +387,7 @@ STRUCTS = (
     mcl_run, mcl_state, mcl_clustering, mcl_memberships, mcl_former, mcl_update, mcl_changes, mcl_measures,
     mcl_profile, mcl_distance, contraction_options, contraction_info, contraction_group, contraction_judgement,
     contraction_coarsening, contraction_refinement, contraction_refined, contraction_level, contraction_hierarchy,
-    io_read_options, io_names, io_part, io_graph,
+    gnn_sampler_options, gnn_minibatch, io_read_options, io_names, io_part, io_graph,
 )
 
 
@@ -527,6 +543,11 @@ FUNCTIONS = {
     "contraction_refine": (c_int, [c_void_p, POINTER(sp_csr), c_int64, POINTER(contraction_refinement), c_void_p, POINTER(contraction_refined)]),
     "contraction_repeat": (c_int, [c_void_p, POINTER(sp_csr), c_int, contraction_labeller, c_void_p, POINTER(contraction_options), POINTER(contraction_hierarchy)]),
     "contraction_hierarchy_free": (None, [c_void_p, POINTER(contraction_hierarchy)]),
+    "gnn_sampler_create": (c_int, [c_void_p, POINTER(sp_csr), POINTER(gnn_sampler_options), c_void_p]),
+    "gnn_sampler_free": (None, [c_void_p]),
+    "gnn_sampler_begin": (c_int, [c_void_p, c_void_p, c_int64, c_uint64, c_int64]),
+    "gnn_sampler_next": (c_int, [c_void_p, POINTER(gnn_minibatch)]),
+    "gnn_minibatch_free": (None, [c_void_p, POINTER(gnn_minibatch)]),
     "io_read_graph": (c_int, [c_void_p, c_char_p, POINTER(io_read_options), POINTER(io_graph)]),
     "io_graph_free": (None, [c_void_p, POINTER(io_graph)]),
     "io_graph_matrix": (c_int, [c_void_p, POINTER(io_graph), c_bool, c_int, c_bool, POINTER(sp_csr)]),

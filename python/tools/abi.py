@@ -21,8 +21,8 @@ from pycparser import c_ast, c_parser
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TARGET = os.path.join(ROOT, "python", "spgraph", "_abi.py")
 SIZES = os.path.join(ROOT, "python", "native", "sizes.c")
-HEADERS = ["sparse.h", "sp_ranks.h", "mcl.h", "contraction.h", "io.h"]
-FOLDERS = [os.path.join(ROOT, name) for name in ("libsparse", "mcl", "contraction", "io")]
+HEADERS = ["sparse.h", "sp_ranks.h", "mcl.h", "contraction.h", "gnn.h", "io.h"]
+FOLDERS = [os.path.join(ROOT, name) for name in ("libsparse", "mcl", "contraction", "gnn", "io")]
 SYSTEM = ["stdbool.h", "stddef.h", "stdint.h"]
 SCALARS = {
     "bool": "c_bool", "_Bool": "c_bool", "char": "c_char", "int": "c_int", "unsigned": "c_uint",
@@ -30,13 +30,13 @@ SCALARS = {
     "uint8_t": "c_uint8", "uint16_t": "c_uint16", "uint32_t": "c_uint32", "uint64_t": "c_uint64",
     "size_t": "c_size_t", "void": "None",
 }
-NOT_NEEDED = "IO_([IUF][0-9]|LABELS|LISTED|MOST|BOOL|TEXT|DIMENSIONS)|SP_SPMM|SP_AIA|MCL_SORT|CONTRACTION"
+NOT_NEEDED = "IO_([IUF][0-9]|LABELS|LISTED|MOST|BOOL|TEXT|DIMENSIONS)|SP_SPMM|SP_AIA|MCL_SORT|CONTRACTION|GNN_(?!SAMPLE|MAX_LAYERS)"
 FROM_IO = ["io_read_graph", "io_graph_matrix", "io_graph_free"]
 
 
 def wanted(name):
-    """Of io, which has far more functions, only what reads a graph."""
-    return not name.startswith("io_") or name in FROM_IO
+    """Of io, which has far more functions, only what reads a graph; of gnn the samplers, which need no BLAS."""
+    return not re.match("io_|gnn_(?!sampler_|minibatch_)", name) or name in FROM_IO
 
 
 def compiler():

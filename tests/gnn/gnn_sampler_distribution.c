@@ -76,7 +76,7 @@ static void count_sets(int device, const sp_csr *a, const gnn_sampler_options *o
     gnn_sampler *sampler;
     int32_t *nodes = numbers(HUBS + SPOKES);
     memset(counts, 0, sizeof *counts << HUBS);
-    ck_ok(p.context, gnn_sampler_create(p.engine, a, options, &sampler));
+    ck_ok(p.context, gnn_sampler_create(p.context, a, options, &sampler));
     for (int pass = 0; pass < passes; pass++) {
         sample all = draw_pass(&p, sampler, nodes + HUBS, SPOKES, pass);
         for (int64_t b = 0; b < all.count; b++)
@@ -179,7 +179,7 @@ static void check_sums(sp_context *host, int device, bool by_value)
     int32_t *nodes = numbers(NODES);
     const gnn_sampler_options options = {.kind = GNN_SAMPLE_NODE, .layers = 1, .batch = 7, .fanout = {4},
                                          .by_value = by_value};
-    ck_ok(p.context, gnn_sampler_create(p.engine, &a, &options, &sampler));
+    ck_ok(p.context, gnn_sampler_create(p.context, &a, &options, &sampler));
     for (int pass = 0; pass < PASSES; pass++) {
         sample all = draw_pass(&p, sampler, nodes, NODES, pass);
         for (int64_t b = 0; b < all.count; b++) {
@@ -225,7 +225,7 @@ HOST_TEST(layer_wise_weights_are_without_bias, 1)
             estimate entries[HUBS] = {0}, all_entries = {0}; /* together they vary less */
             place p = place_open(_i, 1, 8);
             gnn_sampler *sampler;
-            ck_ok(p.context, gnn_sampler_create(p.engine, &a, &options, &sampler));
+            ck_ok(p.context, gnn_sampler_create(p.context, &a, &options, &sampler));
             for (int pass = 0; pass < 60; pass++) {
                 sample all = draw_pass(&p, sampler, nodes + HUBS, SPOKES, pass);
                 for (int64_t b = 0; b < all.count; b++) {
@@ -296,7 +296,7 @@ HOST_TEST(clusters_give_the_graph_between_their_nodes, 1)
     const gnn_sampler_options options = {.kind = GNN_SAMPLE_CLUSTER, .layers = 2, .batch = 2, .clusters = clusters};
     place p = place_open(_i, 1, 1);
     gnn_sampler *sampler;
-    ck_ok(p.context, gnn_sampler_create(p.engine, &a, &options, &sampler));
+    ck_ok(p.context, gnn_sampler_create(p.context, &a, &options, &sampler));
     sample all = draw_pass(&p, sampler, wanted, 4, 0);
     ck_assert_int_eq(all.count, 2);
     ck_assert_int_eq(all.minibatch[0].batch_size, 20);
@@ -332,7 +332,7 @@ HOST_TEST(graphs_without_edges_and_passes_without_nodes_are_sampled, 1)
             place p = place_open(_i, 1, 1);
             gnn_sampler *sampler;
             gnn_minibatch none;
-            ck_ok(p.context, gnn_sampler_create(p.engine, &a, &options, &sampler));
+            ck_ok(p.context, gnn_sampler_create(p.context, &a, &options, &sampler));
             ck_ok(p.context, gnn_sampler_next(sampler, &none)); /* before any pass */
             ck_assert_int_eq(none.layers, 0);
             sample empty = draw_pass(&p, sampler, NULL, 0, 0), all = draw_pass(&p, sampler, nodes, n, 0);
@@ -373,18 +373,18 @@ HOST_TEST(impossible_requests_are_refused, 1)
     gnn_sampler *sampler;
     for (int i = 0; i < 10; i++) {
         sampler = (gnn_sampler *)1;
-        ck_assert_int_eq(gnn_sampler_create(p.engine, &a, &wrong[i], &sampler), SP_ERROR_ARGUMENT);
+        ck_assert_int_eq(gnn_sampler_create(p.context, &a, &wrong[i], &sampler), SP_ERROR_ARGUMENT);
         ck_assert_ptr_null(sampler);
         ck_assert(sp_last_error(p.context)[0] != '\0');
     }
-    ck_assert_int_eq(gnn_sampler_create(p.engine, &wide, &good, &sampler), SP_ERROR_ARGUMENT);
-    ck_ok(p.context, gnn_sampler_create(p.engine, &a, &good, &sampler));
-    ck_assert_int_eq(gnn_sampler_begin(sampler, (int32_t[]){0, 3}, 2, 0), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(gnn_sampler_begin(sampler, (int32_t[]){0, -1}, 2, 0), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(gnn_sampler_begin(sampler, (int32_t[]){0, 1, 0}, 3, 0), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(gnn_sampler_create(p.context, &wide, &good, &sampler), SP_ERROR_ARGUMENT);
+    ck_ok(p.context, gnn_sampler_create(p.context, &a, &good, &sampler));
+    ck_assert_int_eq(gnn_sampler_begin(sampler, (int32_t[]){0, 3}, 2, 1, 0), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(gnn_sampler_begin(sampler, (int32_t[]){0, -1}, 2, 1, 0), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(gnn_sampler_begin(sampler, (int32_t[]){0, 1, 0}, 3, 1, 0), SP_ERROR_ARGUMENT);
     ck_assert_str_eq(sp_last_error(p.context), "node 0 is to be sampled for twice");
-    ck_assert_int_eq(gnn_sampler_begin(sampler, NULL, 1, 0), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(gnn_sampler_begin(sampler, NULL, -1, 0), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(gnn_sampler_begin(sampler, NULL, 1, 1, 0), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(gnn_sampler_begin(sampler, NULL, -1, 1, 0), SP_ERROR_ARGUMENT);
     gnn_sampler_free(sampler);
     place_close(&p);
     test_free(host, &a, &wide);
@@ -407,18 +407,17 @@ HOST_TEST(every_failed_allocation_is_survived, 1)
             test_heap heap = {.fail_at = -1};
             place p = {.context = test_heap_context(&heap, 0, 1)};
             gnn_sampler *sampler = NULL;
-            ck_ok(p.context, gnn_engine_create(p.context, 1, &p.engine));
             const int64_t blocks = heap.live_blocks;
             heap.fail_at = heap.allocations + fail;
-            sp_status status = gnn_sampler_create(p.engine, &s.a, &s.options, &sampler);
-            if (status == SP_OK) status = gnn_sampler_begin(sampler, s.nodes, s.count, 0);
+            sp_status status = gnn_sampler_create(p.context, &s.a, &s.options, &sampler);
+            if (status == SP_OK) status = gnn_sampler_begin(sampler, s.nodes, s.count, 1, 0);
             for (int64_t b = 0; status == SP_OK && b < reference.count; b++) {
                 gnn_minibatch m;
                 status = gnn_sampler_next(sampler, &m);
                 if (status != SP_OK) break;
                 ck_assert_int_eq(m.edges, reference.minibatch[b].edges);
                 ck_assert_mem_eq(m.batch, reference.minibatch[b].batch, (size_t)m.batch_size * sizeof *m.batch);
-                gnn_minibatch_free(p.engine, &m);
+                gnn_minibatch_free(p.context, &m);
             }
             gnn_sampler_free(sampler);
             ck_assert_int_eq(heap.live_blocks, blocks);

@@ -5,14 +5,11 @@
 
 place place_open(int device, int threads, uint64_t seed)
 {
-    place p = {.context = test_context(device, threads)};
-    ck_ok(p.context, gnn_engine_create(p.context, seed, &p.engine));
-    return p;
+    return (place){.context = test_context(device, threads), .seed = seed};
 }
 
 void place_close(place *p)
 {
-    gnn_engine_free(p->engine);
     sp_context_destroy(p->context);
 }
 
@@ -32,7 +29,7 @@ static gnn_minibatch to_host(place *p, gnn_minibatch *m)
     host.batch = malloc(((size_t)m->batch_size + 1) * sizeof *host.batch);
     ck_ok(p->context,
           sp_array_copy(p->context, m->batch_size, sizeof *host.batch, host.batch, SP_HOST, m->batch, space));
-    gnn_minibatch_free(p->engine, m);
+    gnn_minibatch_free(p->context, m);
     ck_assert(m->layers == 0 && m->batch == NULL);
     return host;
 }
@@ -49,7 +46,7 @@ static void free_host(place *p, gnn_minibatch *m)
 sample draw_pass(place *p, gnn_sampler *sampler, const int32_t *nodes, int64_t count, int64_t pass)
 {
     sample all = {0};
-    ck_ok(p->context, gnn_sampler_begin(sampler, nodes, count, pass));
+    ck_ok(p->context, gnn_sampler_begin(sampler, nodes, count, p->seed, pass));
     for (;;) {
         gnn_minibatch next;
         ck_ok(p->context, gnn_sampler_next(sampler, &next));
@@ -87,7 +84,7 @@ sample draw_subject(place *p, const subject *s, int64_t bulk, int64_t pass)
     gnn_sampler_options options = s->options;
     gnn_sampler *sampler;
     options.bulk = bulk;
-    ck_ok(p->context, gnn_sampler_create(p->engine, &s->a, &options, &sampler));
+    ck_ok(p->context, gnn_sampler_create(p->context, &s->a, &options, &sampler));
     sample all = draw_pass(p, sampler, s->nodes, s->count, pass);
     gnn_sampler_free(sampler);
     return all;

@@ -8,7 +8,7 @@
 /* Where a test runs. */
 typedef struct place {
     sp_context *context;
-    gnn_engine *engine;
+    uint64_t seed;
 } place;
 
 place place_open(int device, int threads, uint64_t seed);

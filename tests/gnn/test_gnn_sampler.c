@@ -346,10 +346,10 @@ HOST_TEST(passes_and_seeds_differ_and_repeat, 1)
         s.options.clusters = kind == GNN_SAMPLE_CLUSTER ? s.clusters : NULL;
         place p = place_open(_i, 1, 1), other = place_open(_i, 1, 2);
         gnn_sampler *sampler;
-        ck_ok(p.context, gnn_sampler_create(p.engine, &s.a, &s.options, &sampler));
+        ck_ok(p.context, gnn_sampler_create(p.context, &s.a, &s.options, &sampler));
         sample first = draw_pass(&p, sampler, s.nodes, 200, 0), second = draw_pass(&p, sampler, s.nodes, 200, 1);
         gnn_minibatch left_over;
-        ck_ok(p.context, gnn_sampler_begin(sampler, s.nodes, 200, 9)); /* and not to its end */
+        ck_ok(p.context, gnn_sampler_begin(sampler, s.nodes, 200, p.seed, 9)); /* and not to its end */
         ck_ok(p.context, gnn_sampler_next(sampler, &left_over));
         sample again = draw_pass(&p, sampler, s.nodes, 200, 0), seed = draw_subject(&other, &s, 4, 0);
         same_samples(&s, &first, &again, "the same pass again");
@@ -357,13 +357,46 @@ HOST_TEST(passes_and_seeds_differ_and_repeat, 1)
         ck_assert(memcmp(first.minibatch[0].batch, seed.minibatch[0].batch, 16 * sizeof(int32_t)) != 0);
         gnn_sampler_free(sampler);
         ck_assert_int_eq(left_over.layers, 2); /* a minibatch outlives its sampler */
-        gnn_minibatch_free(p.engine, &left_over);
+        gnn_minibatch_free(p.context, &left_over);
         free_sample(&p, &first);
         free_sample(&p, &second);
         free_sample(&p, &again);
         free_sample(&other, &seed);
         place_close(&p);
         place_close(&other);
+    }
+    free_subject(host, &s);
+}
+
+/* Batches without a shuffle, and a sampler that outlives its context's other user. */
+HOST_TEST(nodes_and_clusters_keep_their_order, 1)
+{
+    test_random random = test_seed(8);
+    subject s = {.nodes = numbers(90), .count = 90, .name = "in order"};
+    s.a = test_matrix(host, &random, 90, 90, 0.1, SP_F32, TEST_POSITIVE);
+    s.clusters = numbers(90);
+    for (int64_t i = 0; i < 90; i++) {
+        s.nodes[i] = (int32_t)(i * 37 % 90);
+        s.clusters[i] = (int32_t)(i % 9);
+    }
+    for (int kind = GNN_SAMPLE_NODE; kind <= GNN_SAMPLE_CLUSTER; kind++) {
+        const bool clusters = kind == GNN_SAMPLE_CLUSTER;
+        s.options = (gnn_sampler_options){.kind = (gnn_sampler_kind)kind, .layers = 1, .batch = clusters ? 2 : 20,
+                                          .fanout = {4}, .in_order = true};
+        s.options.clusters = clusters ? s.clusters : NULL;
+        place p = place_open(_i, 2, 1);
+        gnn_sampler *sampler;
+        ck_ok(p.context, gnn_sampler_create(p.context, &s.a, &s.options, &sampler));
+        sample all = draw_pass(&p, sampler, s.nodes, 90, 3);
+        int64_t seen = 0;
+        for (int64_t b = 0; b < all.count; b++)
+            for (int64_t i = 0; i < all.minibatch[b].batch_size; i++, seen++)
+                ck_assert_int_eq(all.minibatch[b].batch[i],
+                                 clusters ? seen % 10 * 9 + seen / 10 : s.nodes[seen]);
+        ck_assert_int_eq(seen, 90);
+        free_sample(&p, &all);
+        place_close(&p);
+        gnn_sampler_free(sampler);
     }
     free_subject(host, &s);
 }
@@ -375,6 +408,7 @@ static const test_entry tests[] = {
     ON_DEVICES(long_rows_give_the_same_on_both_back_ends),
     ON_DEVICES(long_rows_by_value_give_the_same_on_both_back_ends),
     ON_DEVICES(passes_and_seeds_differ_and_repeat),
+    ON_DEVICES(nodes_and_clusters_keep_their_order),
     {0},
 };
 

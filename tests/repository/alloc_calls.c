@@ -494,18 +494,15 @@ CALL(symmetric, gnn_symmetric(context, &s->graph, out))
 static sp_status call_sampler(sp_context *context, subject *s, void *out)
 {
     const gnn_sampler_options options = {.layers = 2, .fanout = {4, 3}, .batch = 40, .bulk = 2};
-    gnn_engine *engine;
-    gnn_sampler *sampler = NULL;
+    gnn_sampler *sampler;
     gnn_minibatch minibatch = {.layers = 1};
-    sp_status status = open_engine(context, s, &engine);
-    if (status == SP_OK) status = gnn_sampler_create(engine, &s->graph, &options, &sampler);
-    if (status == SP_OK) status = gnn_sampler_begin(sampler, s->order + 140, 60, 0); /* 59 .. 0 */
+    sp_status status = gnn_sampler_create(context, &s->graph, &options, &sampler);
+    if (status == SP_OK) status = gnn_sampler_begin(sampler, s->order + 140, 60, 1, 0); /* 59 .. 0 */
     while (status == SP_OK && minibatch.layers) {
         status = gnn_sampler_next(sampler, &minibatch);
-        if (status == SP_OK) gnn_minibatch_free(engine, &minibatch);
+        if (status == SP_OK) gnn_minibatch_free(context, &minibatch);
     }
     gnn_sampler_free(sampler);
-    close_engine(s, engine);
     (void)out;
     return status;
 }

@@ -263,9 +263,10 @@ TEST(calls_of_gnn_without_a_handle_are_refused)
     REFUSED(NULL, gnn_optimizer_create(model, NULL, &optimizer), "options is NULL");
     REFUSED(NULL, gnn_optimizer_step(NULL), "optimizer is NULL");
     REFUSED(NULL, gnn_optimizer_set_rate(NULL, 1), "optimizer is NULL");
-    REFUSED(NULL, gnn_sampler_create(NULL, &o.a, &sampler_options, &sampler), "engine is NULL");
-    REFUSED(t, gnn_sampler_create(engine, NULL, &sampler_options, &sampler), "matrix is NULL");
-    REFUSED(NULL, gnn_sampler_begin(NULL, NULL, 0, 0), "sampler is NULL");
+    REFUSED(NULL, gnn_sampler_create(NULL, &o.a, &sampler_options, &sampler), "context is NULL");
+    REFUSED(t, gnn_sampler_create(t, &o.a, NULL, &sampler), "options is NULL");
+    REFUSED(t, gnn_sampler_create(t, NULL, &sampler_options, &sampler), "matrix is NULL");
+    REFUSED(NULL, gnn_sampler_begin(NULL, NULL, 0, 0, 0), "sampler is NULL");
     REFUSED(NULL, gnn_sampler_next(NULL, &minibatch), "sampler is NULL");
     REFUSED(NULL, gnn_trainer_create(NULL, NULL, &trainer_options, &trainer), "engine is NULL");
     REFUSED(t, gnn_trainer_create(engine, NULL, &trainer_options, &trainer), "data is NULL");

@@ -106,6 +106,32 @@ trains() { # trains ARGUMENT...: two cliques with a node of each known, by graph
     echo 000111 >trains.expected
     builds trains "$@"
 }
+samples() { # samples ARGUMENT...: two nodes of a ring with their neighbours, without BLAS
+    cat >samples.c <<'EOF'
+#include <gnn.h>
+#include <stdio.h>
+int main(void)
+{
+    int64_t offsets[] = {0, 1, 2, 3};
+    int32_t next[] = {1, 2, 0}, nodes[] = {2, 0};
+    const sp_csr ring = {.rows = 3, .cols = 3, .nnz = 3, .row_offsets = offsets, .col_indices = next};
+    const gnn_sampler_options options = {.layers = 1, .fanout = {1}, .batch = 2, .in_order = true};
+    gnn_minibatch m = {0};
+    gnn_sampler *sampler = NULL;
+    sp_context *context;
+    if (sp_context_create(&(sp_context_options){.device = "cpu"}, &context) == SP_OK &&
+        gnn_sampler_create(context, &ring, &options, &sampler) == SP_OK &&
+        gnn_sampler_begin(sampler, nodes, 2, 1, 0) == SP_OK && gnn_sampler_next(sampler, &m) == SP_OK)
+        printf("%d %d %d\n", m.node[0][0], m.node[0][1], m.node[0][2]);
+    gnn_minibatch_free(context, &m);
+    gnn_sampler_free(sampler);
+    sp_context_destroy(context);
+    return 0;
+}
+EOF
+    echo 2 0 1 >samples.expected
+    builds samples "$@"
+}
 by_cmake() { # the same, and PageRank in C++, by find_package
     mkdir -p cmake && cp reads.c trains.c "$root/examples/pagerank.cpp" cmake/ && cat >cmake/CMakeLists.txt <<'EOF'
 cmake_minimum_required(VERSION 3.16)
@@ -152,6 +178,8 @@ if command -v pkg-config >/dev/null; then
     ok 'a program that trains, shared' trains $(pkg-config --cflags --libs libsparse-gnn)
     ok 'the same, static' trains "$prefix/lib/libsparse-gnn.a" "$prefix/lib/libsparse.a" \
         $(pkg-config --cflags --libs --static libsparse-gnn)
+    ok 'a program that samples, shared' samples $(pkg-config --cflags --libs libsparse)
+    ok 'the same, static' samples "$prefix/lib/libsparse.a" $(pkg-config --cflags --libs --static libsparse)
     ok 'the program of README.md, shared' builds app $(pkg-config --cflags --libs libsparse)
     ok 'the same, static' builds app "$prefix/lib/libsparse.a" $(pkg-config --cflags --libs --static libsparse)
     # Cora, both directions of its edges; networkx counts the same triangles and ranks the same node first.

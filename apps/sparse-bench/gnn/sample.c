@@ -21,13 +21,14 @@ static sp_status pass_step(void *user)
     gnn_minibatch minibatch;
     sp_status status;
     run->made->edges = run->made->minibatches = 0;
-    TRY(gnn_sampler_begin(run->sampler, run->nodes, run->count, run->pass++));
+    TRY(gnn_sampler_begin(run->sampler, run->nodes, run->count, (uint64_t)run->c->options->common.seeds.number[0],
+                          run->pass++));
     for (;;) {
         TRY(gnn_sampler_next(run->sampler, &minibatch));
         if (minibatch.layers == 0) break;
         run->made->edges += minibatch.edges;
         run->made->minibatches++;
-        gnn_minibatch_free(run->c->engine, &minibatch);
+        gnn_minibatch_free(run->c->context, &minibatch);
     }
 done:
     return status;
@@ -42,7 +43,7 @@ static sp_status measure(sample_run *run, const sp_csr *matrix)
     TRY(sp_alloc(c->context, c->result->training_nodes, sizeof *run->nodes, (void **)&run->nodes));
     for (int64_t i = 0; i < c->result->nodes; i++)
         if (c->data->split[i] == GNN_TRAIN) run->nodes[run->count++] = (int32_t)i;
-    TRY(gnn_sampler_create(c->engine, matrix, &options, &run->sampler));
+    TRY(gnn_sampler_create(c->context, matrix, &options, &run->sampler));
     TRY(time_steps(&c->options->common, pass_step, NULL, run, &run->made->pass.time));
 done:
     return status;
