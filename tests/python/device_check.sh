@@ -12,4 +12,5 @@ PYTHONPATH=$(scripts/lay-out-python) || exit 1
 export PYTHONPATH PYTHONDONTWRITEBYTECODE=1 BUILD=${BUILD:-build}
 "${PYTHON:-python3}" -m pytest -p no:cacheprovider -q -rs "$@" "$PWD"/tests/python/test_device.py \
     "$PWD"/tests/python/test_torch_cuda.py "$PWD"/tests/python/test_torch.py "$PWD"/tests/python/test_maxk.py \
-    "$PWD"/tests/python/test_sampler.py
+    "$PWD"/tests/python/test_sampler.py \
+    "$PWD"/tests/python/test_bulk_sampler.py

@@ -475,6 +475,15 @@ def test_samples_are_those_of_the_cpu():
                              for device in ("cpu", GPU))):
         assert torch.equal(here.n_id, there.n_id.cpu()) and torch.equal(here.e_id, there.e_id.cpu())
         assert torch.equal(here.edge_index, there.edge_index.cpu()) and there.edge_index.is_cuda
+    e = e.unique(dim=1)
+    weight, clusters = torch.rand(e.shape[1]) + 0.1, torch.randint(20, (300,))
+    for make in (lambda e, w: st.LayerSampler(e, [40, 30], edge_weight=w, batch_size=64, shuffle=True, seed=4),
+                 lambda e, w: st.LayerSampler(e, [40, 30], method="fastgcn", edge_weight=w, batch_size=64, seed=4),
+                 lambda e, w: st.ClusterSampler(e, clusters, edge_weight=w, batch_size=3, shuffle=True, seed=4)):
+        for here, there in zip(make(e, weight), make(e.to(GPU), weight.to(GPU))):
+            assert torch.equal(here.n_id, there.n_id.cpu()) and torch.equal(here.e_id, there.e_id.cpu())
+            assert torch.equal(here.edge_index, there.edge_index.cpu()) and there.edge_index.is_cuda
+            assert torch.equal(here.edge_weight, there.edge_weight.cpu())
 
 
 def test_mixed_precision():

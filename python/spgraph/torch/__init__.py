@@ -6,6 +6,7 @@ torch, so one wheel serves all its versions from 2.4 on.
 
 from ._activations import maxk, spmm_maxk
 from ._attention import edge_softmax, spmm_heads
+from ._bulk_sampler import ClusterSampler, LayerSampler
 from ._layers import GATConv, GCNConv, GINConv, SAGEConv
 from ._matrix import SparseMatrix, sddmm, spmm
 from ._memory import empty_cache, use_torch_memory
@@ -13,6 +14,6 @@ from ._models import Classifier, load_model, save_model
 from ._pyg import install_pyg, uninstall_pyg
 from ._sampler import NeighborSampler
 
-__all__ = ["Classifier", "GATConv", "GCNConv", "GINConv", "NeighborSampler", "SAGEConv", "SparseMatrix", "edge_softmax",
-           "empty_cache", "install_pyg", "load_model", "maxk", "save_model", "sddmm", "spmm", "spmm_heads", "spmm_maxk",
-           "uninstall_pyg", "use_torch_memory"]
+__all__ = ["Classifier", "ClusterSampler", "GATConv", "GCNConv", "GINConv", "LayerSampler", "NeighborSampler", "SAGEConv",
+           "SparseMatrix", "edge_softmax", "empty_cache", "install_pyg", "load_model", "maxk", "save_model", "sddmm",
+           "spmm", "spmm_heads", "spmm_maxk", "uninstall_pyg", "use_torch_memory"]

@@ -29,8 +29,8 @@ _contexts: dict[tuple[str, int, bool], Context] = {}
 source: Optional[_abi.sp_device_allocator] = None  # of device memory; None: a pool of the library's own
 _numbers = itertools.count()
 _patterns: weakref.WeakValueDictionary[int, "Pattern"] = weakref.WeakValueDictionary()
-# Plans on GPUs that the next session frees: the collector may end them in any thread, and during a capture.
-_unused: collections.deque[ctypes.c_void_p] = collections.deque()
+# Plans and samplers on GPUs that the next session frees: the collector may end them in any thread, and during a capture.
+_unused: collections.deque[tuple[Any, ctypes.c_void_p]] = collections.deque()
 
 
 def _context(device: torch.device) -> Context:
@@ -42,16 +42,18 @@ def _context(device: torch.device) -> Context:
 
 
 @contextlib.contextmanager
-def _session(device: torch.device) -> Iterator[Session]:
-    """A session whose work is ordered after and before that of torch's current stream."""
+def _session(device: torch.device, context: Optional[Context] = None) -> Iterator[Session]:
+    """A session whose work is ordered after and before that of torch's current stream; in the device's context or in
+    the one of a sampler."""
     if device.type == "cpu":
-        with _lock, Session(context=_context(device)) as session:
+        with _lock, Session(context=context or _context(device)) as session:
             yield session
         return
-    with _lock, torch.cuda.device(device), Session(context=_context(device)) as session:
+    with _lock, torch.cuda.device(device), Session(context=context or _context(device)) as session:
         if not torch.cuda.is_current_stream_capturing():
             while _unused:
-                lib.sp_spmm_plan_free(_unused.popleft())
+                free, handle = _unused.popleft()
+                free(handle)
         current = torch.cuda.current_stream(device)
         own = torch.cuda.ExternalStream(lib.sp_context_stream(session.handle), device=device)
         own.wait_stream(current)
@@ -108,7 +110,10 @@ class _Plan:
 
     def __del__(self, free: Any = lib.sp_spmm_plan_free, keep: Any = _unused.append) -> None:
         if getattr(self, "handle", None):
-            (keep if self.on_gpu else free)(self.handle)
+            if self.on_gpu:
+                keep((free, self.handle))
+            else:
+                free(self.handle)
 
 
 def require_tensor(x: Any, name: str) -> None:

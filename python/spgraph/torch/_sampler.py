@@ -33,6 +33,8 @@ class Batch:
         The places of the seeds among the sampler's input nodes.
     num_sampled_nodes, num_sampled_edges : list of int
         How many nodes (first the seeds) and edges each hop has added.
+    edge_weight : Tensor, optional
+        The weights of these edges, scaled to the sample; only of samplers that got weights.
     """
 
     n_id: Tensor
@@ -42,9 +44,63 @@ class Batch:
     input_id: Tensor
     num_sampled_nodes: list[int]
     num_sampled_edges: list[int]
+    edge_weight: Optional[Tensor] = None
 
 
-class NeighborSampler:
+class Loader:
+    """What the samplers share: the graph, its seeds, and batches as PyG has them."""
+
+    def __init__(self, data: Any, input_nodes: Optional[Tensor], batch_size: int, shuffle: bool,
+                 num_nodes: Optional[int], seed: Optional[int]) -> None:
+        edges: Any = data if isinstance(data, Tensor) else getattr(data, "edge_index", None)
+        require_tensor(edges, "edge_index")
+        self.data = None if isinstance(data, Tensor) else data
+        if edges.dim() != 2 or edges.shape[0] != 2 or edges.is_floating_point():
+            raise ValueError(f"edge_index is {edges.dtype} of the shape {tuple(edges.shape)}: whole numbers of the "
+                             "shape (2, edges) are expected")
+        if self.data is not None:
+            num_nodes = self.data.num_nodes
+        largest = int(edges.max()) if edges.numel() else -1
+        self.num_nodes = largest + 1 if num_nodes is None else num_nodes
+        if largest >= self.num_nodes or (edges.numel() and int(edges.min()) < 0):
+            raise ValueError(f"edge_index has a node outside the {self.num_nodes} nodes")
+        self._edge_index, self._device = edges, edges.device
+        self.batch_size, self.shuffle = whole(batch_size, "batch_size"), shuffle
+        if self.batch_size < 1:
+            raise ValueError(f"batch_size is {self.batch_size}: it is at least 1")
+        self.input_nodes = self._seeds(input_nodes)
+        self._state = (int(torch.randint(2**62, ())) if seed is None else int(seed)) % 2**64
+
+    def _seeds(self, nodes: Optional[Tensor]) -> Tensor:
+        if nodes is None:
+            return torch.arange(self.num_nodes, device=self._device)
+        nodes = nodes.nonzero()[:, 0] if nodes.dtype == torch.bool else nodes
+        nodes = nodes.to(self._device).long()
+        if nodes.dim() != 1 or (len(nodes) and (int(nodes.min()) < 0 or int(nodes.max()) >= self.num_nodes)):
+            raise ValueError(f"the seeds are nodes from 0 to {self.num_nodes - 1}, in one dimension")
+        if len(torch.unique(nodes)) != len(nodes):
+            raise ValueError("a node is a seed twice")
+        return nodes
+
+    def __len__(self) -> int:
+        """The number of minibatches of a pass."""
+        return -(-len(self.input_nodes) // self.batch_size)
+
+    def _filled(self, batch: Batch) -> Any:
+        """The batch, or for a graph of PyG its part of that."""
+        if self.data is None:
+            return batch
+        from torch_geometric.loader.utils import filter_data
+
+        made = filter_data(self.data, batch.n_id, batch.edge_index[0], batch.edge_index[1], batch.e_id)
+        for field in dataclasses.fields(batch):
+            value = getattr(batch, field.name)
+            if field.name != "edge_index" and value is not None:
+                made[field.name] = value
+        return made
+
+
+class NeighborSampler(Loader):
     """Minibatches for training on large graphs: seeds and sampled neighbours of several hops (Hamilton et al. 2017).
 
     For each node that a hop has added, the next hop draws some of the edges that end there, without replacement; each
@@ -71,7 +127,8 @@ class NeighborSampler:
     -----
     Iterating yields the minibatches of one pass. For `Data` these are `Data` objects with the attributes of the batch's
     nodes and edges, as those of PyG's NeighborLoader, so that its programs train unchanged; for an edge_index they are
-    `Batch` objects. A sampler serves one thread at a time.
+    `Batch` objects. A sampler serves one thread at a time. `LayerSampler` draws nodes for a whole minibatch together,
+    `ClusterSampler` takes whole clusters.
 
     Examples
     --------
@@ -86,45 +143,14 @@ class NeighborSampler:
     def __init__(self, data: Any, num_neighbors: Sequence[int], *, input_nodes: Optional[Tensor] = None,
                  batch_size: int = 1, shuffle: bool = False, num_nodes: Optional[int] = None,
                  seed: Optional[int] = None) -> None:
-        edges: Any = data if isinstance(data, Tensor) else getattr(data, "edge_index", None)
-        require_tensor(edges, "edge_index")
-        self.data = None if isinstance(data, Tensor) else data
-        if edges.dim() != 2 or edges.shape[0] != 2 or edges.is_floating_point():
-            raise ValueError(f"edge_index is {edges.dtype} of the shape {tuple(edges.shape)}: whole numbers of the "
-                             "shape (2, edges) are expected")
-        if self.data is not None:
-            num_nodes = self.data.num_nodes
-        largest = int(edges.max()) if edges.numel() else -1
-        self.num_nodes = largest + 1 if num_nodes is None else num_nodes
-        if largest >= self.num_nodes or (edges.numel() and int(edges.min()) < 0):
-            raise ValueError(f"edge_index has a node outside the {self.num_nodes} nodes")
-        num_neighbors, batch_size = [whole(n, "num_neighbors") for n in num_neighbors], whole(batch_size, "batch_size")
-        if batch_size < 1 or not num_neighbors or min(num_neighbors) < -1:
-            raise ValueError("batch_size is at least 1, and num_neighbors has a number for each hop, of which -1 means "
-                             "all")
-        self.num_neighbors, self.batch_size, self.shuffle = list(num_neighbors), batch_size, shuffle
-        self._device = edges.device
-        target, self._edges = torch.sort(edges[1], stable=True)
-        self._sources = edges[0][self._edges]
+        super().__init__(data, input_nodes, batch_size, shuffle, num_nodes, seed)
+        self.num_neighbors = [whole(n, "num_neighbors") for n in num_neighbors]
+        if not self.num_neighbors or min(self.num_neighbors) < -1:
+            raise ValueError("num_neighbors has a number for each hop, of which -1 means all")
+        target, self._edges = torch.sort(self._edge_index[1], stable=True)
+        self._sources = self._edge_index[0][self._edges]
         self._offsets = _offsets(target, self.num_nodes)
         self._place = torch.full((self.num_nodes,), -1, device=self._device)  # of each node in n_id; -1 between batches
-        self.input_nodes = self._seeds(input_nodes)
-        self._state = (int(torch.randint(2**62, ())) if seed is None else int(seed)) % 2**64
-
-    def _seeds(self, nodes: Optional[Tensor]) -> Tensor:
-        if nodes is None:
-            return torch.arange(self.num_nodes, device=self._device)
-        nodes = nodes.nonzero()[:, 0] if nodes.dtype == torch.bool else nodes
-        nodes = nodes.to(self._device).long()
-        if nodes.dim() != 1 or (len(nodes) and (int(nodes.min()) < 0 or int(nodes.max()) >= self.num_nodes)):
-            raise ValueError(f"the seeds are nodes from 0 to {self.num_nodes - 1}, in one dimension")
-        if len(torch.unique(nodes)) != len(nodes):
-            raise ValueError("a node is a seed twice")
-        return nodes
-
-    def __len__(self) -> int:
-        """The number of minibatches of a pass."""
-        return -(-len(self.input_nodes) // self.batch_size)
 
     def __iter__(self) -> Iterator[Any]:
         count = len(self.input_nodes)
@@ -184,17 +210,5 @@ class NeighborSampler:
         return Batch(n_id, torch.cat([edges for edges, _ in hops], 1), self._edges[torch.cat([d for _, d in hops])],
                      len(seeds), places, [len(part) for part in nodes], [len(drawn) for _, drawn in hops])
 
-    def _filled(self, batch: Batch) -> Any:
-        """The batch, or for a graph of PyG its part of that."""
-        if self.data is None:
-            return batch
-        from torch_geometric.loader.utils import filter_data
 
-        made = filter_data(self.data, batch.n_id, batch.edge_index[0], batch.edge_index[1], batch.e_id)
-        for field in dataclasses.fields(batch):
-            if field.name != "edge_index":
-                made[field.name] = getattr(batch, field.name)
-        return made
-
-
-__all__ = ["Batch", "NeighborSampler"]
+__all__ = ["Batch", "Loader", "NeighborSampler"]
