@@ -343,6 +343,7 @@ wheel: $(BUILD)/python/libspgraph.so $(WHEEL_TOOLS)
 
 test-python: $(BUILD)/python/libspgraph.so $(WHEEL_TOOLS) tools
 	@BUILD=$(BUILD) FRESH=1 bash tests/python/test_python.sh
+	@BUILD=$(BUILD) bash tests/python/test_interpreters.sh
 
 # $(BUILD)/python/site, from the docstrings and docs/python.md.
 docs-python:
@@ -461,7 +462,7 @@ help:
 	@echo 'make release         static binaries of the tools, MACHINES="x86_64 aarch64"'
 	@echo 'make setup           only installs what is missing (apt-get)'
 	@echo 'make wheel           the Python package and the tools, build/dist/*.whl'
-	@echo 'make test-python     the tests of the wheel in a new virtual environment'
+	@echo 'make test-python     the tests of the wheel in a new virtual environment, and in every Python that is here'
 	@echo 'make docs-python     the site of the Python package, build/python/site/ (Sphinx from PyPI)'
 	@echo 'make check-layers    includes between modules point one way'
 	@echo 'make sanitize        the tests under the address and undefined-behaviour sanitizers'

@@ -7,8 +7,9 @@
  *
  * On the CPU a call has finished when it returns. On CUDA a call whose results lie in host memory has finished, too
  * (gnn_trainer_epoch only if it reads the loss: `loss_every`). All that others write to device memory (logits, gradients,
- * parameters, the arrays of minibatches, blocks) may still be queued when they return, in the stream that the context had
- * when the engine was made. Later calls with the engine, and kernels in that stream, run after this work. */
+ * parameters, blocks) may still be queued when they return, in the stream that the context had when the engine was made.
+ * Later calls with the engine, and kernels in that stream, run after this work. The arrays of minibatches are written in
+ * the context's stream of the call. */
 #ifndef GNN_H
 #define GNN_H
 

@@ -181,7 +181,8 @@ def test_wrong_arguments_are_named():
     one = torch.ones(e.shape[1])
     for make, error, message in (
             (lambda: LayerSampler(e, [1], method="node"), ValueError, "method is 'node'"),
-            (lambda: LayerSampler(e, []), ValueError, "each hop"), (lambda: LayerSampler(e, [0]), ValueError, "positive"),
+            (lambda: LayerSampler(e, []), ValueError, "each hop"),
+            (lambda: LayerSampler(e, [0]), ValueError, "positive"),
             (lambda: LayerSampler(e, [1] * 17), ValueError, "16 hops"),
             (lambda: LayerSampler(e, ["a"]), TypeError, "layer_sizes is 'a'"),
             (lambda: LayerSampler(twice, [1]), ValueError, "twice"),

@@ -18,7 +18,7 @@ log=$python/install.log
 prepare() {
     scripts/wheel && { [ -x "$python/env/bin/pytest" ] || {
         ${PYTHON:-python3} -m venv "$python/env" && "$python/env/bin/pip" install -q --disable-pip-version-check \
-            numpy scipy networkx pandas igraph anndata sparse_dot_topn pytest pycparser mypy; }; } &&
+            numpy scipy networkx pandas igraph anndata matplotlib sparse_dot_topn pytest pycparser mypy; }; } &&
         { [ -z "${LARGE-}" ] || "$python/env/bin/pip" install -q --disable-pip-version-check 'torch>=2.4' \
             torch_geometric cdlib scanpy; } &&
         "$python/env/bin/pip" install -q --disable-pip-version-check --force-reinstall --no-deps \

@@ -93,7 +93,7 @@ class BulkSampler(Loader):
 
     def _taken(self, session: Any, drawn: _abi.gnn_minibatch) -> tuple[list[int], Tensor, Tensor, Tensor, Any]:
         """How many nodes the lists of all layers have, from the top, and the block of the lowest layer, which has the
-        entries of all others: its nodes, offsets, columns and values. Torch's stream may use these after the session."""
+        entries of all others: its nodes, offsets, columns and values. Torch may use these after the session."""
         block = drawn.block[0]
         sizes = [drawn.batch_size] + [drawn.block[layer].cols for layer in reversed(range(drawn.layers))]
 

@@ -29,7 +29,7 @@ _contexts: dict[tuple[str, int, bool], Context] = {}
 source: Optional[_abi.sp_device_allocator] = None  # of device memory; None: a pool of the library's own
 _numbers = itertools.count()
 _patterns: weakref.WeakValueDictionary[int, "Pattern"] = weakref.WeakValueDictionary()
-# Plans and samplers on GPUs that the next session frees: the collector may end them in any thread, and during a capture.
+# Plans and samplers on GPUs that the next session frees: the collector may end them in any thread and in a capture.
 _unused: collections.deque[tuple[Any, ctypes.c_void_p]] = collections.deque()
 
 
