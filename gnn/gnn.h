@@ -2,8 +2,8 @@
  * training. Sparse work is done by libsparse, dense work by BLAS (cuBLAS on CUDA). Reads no file.
  *
  * Conventions are those of sparse.h. The space of a context and its engine is host memory for a CPU context and device
- * memory for a CUDA context. Runs are repeatable by their seeds: random numbers are functions of (seed, step, site, index), the same on
- * both back ends.
+ * memory for a CUDA context. Runs are repeatable by their seeds: random numbers are functions of (seed, step, site,
+ * index), the same on both back ends.
  *
  * On the CPU a call has finished when it returns. On CUDA a call whose results lie in host memory has finished, too
  * (gnn_trainer_epoch only if it reads the loss: `loss_every`). All that others write to device memory (logits, gradients,
