@@ -83,6 +83,14 @@ typedef struct process {
     int64_t *cut;           /* the rows of each of them */
 } process;
 
+/* Several devices have more than one: each copies up to all rows of the iterand, and C exists twice while it is joined. */
+static int64_t count_devices(const sp_context *context)
+{
+    int64_t count = 1;
+    for (const char *at = sp_context_device(context); *at; at++) count += *at == ',';
+    return count;
+}
+
 /* The next iterand does not fit the memory. Its rows are made some at a time and dropped, to learn its size, which the
  * sentence has, and which the allocator is asked for: --memory of mcl-gpu says by that how much would do. */
 static sp_status find_size(process *p, const sp_markov_epilogue *epilogue, int64_t number)
@@ -119,7 +127,9 @@ static sp_status find_size(process *p, const sp_markov_epilogue *epilogue, int64
     }
     /* C's size is an estimate while it is made; the next iteration has this iterand beside one that is hardly larger */
     const int64_t entries_after = entries + entries / PARTS + (entries > m->nnz ? entries - m->nnz : 0);
-    status = sp_alloc(context, entries_after * ENTRY_BYTES + scratch, 1, &room);
+    const int64_t devices = count_devices(context), of_one = entries_after * ENTRY_BYTES + scratch;
+    const int64_t copies = m->nnz * ENTRY_BYTES + m->rows * (int64_t)sizeof *offsets + scratch;
+    status = sp_alloc(context, devices == 1 ? of_one : 2 * of_one + devices * copies, 1, &room);
     sp_free(context, room);
     status = sp_fail(context, SP_ERROR_HOST_MEMORY, "out of memory: iteration %lld makes a matrix of %lld entries, "
                      "%lld bytes, beside one of %lld bytes", (long long)number, (long long)entries,

@@ -48,7 +48,7 @@ static void *resize(void *user, void *block, size_t bytes)
 
 const sp_allocator *budget_open(memory_budget *b, const device_choice *choice)
 {
-    if (choice->memory == 0 || device_is_cuda(choice->device) || device_is_several(choice->device)) return NULL;
+    if (choice->memory == 0 || device_is_cuda(choice->device)) return NULL;
     if (!device_is_cpu(choice->device) && sp_cuda_count() > 0) return NULL;
     b->limit = choice->memory;
     b->allocator = (sp_allocator){allocate, release, b, resize};

@@ -2,6 +2,7 @@
 #ifndef CONTRACT_JOB_H
 #define CONTRACT_JOB_H
 
+#include "common/budget.h"
 #include "common/json.h"
 #include "common/options.h"
 #include "common/team.h"
@@ -69,6 +70,7 @@ typedef struct contract_seconds {
 typedef struct contract_job {
     const contract_options *options;
     sp_context *host, *device;      /* device: CUDA; NULL: compute on the host */
+    memory_budget budget;           /* of the host, in one process */
     tool_line line;
     team team;
     uint64_t arguments;             /* a hash of the command line */

@@ -119,11 +119,21 @@ static void close_job(contract_job *job)
     sp_context_destroy(job->host);
 }
 
+/* If the run failed because the budget refused memory, makes its sentence say how much would do. */
+static void explain_memory(contract_job *job, sp_status status)
+{
+    if (status != SP_ERROR_HOST_MEMORY || job->budget.wanted == 0) return;
+    sp_fail(job->host, status, "%s does not fit --memory (%lld MB): more than %lld MB are needed",
+            input_name(job->options->graph), (long long)(job->budget.limit / 1000000),
+            (long long)(job->budget.wanted / 1000000));
+}
+
 /* Returns the exit code. */
 static int say_failure(contract_job *job, sp_status status)
 {
     if (job->mistaken) return EXIT_USAGE;
     if (job->team.silent) return interrupt_signal ? EXIT_SIGNAL + interrupt_signal : EXIT_FAILED;
+    explain_memory(job, status);
     team_name_failure(&job->team, status);
     return end_failed(&job->line, job->host, status);
 }

@@ -260,9 +260,9 @@ ok 'not what has no hubs' unannounced "$network" '.*'
 
 "$generators/gen_protein" 12000 60 7 >large.abc
 "$tool" large.abc --abc --device cpu -te 2 -o large.cls -q x
-refused() { # refused MEMORY: a run with so little fails by itself, in one line; $enough is what the line says would do
+refused() { # refused MEMORY [DEVICE]: a run with so little fails, in one line; $enough is what the line says would do
     rm -f x
-    "$tool" large.abc --abc --device cpu -te 2 -o x -q x --memory "$1" 2>run.err
+    "$tool" large.abc --abc --device "${2:-cpu}" -te 2 -o x -q x --memory "$1" 2>run.err
     [ $? -eq 1 ] && [ ! -e x ] && lines '^mcl-gpu: .* --memory \([0-9]+ MB\)' 1 &&
         enough=$(sed -n 's/.*: --memory \([0-9]*M\) would do;.*/\1/p' run.err)
 }
@@ -272,6 +272,8 @@ for memory in 32M 40M; do
     ok "--memory $memory" refused $memory
     ok "what would do: $enough" eval 'status 0 large.abc --abc --device cpu -te 2 -o x --memory $enough && cmp x large.cls'
 done
+ok '--memory of several CPUs' refused 70M cpu,cpu
+ok "what would do: $enough" eval 'status 0 large.abc --abc --device cpu,cpu -te 2 -o x --memory $enough && cmp x large.cls'
 
 ok 'nothing half written' no_leftovers
 

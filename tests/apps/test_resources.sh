@@ -1,7 +1,7 @@
 #!/bin/bash
 # Memory, files, folders and threads that the system refuses: each request of a tool fails, of which a sample is taken. The run then
 # fails with one line, or does without and gives the same files; it never crashes, hangs or leaves part of an output. On
-# the CPU: CUDA's runtime is part of the programs, and does not survive that its own requests fail. And gnn's --memory.
+# the CPU: CUDA's runtime is part of the programs, and does not survive that its own requests fail. And --memory of gnn and contract.
 #   RESOURCE_CALLS=N  requests of each command and kind that fail, in place of 40; 0: all
 #   RESOURCE_SEED=N   repeats the sample of a run, which prints it
 cd "$(dirname "$0")/../.." || exit 1
@@ -134,6 +134,23 @@ too_large() {
 ok 'a training that does not fit' too_large
 ok 'a folder that does not fit' eval '! gnn predict wide --load deep -o X --memory 1M &&
     grep -q "^gnn: wide does not fit --memory (1 MB): [0-9]* MB or more are needed$" run.err'
+
+# ---- contract within --memory -------------------------------------------------------------------------------
+
+awk 'BEGIN { srand(3); for (i = 0; i < 300000; i++) print "n" int(9000 * rand()), "n" int(9000 * rand()), 1 + i % 9 }' >edges.abc
+awk '{ print $1 "\n" $2 }' edges.abc | sort -u | awk '{ print $1 "\t" NR % 300 }' >groups.tsv
+contract() { "$bin/contract" edges.abc groups.tsv -o "$1" --quiet --device cpu --threads 2 "${@:2}" 2>run.err; }
+contract plenty.mtx
+refused_memory() { # refused_memory SIZE MB: one line, with more than was given, and no output
+    local need
+    rm -f X.mtx
+    ! contract X.mtx --memory "$1" && [ ! -e X.mtx ] && [ "$(grep -c . run.err)" -eq 1 ] &&
+        need=$(sed -n "s/^contract: edges.abc does not fit --memory ($2 MB): more than \([0-9]*\) MB are needed$/\1/p" run.err) &&
+        [ "$need" -ge "$2" ] || { cat run.err; return 1; }
+}
+ok 'a graph that does not fit' refused_memory 2M 2
+ok 'nor what is made of it' refused_memory 11M 11
+ok 'a graph that fits' eval 'contract enough.mtx --memory 32M && cmp plenty.mtx enough.mtx'
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
