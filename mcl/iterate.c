@@ -157,6 +157,21 @@ static sp_status even_out(process *p)
     return open_rows(p, p->owned.cols);
 }
 
+/* *next = epilogue(current²). An iterand in the memory of a GPU leaves it for the host's if it takes the room for the
+ * product. */
+static sp_status expand(process *p, const sp_markov_epilogue *epilogue, sp_csr *next, sp_spgemm_info *product)
+{
+    sp_csr moved;
+    if (p->ranks) return mcl_ranks_expand(p->context, p->ranks, p->cut, p->current, epilogue, next, p->rows, product);
+    sp_status status = sp_spgemm_markov(p->context, p->current, p->current, epilogue, next, p->rows, product);
+    if (status != SP_ERROR_DEVICE_MEMORY || p->owned.space != SP_DEVICE) return status;
+    status = sp_csr_copy(p->context, &p->owned, SP_HOST, &moved);
+    if (status != SP_OK) return status;
+    sp_csr_free(p->context, &p->owned);
+    p->owned = moved;
+    return sp_spgemm_markov(p->context, p->current, p->current, epilogue, next, p->rows, product);
+}
+
 /* One step: *next = epilogue(current²), with the figures of the step. */
 static sp_status step(process *p, mcl_iteration *iteration, sp_csr *next)
 {
@@ -176,8 +191,7 @@ static sp_status step(process *p, mcl_iteration *iteration, sp_csr *next)
     sp_spgemm_info *product = &iteration->product;
     sp_status status = p->ranks ? even_out(p) : SP_OK;
     if (status != SP_OK) return status;
-    status = p->ranks ? mcl_ranks_expand(p->context, p->ranks, p->cut, p->current, &epilogue, next, p->rows, product)
-                      : sp_spgemm_markov(p->context, p->current, p->current, &epilogue, next, p->rows, product);
+    status = expand(p, &epilogue, next, product);
     if (status == SP_ERROR_HOST_MEMORY && !p->ranks && p->current->space == SP_HOST)
         status = find_size(p, &epilogue, iteration->number);
     if (status != SP_OK) return status;

@@ -58,6 +58,13 @@ static sp_status count_devices(const char *list, int *count)
     return SP_OK;
 }
 
+int sp_devices_count(const sp_context *context) { return context->devices ? context->devices->count : 1; }
+
+sp_context *sp_devices_number(sp_context *context, int number)
+{
+    return context->devices ? context->devices->contexts[number] : context;
+}
+
 void sp_devices_close(sp_context *context)
 {
     sp_devices *devices = context->devices;
@@ -176,6 +183,7 @@ sp_status sp_devices_run(sp_context *context, sp_devices_work work, void *user)
 {
     sp_devices *devices = context->devices;
     const int all_threads = context->threads;
+    if (!devices) return work(context, 0, user);
     device_task tasks[MOST_DEVICES];
     pthread_t threads[MOST_DEVICES];
     bool running[MOST_DEVICES] = {false};

@@ -13,6 +13,10 @@ struct sp_devices {
     volatile int halt;     /* set once a device has failed: the others stop as if interrupted */
 };
 
+/* The devices of a context: its own alone, if it has no helpers. */
+int sp_devices_count(const sp_context *context);
+sp_context *sp_devices_number(sp_context *context, int number);
+
 /* Whether a name of sp_context_options.device stands for several devices. */
 bool sp_devices_named(const char *device);
 
@@ -27,11 +31,11 @@ void sp_devices_close(sp_context *context);
 typedef sp_status (*sp_devices_work)(sp_context *device, int number, void *user);
 
 /* Calls work for all devices at once, each in a thread, and returns when all have ended. If one fails the others stop
- * soon; the status and the sentence are those of the device that failed first. */
+ * soon; the status and the sentence are those of the device that failed first. A single device needs no thread. */
 sp_status sp_devices_run(sp_context *context, sp_devices_work work, void *user);
 
-/* sp_spgemm_markov on all devices of the context (markov/devices.c), and on one of them (spgemm/spgemm.c). Matrices and
- * epilogue are checked; *info is zeroed. */
+/* sp_spgemm_markov on all devices of the context (markov/devices.c), or on a GPU in parts where its memory is too small;
+ * and on one of them as a whole (spgemm/spgemm.c). Matrices and epilogue are checked; *info is zeroed. */
 sp_status sp_devices_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b,
                                    const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
                                    sp_spgemm_info *info);

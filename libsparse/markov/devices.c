@@ -1,4 +1,4 @@
-/* C = epilogue(A·B) on several devices: each makes a range of the rows of C.
+/* C = epilogue(A·B) on several devices, and on a GPU whose memory is too small: each makes a range of the rows of C.
  *
  * Ranges are cut so that they have about equal numbers of products. Which rows are together changes no bit of a row.
  *
@@ -7,8 +7,10 @@
  *
  * From host memory a device gets its rows of A and, of B, the rows that these name: a matrix of B's shape in which the
  * other rows are empty, so that columns keep their numbers. Its rows go to C in host memory. A device whose memory
- * cannot hold a range makes it in smaller ones, each with the rows of B that it needs.
+ * cannot hold a range makes it in smaller ones, each with the rows of B that it needs. A GPU by itself does so, too, if
+ * its memory does not hold A, B, C and what it works with.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/info.h"
@@ -44,14 +46,16 @@ typedef struct shared_product {
 
 /* ---- the rows of B that are needed ------------------------------------------------------------------------ */
 
-/* marks[j] = 1 for the rows of B that A's rows name, and for short gaps between them. */
+/* marks[j] = 1 for the rows of B that A's rows name, and for short gaps between them. A single row, which is made alone
+ * where memory lacks, gets no more than it names. */
 static void mark_rows(const sp_csr *a, const sp_csr *b, uint8_t *marks)
 {
+    const int64_t gap = a->rows > 1 ? GAP_BYTES : 0;
     int64_t after = 0; /* the last needed row so far */
     for (int64_t k = 0; k < a->nnz; k++) marks[a->col_indices[k]] = 1;
     for (int64_t j = 0; j < b->rows; j++) {
         if (!marks[j]) continue;
-        if ((b->row_offsets[j] - b->row_offsets[after]) * ENTRY_BYTES < GAP_BYTES)
+        if ((b->row_offsets[j] - b->row_offsets[after]) * ENTRY_BYTES < gap)
             memset(marks + after, 1, (size_t)(j - after));
         after = j + 1;
     }
@@ -196,8 +200,26 @@ done:
     return status;
 }
 
-/* An sp_devices_work: all rows of the device; from host memory fewer at a time once they have proved too many for the
- * device's. */
+/* A row does not fit the memory of the device: the sentence says how much would do for the row that names most of B. Beside
+ * those rows and its own entries a row takes up to 40 bytes a column (markov/cuda/markov.cu): 17 for its sums, 16 in the
+ * buffer and in C, the rest for what windows may take of the memory. */
+static sp_status refuse_row(sp_context *device, const shared_product *p)
+{
+    enum { COLUMN_BYTES = 40, ROW_BYTES = sizeof(int64_t) + ENTRY_BYTES, FIXED = 4 << 20, MEGABYTE = 1 << 20 };
+    const size_t budget = device->memory_budget;
+    int64_t *counts = NULL, total, most;
+    char limit[64] = "memory that is free";
+    const sp_status status = sp_row_products(device, p->a, p->b, &counts, &total, &most);
+    sp_free(device, counts);
+    if (status != SP_OK) return status;
+    const int64_t enough = most * ENTRY_BYTES + p->b->rows * ROW_BYTES + p->b->cols * COLUMN_BYTES + FIXED;
+    if (budget) snprintf(limit, sizeof limit, "memory budget of %zu bytes", budget);
+    return sp_fail(device, SP_ERROR_DEVICE_MEMORY, "%s: a row of the product and the rows that it names do not fit the %s: "
+                   "%lldM would do", device->device_name, limit, (long long)(enough / MEGABYTE + 1));
+}
+
+/* An sp_devices_work: all rows of the device; from host memory half as many at a time when they prove too many for the
+ * device's, and then step by step more again. */
 static sp_status make_rows(sp_context *device, int number, void *user)
 {
     const shared_product *p = user;
@@ -206,9 +228,16 @@ static sp_status make_rows(sp_context *device, int number, void *user)
     for (int64_t at = own->first; at < own->end;) {
         const int64_t end = own->end - at < length ? own->end : at + length;
         const sp_status status = make_piece(device, p, at, end, own);
-        if (status == SP_OK) at = end;
-        else if (status != SP_ERROR_DEVICE_MEMORY || end - at == 1 || p->a->space == SP_DEVICE) return status;
-        else length = (end - at + 1) / 2;
+        if (status == SP_OK) {
+            at = end;
+            length += length / 4 + 1;
+        } else if (status != SP_ERROR_DEVICE_MEMORY || p->a->space == SP_DEVICE) {
+            return status;
+        } else if (end - at == 1) {
+            return refuse_row(device, p);
+        } else {
+            length = (end - at + 1) / 2;
+        }
     }
     return SP_OK;
 }
@@ -230,7 +259,7 @@ static sp_status count_products(sp_context *context, const sp_csr *a, const sp_c
 static sp_status cut_rows(shared_product *p)
 {
     sp_context *context = p->context;
-    const int devices = context->devices->count;
+    const int devices = sp_devices_count(context);
     const int64_t rows = p->a->rows;
     double *products, total = 0, sum = 0;
     int64_t row = 0;
@@ -293,10 +322,10 @@ static sp_status join_pieces(const shared_product *p, sp_csr *c)
     int64_t *offsets;
     sp_status status;
     TRY(sp_calloc(context, p->a->rows + 1, sizeof *offsets, (void **)&offsets));
-    for (int d = 0; d < context->devices->count; d++)
+    for (int d = 0; d < sp_devices_count(context); d++)
         for (int64_t i = 0; i < p->devices[d].count; i++) {
             const piece *own = &p->devices[d].pieces[i];
-            TRY(read_offsets(context->devices->contexts[d], own, offsets + own->first));
+            TRY(read_offsets(sp_devices_number(context, d), own, offsets + own->first));
         }
     TRY(sp_csr_create(context, p->a->rows, p->b->cols, offsets[p->a->rows], SP_F32, p->a->space, c));
     TRY(sp_array_copy(context, p->a->rows + 1, sizeof *offsets, c->row_offsets, c->space, offsets, SP_HOST));
@@ -310,14 +339,15 @@ done:
 
 static void free_devices(shared_product *p)
 {
-    sp_devices *devices = p->context->devices;
-    for (int d = 0; p->devices && d < devices->count; d++) {
+    sp_context *context = p->context;
+    for (int d = 0; p->devices && d < sp_devices_count(context); d++) {
+        sp_context *device = sp_devices_number(context, d);
         device_rows *own = &p->devices[d];
-        for (int64_t i = 0; i < own->count; i++) sp_csr_free(devices->contexts[d], &own->pieces[i].rows);
-        sp_free(devices->contexts[d], own->pieces);
+        for (int64_t i = 0; i < own->count; i++) sp_csr_free(device, &own->pieces[i].rows);
+        sp_free(device, own->pieces);
     }
-    sp_free(p->context, p->devices);
-    sp_free(p->context, p->offsets);
+    sp_free(context, p->devices);
+    sp_free(context, p->offsets);
 }
 
 /* The product of matrices in `space`; those that lie elsewhere are copied. C lies there, too. */
@@ -338,14 +368,14 @@ static sp_status product_in(sp_context *context, sp_space space, const sp_csr *a
         TRY(sp_csr_copy(context, a, space, &a_copy));
         p.a = &a_copy;
     }
-    TRY(sp_calloc(context, context->devices->count, sizeof *p.devices, (void **)&p.devices));
+    TRY(sp_calloc(context, sp_devices_count(context), sizeof *p.devices, (void **)&p.devices));
     TRY(cut_rows(&p));
     TRY(sp_alloc(context, a->rows + 1, sizeof *p.offsets, (void **)&p.offsets));
     TRY(sp_array_copy(context, a->rows + 1, sizeof *p.offsets, p.offsets, SP_HOST, p.a->row_offsets, p.a->space));
     info->analysis_seconds = wall_seconds() - start;
     TRY(sp_devices_run(context, make_rows, &p));
     TRY(join_pieces(&p, c));
-    for (int d = 0; d < context->devices->count; d++) add_info(info, &p.devices[d].info);
+    for (int d = 0; d < sp_devices_count(context); d++) add_info(info, &p.devices[d].info);
     info->numeric_seconds = wall_seconds() - start - info->analysis_seconds;
 done:
     free_devices(&p);
@@ -354,12 +384,21 @@ done:
     return status;
 }
 
+/* In the memory of the device, or of the first of several. */
+static sp_status product_on_device(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                   const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
+                                   sp_spgemm_info *info)
+{
+    return context->devices ? product_in(context, SP_DEVICE, a, b, epilogue, c, rows, info)
+                            : sp_device_spgemm_markov(context, a, b, epilogue, c, rows, info);
+}
+
 sp_status sp_devices_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b,
                                    const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
                                    sp_spgemm_info *info)
 {
     if (context->backend->space == SP_DEVICE) {
-        const sp_status status = product_in(context, SP_DEVICE, a, b, epilogue, c, rows, info);
+        const sp_status status = product_on_device(context, a, b, epilogue, c, rows, info);
         if (status != SP_ERROR_DEVICE_MEMORY) return status;
         context->error[0] = '\0';
     }

@@ -87,6 +87,20 @@ if "$tool" p2000.abc --abc -o x.cls --device cuda:0,cuda:0 2>run.err; then
         compare $devices protein.abc -P 20 -S 10 -R 0
         compare $devices protein.abc --memory 40M
     done
+    # one GPU with less memory than the matrix, which has 13.8 MB after the first iteration
+    ok 'a matrix larger than the memory' eval 'status 0 protein.abc --abc -o plenty.cls --device cuda:0 &&
+        status 0 protein.abc --abc -o little.cls --device cuda:0 --memory 7M && cmp plenty.cls little.cls'
+    follow_advice() { # the message names a --memory; an iteration with a larger matrix may name another
+        local size=50K turn
+        for turn in 1 2 3 4 5; do
+            rm -f told.cls
+            run protein.abc --abc -o told.cls --device cuda:0 --memory $size && break
+            [ ! -e told.cls ] && size=$(sed -n 's/^mcl-gpu: cuda:0.*: \([0-9]*M\) would do$/\1/p' run.err) && [ "$size" ] ||
+                { cat run.err; return 1; }
+        done
+        [ $turn -gt 1 ] && cmp plenty.cls told.cls
+    }
+    ok 'what would do' follow_advice
     ok 'cuda:all' eval 'status 0 p2000.abc --abc -o all.cls --device cuda:all &&
         status 0 p2000.abc --abc -o first.cls --device cuda:0 && cmp all.cls first.cls'
 else

@@ -337,33 +337,95 @@ TEST(interrupt_flag_ends_all_devices)
     test_end(context, host);
 }
 
-/* Memory for a fraction of the rows: devices make them in batches, with the same bits. The matrix has a band of 9.6 MB,
- * so that fewer rows of A need fewer rows of B. */
-TEST(devices_with_little_memory_make_batches)
+/* ---- little memory ------------------------------------------------------------------------------------- */
+
+enum { BAND_ROWS = 40000, BAND = 30, MEGABYTE = 1 << 20 };
+
+/* A band of 9.6 MB: fewer rows of A need fewer rows of B. With `hub` the last row names all columns. */
+static sp_csr make_band(sp_context *host, bool hub)
 {
-    enum { N = 40000, BAND = 30 };
-    sp_context *host = test_context(0, 1), *one = one_device(_i);
-    sp_context *several = several_devices(_i, 2, (sp_context_options){.memory_budget = 8 << 20});
+    const int64_t count = BAND_ROWS * BAND, all = count + (hub ? BAND_ROWS : 0);
     test_random random = test_seed(6);
-    int32_t *rows = malloc(N * BAND * sizeof *rows), *columns = malloc(N * BAND * sizeof *columns);
-    float *values = malloc(N * BAND * sizeof *values);
+    int32_t *rows = malloc((size_t)all * sizeof *rows), *columns = malloc((size_t)all * sizeof *columns);
+    float *values = malloc((size_t)all * sizeof *values);
     sp_csr m;
-    for (int k = 0; k < N * BAND; k++) {
-        rows[k] = k / BAND;
-        columns[k] = (k / BAND + k % BAND) % N;
+    for (int64_t k = 0; k < all; k++) {
+        rows[k] = k < count ? (int32_t)(k / BAND) : BAND_ROWS - 1;
+        columns[k] = (int32_t)(k < count ? (k / BAND + k % BAND) % BAND_ROWS : k - count);
         values[k] = (float)test_unit(&random) + 0x1p-20f;
     }
-    ck_ok(host, sp_csr_from_coo(host, &(sp_coo){.rows = N, .cols = N, .count = N * BAND, .row_indices = rows,
+    ck_ok(host, sp_csr_from_coo(host, &(sp_coo){.rows = BAND_ROWS, .cols = BAND_ROWS, .count = all, .row_indices = rows,
                                                 .col_indices = columns, .values = values}, SP_COMBINE_SUM, false, &m));
     ck_ok(host, sp_csr_inflate(host, &m, 1));
-    outcome expected = multiply(one, &m, &m, &epilogues[3]), found = multiply(several, &m, &m, &epilogues[3]);
+    free_all(rows, columns, values);
+    return m;
+}
+
+/* Memory for a fraction of the rows: devices make them in batches, with the same bits. */
+static void check_batches(int device, int count)
+{
+    sp_context *host = test_context(0, 1), *one = one_device(device);
+    sp_context *little = several_devices(device, count, (sp_context_options){.memory_budget = 8 * MEGABYTE});
+    sp_csr m = make_band(host, false);
+    outcome expected = multiply(one, &m, &m, &epilogues[3]), found = multiply(little, &m, &m, &epilogues[3]);
     expect_same(&expected, &found, m.rows, true, 6);
     ck_assert_int_gt(found.info.batches, 2);
     release(one, &expected);
-    release(several, &found);
-    free_all(rows, columns, values);
+    release(little, &found);
     sp_csr_free(host, &m);
-    test_end(several, one, host);
+    test_end(little, one, host);
+}
+
+TEST(devices_with_little_memory_make_batches) { check_batches(_i, 2); }
+
+TEST(one_device_with_little_memory_makes_batches) { check_batches(_i, 1); }
+
+/* Two products in turn, with less and less memory: the results of the first lie on the device, then in host memory. */
+HOST_TEST(a_chain_of_products_leaves_the_device, 1)
+{
+    sp_context *one = one_device(_i);
+    sp_csr m = make_band(host, false), c, d, next, last;
+    bool there = false, home = false;
+    ck_ok(one, sp_spgemm_markov(one, &m, &m, &epilogues[0], &c, NULL, NULL));
+    ck_ok(one, sp_spgemm_markov(one, &c, &c, &epilogues[3], &d, NULL, NULL));
+    test_to_host(one, &d);
+    for (size_t budget = 160 * (size_t)MEGABYTE; budget > 8 * MEGABYTE; budget -= budget / 4) {
+        sp_context *little = several_devices(_i, 1, (sp_context_options){.memory_budget = budget});
+        ck_ok(little, sp_spgemm_markov(little, &m, &m, &epilogues[0], &next, NULL, NULL));
+        there = there || next.space == SP_DEVICE;
+        home = home || next.space == SP_HOST;
+        ck_ok(little, sp_spgemm_markov(little, &next, &next, &epilogues[3], &last, NULL, NULL));
+        test_to_host(little, &last);
+        test_same(&d, &last, budget);
+        sp_csr_free(little, &next);
+        sp_csr_free(little, &last);
+        sp_context_destroy(little);
+    }
+    ck_assert(there && home);
+    test_free(one, &c, &d);
+    sp_csr_free(host, &m);
+    sp_context_destroy(one);
+}
+
+/* No row fits: the sentence names a budget with which the product is made. */
+HOST_TEST(a_row_that_does_not_fit_tells_what_would_do, 1)
+{
+    for (int hub = 0; hub < 2; hub++) {
+        sp_context *one = one_device(_i), *little = several_devices(_i, 1, (sp_context_options){.memory_budget = 200000});
+        sp_csr m = make_band(host, hub), c = {0};
+        ck_assert_int_eq(sp_spgemm_markov(little, &m, &m, &epilogues[3], &c, NULL, NULL), SP_ERROR_DEVICE_MEMORY);
+        ck_assert_ptr_null(c.row_offsets);
+        const char *told = strstr(sp_last_error(little), "of 200000 bytes: ");
+        test_expect(told && strstr(told, "M would do"), "%s", sp_last_error(little));
+        const size_t enough = (size_t)atoi(strchr(told, ':') + 1) * MEGABYTE;
+        sp_context *told_of = several_devices(_i, 1, (sp_context_options){.memory_budget = enough});
+        outcome expected = multiply(one, &m, &m, &epilogues[3]), found = multiply(told_of, &m, &m, &epilogues[3]);
+        expect_same(&expected, &found, m.rows, true, 7);
+        release(one, &expected);
+        release(told_of, &found);
+        sp_csr_free(host, &m);
+        test_end(told_of, little, one);
+    }
 }
 
 static const test_entry tests[] = {
@@ -379,7 +441,11 @@ static const test_entry tests[] = {
     ONCE(names_of_devices_are_checked),
     ONCE(a_device_that_fails_ends_the_product),
     ON_DEVICES(interrupt_flag_ends_all_devices),
+    CASE("little_memory", 120),
     ON_CUDA(devices_with_little_memory_make_batches),
+    ON_CUDA(one_device_with_little_memory_makes_batches),
+    ON_CUDA(a_chain_of_products_leaves_the_device),
+    ON_CUDA(a_row_that_does_not_fit_tells_what_would_do),
     {0},
 };
 
