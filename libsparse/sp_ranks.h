@@ -16,6 +16,7 @@ extern "C" {
 typedef struct sp_ranks {
     int rank, size;
     int64_t memory; /* bytes that what a process gets from the others may take in it at once; 0 in all: any */
+    int64_t *needed; /* not NULL: if a call fails because `memory` is too small, process 0 gets what would do */
     void *user;     /* the first argument of all functions */
     /* The bytes of process 0 become those of all. */
     const char *(*broadcast)(void *user, void *bytes, int64_t count);

@@ -428,8 +428,8 @@ typedef struct sp_markov_row {
 /* C = epilogue(A·B) for matrices with f32 values, square or not; spaces and rules as for sp_spgemm. `rows` (host,
  * A.rows entries) and `info` may be NULL. On CUDA rows are processed in batches under the memory budget. Several devices
  * make ranges of rows of about equal numbers of products; there epilogue->fast has no effect. Several GPUs work as one
- * does, in the memory of the first. Where a GPU has no room for A, B, C and its work, the product is made from host memory,
- * where C then lies: the GPU gets some rows of A at a time, and the rows of B that they name. O(products). */
+ * does, in the memory of the first. Where a GPU has no room for A, B, C and its work, the product is made from host
+ * memory, where C then lies: the GPU gets some rows of A at a time, and the rows of B that they name. O(products). */
 sp_status sp_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_markov_epilogue *epilogue,
                            sp_csr *c, sp_markov_row *rows, sp_spgemm_info *info);
 

@@ -83,7 +83,7 @@ typedef struct process {
     int64_t *cut;           /* the rows of each of them */
 } process;
 
-/* Several devices have more than one: each copies up to all rows of the iterand, and C exists twice while it is joined. */
+/* Several devices take more than one: each copies up to all rows of the iterand, and C exists twice as it is joined. */
 static int64_t count_devices(const sp_context *context)
 {
     int64_t count = 1;

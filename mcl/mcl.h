@@ -120,8 +120,9 @@ typedef struct mcl_iteration {
 } mcl_iteration;
 
 /* Called before the first iteration with the start matrix (number 0, no figures), and after each iteration with the new
- * iterand (in the context's space, numbered by iteration->order). Returning false stops the run. If an iteration fails
- * with SP_ERROR_INTERRUPTED, it is called once more with `interrupted` set, so that it can save the last iterand. */
+ * iterand (where sp_spgemm_markov left it, numbered by iteration->order). Returning false stops the run. If an
+ * iteration fails with SP_ERROR_INTERRUPTED, it is called once more with `interrupted` set, so that it can save the
+ * last iterand. */
 typedef bool (*mcl_monitor)(void *user, const mcl_iteration *iteration, const sp_csr *iterand);
 
 typedef struct mcl_run {

@@ -173,8 +173,37 @@ done:
     return status;
 }
 
-/* Cuts the part into batches whose named rows take at most ranks->memory bytes: batch b is rows ends[b - 1] to
- * ends[b] - 1. Returns their number; 0 if the row *ends needs more by itself. last[j] is scratch. */
+/* The bytes of the rows that one row of the part names, at most. */
+static int64_t largest_need(const sp_csr *part, const int64_t *lengths)
+{
+    int64_t most = 0;
+    for (int64_t i = 0; i < part->rows; i++) {
+        int64_t bytes = 0;
+        for (int64_t e = part->row_offsets[i]; e < part->row_offsets[i + 1]; e++)
+            bytes += lengths[part->col_indices[e]] * ENTRY_BYTES;
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
+/* Process 0 reports it if a row of any process needs more bytes than there may be. The others wait for their end. */
+static sp_status check_needs(sp_context *context, const sp_ranks *ranks, int64_t own, int64_t *all)
+{
+    int64_t needed = 0;
+    sp_status status;
+    TRY(sp_ranks_numbers(context, ranks, own, all));
+    for (int r = 0; r < ranks->size; r++)
+        if (all[r] > needed) needed = all[r];
+    if (needed <= ranks->memory || ranks->rank > 0) return SP_OK;
+    if (ranks->needed) *ranks->needed = needed;
+    status = sp_fail(context, SP_ERROR_HOST_MEMORY, "one column needs %lld bytes of other columns, and the memory for "
+                     "them is limited to %lld in a process", (long long)needed, (long long)ranks->memory);
+done:
+    return status;
+}
+
+/* Cuts the part into batches whose named rows take at most ranks->memory bytes, or are those of one row: batch b is
+ * rows ends[b - 1] to ends[b] - 1. Returns their number. last[j] is scratch. */
 static int64_t cut_batches(const sp_csr *part, int64_t memory, const int64_t *lengths, int64_t *last, int64_t *ends)
 {
     int64_t count = 0, first = 0, bytes = 0;
@@ -183,11 +212,7 @@ static int64_t cut_batches(const sp_csr *part, int64_t memory, const int64_t *le
         int64_t more = 0;
         for (int64_t e = part->row_offsets[i]; e < part->row_offsets[i + 1]; e++)
             if (last[part->col_indices[e]] < first) more += lengths[part->col_indices[e]] * ENTRY_BYTES;
-        if (bytes + more > memory && i == first) {
-            *ends = i;
-            return 0;
-        }
-        if (bytes + more > memory) {
+        if (bytes + more > memory && i > first) {
             ends[count++] = first = i;
             bytes = 0;
             continue;
@@ -337,15 +362,8 @@ static sp_status plan_batches(sp_context *context, const sp_ranks *ranks, const 
     TRY(sp_alloc(context, part->cols, sizeof *last, (void **)&last));
     TRY(sp_alloc(context, ranks->size, sizeof *counts, (void **)&counts));
     TRY(named_lengths(context, ranks, cut, part, lengths));
+    TRY(check_needs(context, ranks, largest_need(part, lengths), counts));
     *own = cut_batches(part, ranks->memory, lengths, last, *ends);
-    if (*own == 0) {
-        int64_t bytes = 0;
-        for (int64_t e = part->row_offsets[**ends]; e < part->row_offsets[**ends + 1]; e++)
-            bytes += lengths[part->col_indices[e]] * ENTRY_BYTES;
-        TRY(sp_fail(context, SP_ERROR_HOST_MEMORY, "one column needs %lld bytes of other columns, and the memory for "
-                    "them is limited to %lld in a process; allow more, or start fewer processes on a host",
-                    (long long)bytes, (long long)ranks->memory));
-    }
     TRY(sp_ranks_numbers(context, ranks, *own, counts));
     for (int r = 0; r < ranks->size; r++)
         if (counts[r] > *most) *most = counts[r];

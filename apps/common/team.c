@@ -178,6 +178,16 @@ sp_status team_gather(team *t, const void *bytes, int64_t count, const int64_t *
     return failure ? sp_fail(t->host, SP_ERROR_DEVICE, "%s", failure) : SP_OK;
 }
 
+const char *team_would_do(const team *t, int64_t bytes, int64_t memory, int parts, team_remedy text)
+{
+    const int size = t->ranks->size;
+    const int64_t fit = parts == t->mpi->host_size ? memory / bytes : 0; /* processes a host */
+    const long long megabytes = (bytes * parts >> 20) + 1, hosts = fit > 0 ? (size + fit - 1) / fit : 0;
+    if (hosts == 0) snprintf(text, sizeof(team_remedy), "--memory %lldM would do", megabytes);
+    else snprintf(text, sizeof(team_remedy), "--memory %lldM would do, or %lld hosts", megabytes, hosts);
+    return text;
+}
+
 void team_name_failure(const team *t, sp_status status)
 {
     char host[128] = "", why[512];

@@ -37,6 +37,10 @@ typedef enum team_mpi { TEAM_MPI_AUTO, TEAM_MPI_YES, TEAM_MPI_NO } team_mpi;
 sp_status team_open(team *t, team_mpi how);
 /* The threads of this process, 0 for as many as are worth it, of `wanted` ones (0: not given). */
 int64_t team_threads(const team *t, const char *input, int64_t wanted);
+/* What would do where a process must hold `bytes` at once and gets one of `parts` of --memory: the value and, if these
+ * are the parts of a host's processes, on how many hosts they would fit as it is. */
+typedef char team_remedy[64];
+const char *team_would_do(const team *t, int64_t bytes, int64_t memory, int parts, team_remedy text);
 /* Adds to the sentence of a failure where it happened. */
 void team_name_failure(const team *t, sp_status status);
 /* Prints the failure of a call with `context`, and ends all processes. Does not return. */

@@ -274,24 +274,31 @@ static void cut_groups(const group_plan *p, int size)
 
 static sp_status refuse_large(const contract_job *job, const group_plan *p, int64_t group)
 {
+    const team *t = &job->team;
+    const int64_t bytes = p->arcs[group] * ARC_BYTES;
     short_name name;
+    team_remedy remedy;
     return sp_fail(job->host, SP_ERROR_HOST_MEMORY,
                    "%s: the %lld edges of group %s take %lld MB while they are contracted, and --memory leaves each process "
-                   "%lld MB; give it more, or start fewer processes on a host", job->options->graph,
-                   (long long)p->arcs[group], contract_short_group(job, group, name),
-                   (long long)(p->arcs[group] * ARC_BYTES / 1000000 + 1), (long long)(job->team.ranks->memory / 1000000));
+                   "%lld MB: %s", job->options->graph, (long long)p->arcs[group],
+                   contract_short_group(job, group, name), (long long)(bytes / 1000000 + 1),
+                   (long long)(t->ranks->memory / 1000000),
+                   team_would_do(t, bytes, job->options->memory, t->mpi->host_size, remedy));
 }
 
 /* Gives each group its owner and its batch, the same in all processes. */
 static sp_status cut_batches(const contract_job *job, group_plan *p)
 {
     const int64_t memory = job->team.ranks->memory, most = memory > 0 ? memory / ARC_BYTES : INT64_MAX;
+    int64_t largest = 0;
     p->batches = 1;
+    for (int64_t k = 1; k < p->groups; k++)
+        if (p->arcs[k] > p->arcs[largest]) largest = k;
+    if (p->groups > 0 && p->arcs[largest] > most) return refuse_large(job, p, largest);
     for (int r = 0; r < job->team.ranks->size; r++) {
         int64_t arcs = 0;
         int32_t batch = 0;
         for (int64_t k = p->cut[r]; k < p->cut[r + 1]; k++) {
-            if (p->arcs[k] > most) return refuse_large(job, p, k);
             if (arcs > most - p->arcs[k]) {
                 batch++;
                 arcs = 0;

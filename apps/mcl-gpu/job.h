@@ -53,6 +53,7 @@ typedef struct process_account {
 typedef struct job {
     const settings *settings;
     memory_budget budget;
+    int64_t needed;     /* bytes that what one of several processes gets from others takes at least; 0: not refused */
     bool iterates;      /* the first iteration has begun */
     run_log log;
     report report;

@@ -484,10 +484,29 @@ static void close_job(job *j)
     sp_context_destroy(j->host);
 }
 
+/* Several processes: a column needs more of the others' than --memory leaves. No column that was pruned has more than
+ * max(S, R) entries, but for ties, nor do those that it names: that bounds what later iterations need. */
+static void explain_columns(job *j, sp_status status)
+{
+    const settings *s = j->settings;
+    const mcl_options *options = &j->mcl;
+    const int64_t entry = sizeof(int32_t) + sizeof(float), nodes = j->input.nodes;
+    const int64_t kept = options->select > options->recover ? options->select : options->recover;
+    const int64_t length = options->select > 0 && kept < nodes ? kept : nodes;
+    const int parts = device_is_cuda(s->device) ? 2 : j->team.mpi->host_size;
+    const int64_t later = length * length * entry, enough = later > j->needed ? later : j->needed;
+    team_remedy remedy;
+    sp_fail(j->host, status,
+            "a column needs %lld KB of other columns, and --memory leaves %lld KB for them in each process: %s",
+            (long long)(j->needed / 1000 + 1), (long long)(j->team.ranks->memory / 1000),
+            team_would_do(&j->team, enough, s->memory, parts, remedy));
+}
+
 /* If the run failed because the budget refused memory, makes its sentence say how much would do. */
 static void explain_memory(job *j, sp_status status)
 {
     char held[COUNT_TEXT], wanted[COUNT_TEXT];
+    if (j->needed > 0) explain_columns(j, status);
     if (status != SP_ERROR_HOST_MEMORY || j->budget.wanted == 0) return;
     show_count(j->budget.limit / 1000000, held);
     show_count(j->budget.wanted / 1000000, wanted);

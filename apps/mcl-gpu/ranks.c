@@ -27,6 +27,7 @@ sp_status job_open_ranks(job *j)
     if (status != SP_OK || !j->team.mpi) return status;
     /* Of a GPU's memory, fetched columns leave half to the product. */
     j->team.mpi->ranks.memory = device_is_cuda(s->device) ? s->memory / 2 : s->memory / j->team.mpi->host_size;
+    j->team.mpi->ranks.needed = &j->needed;
     j->log.mute = j->team.follows;
     j->log.quiet = j->log.quiet || j->team.follows;
     if (j->team.follows) j->log.terminal = j->log.plain = false;

@@ -34,8 +34,8 @@ typedef sp_status (*sp_devices_work)(sp_context *device, int number, void *user)
  * soon; the status and the sentence are those of the device that failed first. A single device needs no thread. */
 sp_status sp_devices_run(sp_context *context, sp_devices_work work, void *user);
 
-/* sp_spgemm_markov on all devices of the context (markov/devices.c), or on a GPU in parts where its memory is too small;
- * and on one of them as a whole (spgemm/spgemm.c). Matrices and epilogue are checked; *info is zeroed. */
+/* sp_spgemm_markov on all devices of the context, or in parts on a GPU with little memory (markov/devices.c); on one
+ * device as a whole (spgemm/spgemm.c). Matrices and epilogue are checked; *info is zeroed. */
 sp_status sp_devices_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b,
                                    const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
                                    sp_spgemm_info *info);

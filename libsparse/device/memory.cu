@@ -132,7 +132,8 @@ sp_status cuda_allocate(sp_context *context, size_t bytes, void **pointer)
         CHECK(cuda_available(context, &available));
         if (bytes > available)
             return sp_fail(context, SP_ERROR_DEVICE_MEMORY,
-                           "%s: %zu bytes are needed where %zu of the memory budget of %zu are left: it takes at least %zuM",
+                           "%s: %zu bytes are needed where %zu of the memory budget of %zu are left: it takes at least "
+                           "%zuM",
                            context->device_name, bytes, available, context->memory_budget,
                            ((context->memory_budget - available + bytes) >> 20) + 1);
     }

@@ -200,9 +200,9 @@ done:
     return status;
 }
 
-/* A row does not fit the memory of the device: the sentence says how much would do for the row that names most of B. Beside
- * those rows and its own entries a row takes up to 40 bytes a column (markov/cuda/markov.cu): 17 for its sums, 16 in the
- * buffer and in C, the rest for what windows may take of the memory. */
+/* A row does not fit the memory of the device: the sentence says how much would do for the row that names most of B.
+ * Beside those rows and its own entries a row takes up to 40 bytes a column (markov/cuda/markov.cu): 17 for its sums,
+ * 16 in the buffer and in C, the rest for what windows may take of the memory. */
 static sp_status refuse_row(sp_context *device, const shared_product *p)
 {
     enum { COLUMN_BYTES = 40, ROW_BYTES = sizeof(int64_t) + ENTRY_BYTES, FIXED = 4 << 20, MEGABYTE = 1 << 20 };
@@ -214,8 +214,9 @@ static sp_status refuse_row(sp_context *device, const shared_product *p)
     if (status != SP_OK) return status;
     const int64_t enough = most * ENTRY_BYTES + p->b->rows * ROW_BYTES + p->b->cols * COLUMN_BYTES + FIXED;
     if (budget) snprintf(limit, sizeof limit, "memory budget of %zu bytes", budget);
-    return sp_fail(device, SP_ERROR_DEVICE_MEMORY, "%s: a row of the product and the rows that it names do not fit the %s: "
-                   "%lldM would do", device->device_name, limit, (long long)(enough / MEGABYTE + 1));
+    return sp_fail(device, SP_ERROR_DEVICE_MEMORY,
+                   "%s: a row of the product and the rows that it names do not fit the %s: %lldM would do",
+                   device->device_name, limit, (long long)(enough / MEGABYTE + 1));
 }
 
 /* An sp_devices_work: all rows of the device; from host memory half as many at a time when they prove too many for the

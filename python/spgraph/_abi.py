@@ -153,7 +153,7 @@ class sp_cbsr(Structure):
 
 class sp_ranks(Structure):
     _fields_ = [
-        ("rank", c_int), ("size", c_int), ("memory", c_int64), ("user", c_void_p),
+        ("rank", c_int), ("size", c_int), ("memory", c_int64), ("needed", c_void_p), ("user", c_void_p),
         ("broadcast", CFUNCTYPE(c_char_p, c_void_p, c_void_p, c_int64)),
         ("gather", CFUNCTYPE(c_char_p, c_void_p, c_void_p, c_int64, c_void_p, c_void_p)),
         ("exchange", CFUNCTYPE(c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),

@@ -196,12 +196,18 @@ TEST(a_column_that_needs_too_much_is_reported)
     sp_csr start = start_of(context, test_communities(context, &random, 1, 50, 1, 0)), limit = {0};
     meeting all = {.size = 1, .memory = 1000, .fails_at = -1};
     member one = {.all = &all};
-    const sp_ranks ranks = ranks_of(&one);
+    int64_t needed = 0;
+    sp_ranks ranks = ranks_of(&one);
     mcl_run run;
+    ranks.needed = &needed;
     pthread_barrier_init(&all.barrier, NULL, 1);
     ck_assert_int_eq(mcl_iterate_together(context, &ranks, &start, NULL, &options, NULL, NULL, &limit, &run),
                      SP_ERROR_HOST_MEMORY);
     ck_assert_msg(strstr(sp_last_error(context), "needs 20000 bytes") != NULL, "%s", sp_last_error(context));
+    ck_assert_int_eq(needed, 20000);
+    ranks.memory = needed;
+    ck_ok(context, mcl_iterate_together(context, &ranks, &start, NULL, &options, NULL, NULL, &limit, &run));
+    sp_csr_free(context, &limit);
     pthread_barrier_destroy(&all.barrier);
     sp_csr_free(context, &start);
     sp_context_destroy(context);

@@ -411,7 +411,8 @@ HOST_TEST(a_chain_of_products_leaves_the_device, 1)
 HOST_TEST(a_row_that_does_not_fit_tells_what_would_do, 1)
 {
     for (int hub = 0; hub < 2; hub++) {
-        sp_context *one = one_device(_i), *little = several_devices(_i, 1, (sp_context_options){.memory_budget = 200000});
+        sp_context *one = one_device(_i);
+        sp_context *little = several_devices(_i, 1, (sp_context_options){.memory_budget = 200000});
         sp_csr m = make_band(host, hub), c = {0};
         ck_assert_int_eq(sp_spgemm_markov(little, &m, &m, &epilogues[3], &c, NULL, NULL), SP_ERROR_DEVICE_MEMORY);
         ck_assert_ptr_null(c.row_offsets);
