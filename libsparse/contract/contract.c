@@ -1,6 +1,6 @@
 /* The public contractions, by labels and by a matrix: check and bring operands to the back end's space, call the back
  * end. */
-#include "core/internal.h"
+#include "core/devices.h"
 
 static sp_status check_request(sp_context *context, const sp_csr *g, const int32_t *labels, sp_space labels_space,
                                int64_t groups, const sp_contract_options *options, const sp_csr *c)
@@ -38,38 +38,45 @@ static sp_status check_labels(sp_context *context, const int32_t *labels, int64_
                    labels[node], (long long)groups);
 }
 
+sp_status sp_device_contract(sp_context *device, const sp_csr *g, const int32_t *labels, sp_space labels_space,
+                             int64_t groups, const sp_contract_options *options, sp_csr *c, sp_contract_info *info)
+{
+    const sp_backend *backend = device->backend;
+    const int32_t *used = labels;
+    void *moved = NULL;
+    sp_csr g_copy = {0};
+    sp_status status;
+    if (g->space != backend->space) TRY(sp_csr_copy(device, g, backend->space, &g_copy));
+    if (labels_space != backend->space) {
+        const size_t bytes = (size_t)g->rows * sizeof *labels; /* below 2^33 */
+        TRY(backend->allocate(device, bytes ? bytes : 1, &moved));
+        TRY(backend->copy(device, moved, backend->space, labels, SP_HOST, bytes));
+        used = moved;
+    }
+    if (sp_interrupted(device)) TRY(sp_fail(device, SP_ERROR_INTERRUPTED, "interrupted"));
+    TRY(backend->contract(device, g_copy.row_offsets ? &g_copy : g, used, groups, options, c, info));
+done:
+    if (moved) backend->release(device, moved);
+    sp_csr_free(device, &g_copy);
+    return status;
+}
+
 sp_status sp_contract(sp_context *context, const sp_csr *g, const int32_t *labels, sp_space labels_space,
                       int64_t groups, const sp_contract_options *options, sp_csr *c, sp_contract_info *info)
 {
     const sp_contract_options how = options ? *options : (sp_contract_options){0};
-    const int32_t *used = labels;
-    void *moved = NULL;
-    sp_csr g_copy = {0}, made = {0};
+    sp_csr made = {0};
     sp_contract_info measured = {0};
     sp_status status = check_request(context, g, labels, labels_space, groups, &how, c);
     if (status == SP_OK && labels_space == SP_HOST) status = check_labels(context, labels, g->rows, groups);
     if (status != SP_OK) return status;
-    const sp_backend *backend = context->backend;
-    if (g->space != backend->space) TRY(sp_csr_copy(context, g, backend->space, &g_copy));
-    if (labels_space != backend->space) {
-        const size_t bytes = (size_t)g->rows * sizeof *labels; /* below 2^33 */
-        TRY(backend->allocate(context, bytes ? bytes : 1, &moved));
-        TRY(backend->copy(context, moved, backend->space, labels, SP_HOST, bytes));
-        used = moved;
-    }
-    if (sp_interrupted(context)) TRY(sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted"));
-    TRY(backend->contract(context, g_copy.row_offsets ? &g_copy : g, used, groups, &how, &made, &measured));
+    if (context->devices && g->space == SP_HOST && labels_space == SP_HOST)
+        status = sp_devices_contract(context, g, labels, groups, &how, &made, &measured);
+    else status = sp_device_contract(context, g, labels, labels_space, groups, &how, &made, &measured);
+    if (status != SP_OK) return status;
     *c = made;
     if (info) *info = measured;
-done:
-    if (moved) backend->release(context, moved);
-    sp_csr_free(context, &g_copy);
-    return status;
-}
-
-static int64_t bytes_of(const sp_csr *m)
-{
-    return 8 * (m->rows + 1) + m->nnz * (4 + (m->values ? (int64_t)sp_value_size(m->value_type) : 0));
+    return SP_OK;
 }
 
 /* Copies a matrix into arrays that have room for it, in any space. */
@@ -103,7 +110,7 @@ sp_status sp_contract_into(sp_context *context, const sp_csr *g, const int32_t *
     TRY(sp_require_target(context, __func__, "C", c, &wanted));
     TRY(sp_require_csr_apart(context, __func__, "C", c, "G", g));
     TRY(sp_contract(context, g, labels, labels_space, groups, options, &made, &measured));
-    if (measured.peak_bytes) measured.peak_bytes += bytes_of(&made);
+    if (measured.peak_bytes) measured.peak_bytes += sp_csr_bytes(&made);
     if (made.nnz > c->nnz)
         status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: C has %lld entries, and its arrays have room for %lld", __func__,
                          (long long)made.nnz, (long long)c->nnz);
@@ -178,7 +185,7 @@ static sp_status multiply_twice(sp_context *context, const sp_csr *s, const sp_c
     TRY(sp_spgemm(context, s, &between, options, c, info));
     if (before.peak_bytes && info->peak_bytes) {
         const int64_t more = before.peak_bytes > info->peak_bytes ? before.peak_bytes : info->peak_bytes;
-        info->peak_bytes = 2 * bytes_of(s) + bytes_of(&between) + more; /* 2: Sᵀ, and what making it took */
+        info->peak_bytes = 2 * sp_csr_bytes(s) + sp_csr_bytes(&between) + more; /* 2: Sᵀ, and what making it took */
     }
     info->products += before.products;
     info->analysis_seconds += before.analysis_seconds;

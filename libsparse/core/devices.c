@@ -6,9 +6,6 @@
 
 #include "core/devices.h"
 
-/* More than any host has; the bound keeps a mistyped list from opening thousands of contexts. */
-enum { MOST_DEVICES = 64 };
-
 static const char all_devices[] = "cuda:all";
 
 bool sp_devices_named(const char *device)
@@ -52,8 +49,8 @@ static sp_status count_devices(const char *list, int *count)
         if (strncmp(name, first, 3) != 0)
             return sp_fail(NULL, SP_ERROR_ARGUMENT, "\"%.80s\" has CPUs beside CUDA devices, which round in another "
                            "order", list);
-        if (++*count > MOST_DEVICES)
-            return sp_fail(NULL, SP_ERROR_ARGUMENT, "\"%.80s\" names more than %d devices", list, MOST_DEVICES);
+        if (++*count > SP_MOST_DEVICES)
+            return sp_fail(NULL, SP_ERROR_ARGUMENT, "\"%.80s\" names more than %d devices", list, SP_MOST_DEVICES);
     }
     return SP_OK;
 }
@@ -184,9 +181,9 @@ sp_status sp_devices_run(sp_context *context, sp_devices_work work, void *user)
     sp_devices *devices = context->devices;
     const int all_threads = context->threads;
     if (!devices) return work(context, 0, user);
-    device_task tasks[MOST_DEVICES];
-    pthread_t threads[MOST_DEVICES];
-    bool running[MOST_DEVICES] = {false};
+    device_task tasks[SP_MOST_DEVICES];
+    pthread_t threads[SP_MOST_DEVICES];
+    bool running[SP_MOST_DEVICES] = {false};
     sigset_t all, before;
     devices->failed = 0;
     context->threads = devices->threads;
@@ -207,4 +204,17 @@ sp_status sp_devices_run(sp_context *context, sp_devices_work work, void *user)
     const int first = devices->failed - 1;
     if (first == 0) return tasks[0].status;
     return sp_fail(context, tasks[first].status, "%s", sp_last_error(devices->contexts[first]));
+}
+
+void sp_devices_cut(const sp_context *context, const double *weights, int64_t rows, int64_t cuts[SP_MOST_DEVICES + 1])
+{
+    const int devices = sp_devices_count(context);
+    double total = 0, sum = 0;
+    int64_t row = 0;
+    for (int64_t i = 0; i < rows; i++) total += weights[i] + 1;
+    for (int d = 0; d < devices; d++) {
+        cuts[d] = row;
+        while (row < rows && (sum < total * (d + 1) / devices || d == devices - 1)) sum += weights[row++] + 1;
+    }
+    cuts[devices] = rows;
 }

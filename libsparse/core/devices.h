@@ -5,6 +5,9 @@
 
 #include "core/internal.h"
 
+/* More than any host has; the bound keeps a mistyped list from opening thousands of contexts. */
+enum { SP_MOST_DEVICES = 64 };
+
 struct sp_devices {
     int count;
     sp_context **contexts; /* one for each device, all on the CPU or all on CUDA; the first is the context itself */
@@ -34,6 +37,10 @@ typedef sp_status (*sp_devices_work)(sp_context *device, int number, void *user)
  * soon; the status and the sentence are those of the device that failed first. A single device needs no thread. */
 sp_status sp_devices_run(sp_context *context, sp_devices_work work, void *user);
 
+/* Cuts `rows` rows so that all devices of the context get about equally much work, which is weights[i] + 1 for row i:
+ * device d gets rows cuts[d] to cuts[d + 1] - 1. */
+void sp_devices_cut(const sp_context *context, const double *weights, int64_t rows, int64_t cuts[SP_MOST_DEVICES + 1]);
+
 /* sp_spgemm_markov on all devices of the context, or in parts on a GPU with little memory (markov/devices.c); on one
  * device as a whole (spgemm/spgemm.c). Matrices and epilogue are checked; *info is zeroed. */
 sp_status sp_devices_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b,
@@ -42,6 +49,13 @@ sp_status sp_devices_spgemm_markov(sp_context *context, const sp_csr *a, const s
 sp_status sp_device_spgemm_markov(sp_context *device, const sp_csr *a, const sp_csr *b,
                                   const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
                                   sp_spgemm_info *info);
+
+/* sp_contract of a graph and labels in host memory on all devices of the context (contract/devices.c), and of any on one
+ * of them (contract/contract.c). Operands and options are checked; *info is zeroed. */
+sp_status sp_devices_contract(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
+                              const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
+sp_status sp_device_contract(sp_context *device, const sp_csr *g, const int32_t *labels, sp_space labels_space,
+                             int64_t groups, const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
 
 /* products[i] = Σ over k in A's row i of nnz(B's row k), in host memory (spgemm/spgemm.c). A and B lie anywhere. */
 sp_status sp_count_products(sp_context *context, const sp_csr *a, const sp_csr *b, double *products);

@@ -199,6 +199,12 @@ static inline bool sp_mul_size(size_t a, size_t b, size_t *result) { return !__b
 
 static inline size_t sp_value_size(sp_value_type type) { return type == SP_F32 ? sizeof(float) : sizeof(double); }
 
+/* The memory of a matrix. */
+static inline int64_t sp_csr_bytes(const sp_csr *m)
+{
+    return 8 * (m->rows + 1) + m->nnz * (4 + (m->values ? (int64_t)sp_value_size(m->value_type) : 0));
+}
+
 static inline size_t sp_dense_size(sp_dense_type type)
 {
     return type == SP_DENSE_F64 ? 8 : type == SP_DENSE_F32 ? 4 : 2;

@@ -256,22 +256,18 @@ static sp_status count_products(sp_context *context, const sp_csr *a, const sp_c
     return status;
 }
 
-/* Cuts the rows so that all devices get about equally many products and rows. */
 static sp_status cut_rows(shared_product *p)
 {
     sp_context *context = p->context;
-    const int devices = sp_devices_count(context);
-    const int64_t rows = p->a->rows;
-    double *products, total = 0, sum = 0;
-    int64_t row = 0;
+    int64_t cuts[SP_MOST_DEVICES + 1];
+    double *products;
     sp_status status;
-    TRY(sp_alloc(context, rows, sizeof *products, (void **)&products));
+    TRY(sp_alloc(context, p->a->rows, sizeof *products, (void **)&products));
     TRY(count_products(context, p->a, p->b, products));
-    for (int64_t i = 0; i < rows; i++) total += products[i] + 1;
-    for (int d = 0; d < devices; d++) {
-        p->devices[d].first = row;
-        while (row < rows && (sum < total * (d + 1) / devices || d == devices - 1)) sum += products[row++] + 1;
-        p->devices[d].end = row;
+    sp_devices_cut(context, products, p->a->rows, cuts);
+    for (int d = 0; d < sp_devices_count(context); d++) {
+        p->devices[d].first = cuts[d];
+        p->devices[d].end = cuts[d + 1];
     }
 done:
     sp_free(context, products);

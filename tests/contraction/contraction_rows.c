@@ -24,16 +24,6 @@ static void expect_definition(sp_context *host, const subject *s, const sp_contr
     free(sizes);
 }
 
-static void add_transpose(sp_context *host, sp_csr *g)
-{
-    sp_csr transpose, sum;
-    ck_ok(host, sp_csr_transpose(host, g, &transpose));
-    ck_ok(host, sp_csr_add(host, 1, g, 1, &transpose, &sum));
-    sp_csr_free(host, &transpose);
-    sp_csr_free(host, g);
-    *g = sum;
-}
-
 static void every_option(sp_context *host, subject *s, bool symmetric, sp_combine first, sp_combine last)
 {
     for (int combine = (int)first; combine <= (int)last; combine++)
@@ -52,7 +42,7 @@ HOST_TEST(counts_in_short_rows_are_those_of_the_definition, 3)
         subject s = make_subject(host, &random, nodes, 0.5 + 0.25 * (double)(seed % 12), 1 + nodes / 2,
                                  (labelling)(seed % LABELLINGS), seed % 2 ? SP_F32 : SP_F64, TEST_POSITIVE);
         const bool symmetric = seed % 3 > 0;
-        if (symmetric) add_transpose(host, &s.g);
+        if (symmetric) make_symmetric(host, &s);
         every_option(host, &s, symmetric, SP_COMBINE_COUNT, SP_COMBINE_COUNT);
         test_drop_values(host, &s.g);
         every_option(host, &s, symmetric, SP_COMBINE_SUM, SP_COMBINE_SUM);
@@ -75,7 +65,7 @@ HOST_TEST(halves_of_long_and_short_rows_make_a_symmetric_quotient, 3)
             entry_add(&list, i, (int32_t)test_below(&random, N), 1 + 0.1 * (double)test_below(&random, 9));
         }
         s.g = entry_matrix(host, &list, N, N, turn % 2 ? SP_F32 : SP_F64, false);
-        add_transpose(host, &s.g);
+        make_symmetric(host, &s);
         s.labels = malloc(N * sizeof *s.labels);
         for (int64_t i = 0; i < N; i++)
             s.labels[i] = (int32_t)test_below(&random, s.groups) - (turn == 2 && i % 7 == 0 ? N : 0);

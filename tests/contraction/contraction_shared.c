@@ -122,3 +122,13 @@ subject random_subject(sp_context *host, uint64_t seed)
     snprintf(s.name + used, sizeof s.name - used, ", seed %llu", (unsigned long long)seed);
     return s;
 }
+
+void make_symmetric(sp_context *host, subject *s)
+{
+    sp_csr transpose, sum;
+    ck_ok(host, sp_csr_transpose(host, &s->g, &transpose));
+    ck_ok(host, sp_csr_add(host, 1, &s->g, 1, &transpose, &sum));
+    sp_csr_free(host, &transpose);
+    sp_csr_free(host, &s->g);
+    s->g = sum;
+}

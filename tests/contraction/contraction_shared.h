@@ -32,8 +32,11 @@ subject make_subject(sp_context *host, test_random *random, int64_t nodes, doubl
                      labelling kind, sp_value_type type, test_values values);
 /* Sizes, degrees, groups, labels, values, all by the seed. */
 subject random_subject(sp_context *host, uint64_t seed);
+/* The subject's graph and its transpose added up. */
+void make_symmetric(sp_context *host, subject *s);
 
 /* The tables of the parts. */
-extern const test_entry groups_tests[], judge_tests[], coarsen_tests[], levels_tests[], refine_tests[], rows_tests[];
+extern const test_entry groups_tests[], judge_tests[], coarsen_tests[], levels_tests[], refine_tests[], rows_tests[],
+    devices_tests[];
 
 #endif

@@ -144,17 +144,6 @@ DEVICE_TEST(shapes_give_what_the_definition_says, _i / SHAPES, 3)
 
 /* ---- symmetric graphs ---------------------------------------------------------------------------------- */
 
-/* The subject's graph and its transpose added up. */
-static void make_symmetric(sp_context *host, subject *s)
-{
-    sp_csr transpose, sum;
-    ck_ok(host, sp_csr_transpose(host, &s->g, &transpose));
-    ck_ok(host, sp_csr_add(host, 1, &s->g, 1, &transpose, &sum));
-    sp_csr_free(host, &transpose);
-    sp_csr_free(host, &s->g);
-    s->g = sum;
-}
-
 DEVICE_TEST(a_symmetric_graph_has_the_mirrored_quotient_of_the_definition, _i / SHAPES, 3)
 {
     const struct shape *shape = &shapes[_i % SHAPES];
@@ -636,5 +625,6 @@ int main(int argc, char **argv)
 {
     if (argc > 1) fixtures = argv[1];
     return fixtures ? test_run("contraction", scipy_tests) : test_run("contraction", tests, groups_tests, judge_tests, coarsen_tests,
-                                                                             levels_tests, refine_tests, rows_tests);
+                                                                             levels_tests, refine_tests, rows_tests,
+                                                                             devices_tests);
 }

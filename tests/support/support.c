@@ -132,6 +132,18 @@ sp_context *test_context(int device, int threads)
     return test_context_with(device, (sp_context_options){.threads = threads});
 }
 
+sp_context *test_context_of(int device, int count, sp_context_options options)
+{
+    const char *const name = device ? "cuda:0," : "cpu,";
+    char list[128] = "";
+    sp_context *context;
+    for (int d = 0; d < count; d++) strcat(list, name);
+    list[strlen(list) - 1] = '\0';
+    options.device = list;
+    ck_assert_msg(sp_context_create(&options, &context) == SP_OK, "%s", sp_last_error(NULL));
+    return context;
+}
+
 void test_end_contexts(sp_context *const *contexts, size_t count)
 {
     for (size_t i = 0; i < count; i++) sp_context_destroy(contexts[i]);

@@ -84,6 +84,8 @@ bool test_is_brief(void);
 sp_context *test_context(int device, int threads);
 /* The same with other options; .device is not used. */
 sp_context *test_context_with(int device, sp_context_options options);
+/* A context of that device `count` times over: "cpu,cpu" or "cuda:0,cuda:0". */
+sp_context *test_context_of(int device, int count, sp_context_options options);
 /* Destroys several. */
 #define test_end(...) test_end_contexts((sp_context *[]){__VA_ARGS__}, COUNT(((sp_context *[]){__VA_ARGS__})))
 void test_end_contexts(sp_context *const *contexts, size_t count);

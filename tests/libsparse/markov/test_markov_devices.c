@@ -4,21 +4,6 @@
 
 #include "support.h"
 
-/* The devices of a turn: one, and several of its kind. */
-static sp_context *one_device(int device) { return test_context(device, 2); }
-
-static sp_context *several_devices(int device, int count, sp_context_options options)
-{
-    const char *const name = device ? "cuda:0," : "cpu,";
-    char list[128] = "";
-    sp_context *context;
-    for (int d = 0; d < count; d++) strcat(list, name);
-    list[strlen(list) - 1] = '\0';
-    options.device = list;
-    ck_assert_msg(sp_context_create(&options, &context) == SP_OK, "%s", sp_last_error(NULL));
-    return context;
-}
-
 /* All that one product made and measured. */
 typedef struct outcome {
     sp_csr c;
@@ -68,9 +53,9 @@ typedef struct fleet {
 static fleet open_fleet(int device)
 {
     static const int counts[FLEETS] = {2, 3, 5};
-    fleet f = {.device = device, .one = one_device(device)};
+    fleet f = {.device = device, .one = test_context(device, 2)};
     for (int i = 0; i < FLEETS; i++)
-        f.several[i] = several_devices(device, counts[i], (sp_context_options){.threads = 3});
+        f.several[i] = test_context_of(device, counts[i], (sp_context_options){.threads = 3});
     return f;
 }
 
@@ -217,7 +202,7 @@ CONTEXT_TEST(a_block_of_rows_has_its_diagonal, _i, 2)
 /* All other work is the first device's. */
 TEST(other_products_are_those_of_the_first_device)
 {
-    sp_context *one = one_device(_i), *several = several_devices(_i, 2, (sp_context_options){0});
+    sp_context *one = test_context(_i, 2), *several = test_context_of(_i, 2, (sp_context_options){0});
     test_random random = test_seed(3);
     sp_csr a = test_matrix(one, &random, 80, 80, 0.2, SP_F32, TEST_SIGNED), expected, found;
     ck_ok(one, sp_spgemm(one, &a, &a, NULL, &expected, NULL));
@@ -285,7 +270,7 @@ TEST(names_of_devices_are_checked)
         test_expect(strstr(sp_last_error(NULL), cases[i].words), "\"%s\" lacks \"%s\"", sp_last_error(NULL),
                     cases[i].words);
     }
-    sp_context *context = several_devices(0, 3, (sp_context_options){.threads = 2});
+    sp_context *context = test_context_of(0, 3, (sp_context_options){.threads = 2});
     ck_assert_str_eq(sp_context_device(context), "cpu,cpu,cpu");
     ck_assert_int_eq(sp_context_threads(context), 2);
     sp_context_destroy(context);
@@ -325,7 +310,7 @@ TEST(a_device_that_fails_ends_the_product)
 TEST(interrupt_flag_ends_all_devices)
 {
     volatile int interrupt = 1;
-    sp_context *host = test_context(0, 1), *context = several_devices(_i, 2, (sp_context_options){.interrupt = &interrupt});
+    sp_context *host = test_context(0, 1), *context = test_context_of(_i, 2, (sp_context_options){.interrupt = &interrupt});
     test_random random = test_seed(5);
     sp_csr a = test_stochastic(host, &random, 500, 30), c = {0};
     ck_assert_int_eq(sp_spgemm_markov(context, &a, &a, &epilogues[0], &c, NULL, NULL), SP_ERROR_INTERRUPTED);
@@ -364,8 +349,8 @@ static sp_csr make_band(sp_context *host, bool hub)
 /* Memory for a fraction of the rows: devices make them in batches, with the same bits. */
 static void check_batches(int device, int count)
 {
-    sp_context *host = test_context(0, 1), *one = one_device(device);
-    sp_context *little = several_devices(device, count, (sp_context_options){.memory_budget = 8 * MEGABYTE});
+    sp_context *host = test_context(0, 1), *one = test_context(device, 2);
+    sp_context *little = test_context_of(device, count, (sp_context_options){.memory_budget = 8 * MEGABYTE});
     sp_csr m = make_band(host, false);
     outcome expected = multiply(one, &m, &m, &epilogues[3]), found = multiply(little, &m, &m, &epilogues[3]);
     expect_same(&expected, &found, m.rows, true, 6);
@@ -383,14 +368,14 @@ TEST(one_device_with_little_memory_makes_batches) { check_batches(_i, 1); }
 /* Two products in turn, with less and less memory: the results of the first lie on the device, then in host memory. */
 HOST_TEST(a_chain_of_products_leaves_the_device, 1)
 {
-    sp_context *one = one_device(_i);
+    sp_context *one = test_context(_i, 2);
     sp_csr m = make_band(host, false), c, d, next, last;
     bool there = false, home = false;
     ck_ok(one, sp_spgemm_markov(one, &m, &m, &epilogues[0], &c, NULL, NULL));
     ck_ok(one, sp_spgemm_markov(one, &c, &c, &epilogues[3], &d, NULL, NULL));
     test_to_host(one, &d);
     for (size_t next_budget, budget = 160 * (size_t)MEGABYTE; budget > 8 * MEGABYTE; budget = next_budget) {
-        sp_context *little = several_devices(_i, 1, (sp_context_options){.memory_budget = budget});
+        sp_context *little = test_context_of(_i, 1, (sp_context_options){.memory_budget = budget});
         next_budget = test_is_brief() ? budget / 8 : budget - budget / 4;
         ck_ok(little, sp_spgemm_markov(little, &m, &m, &epilogues[0], &next, NULL, NULL));
         there = there || next.space == SP_DEVICE;
@@ -412,15 +397,15 @@ HOST_TEST(a_chain_of_products_leaves_the_device, 1)
 HOST_TEST(a_row_that_does_not_fit_tells_what_would_do, 1)
 {
     for (int hub = test_is_brief(); hub < 2; hub++) {
-        sp_context *one = one_device(_i);
-        sp_context *little = several_devices(_i, 1, (sp_context_options){.memory_budget = 200000});
+        sp_context *one = test_context(_i, 2);
+        sp_context *little = test_context_of(_i, 1, (sp_context_options){.memory_budget = 200000});
         sp_csr m = make_band(host, hub), c = {0};
         ck_assert_int_eq(sp_spgemm_markov(little, &m, &m, &epilogues[3], &c, NULL, NULL), SP_ERROR_DEVICE_MEMORY);
         ck_assert_ptr_null(c.row_offsets);
         const char *told = strstr(sp_last_error(little), "of 200000 bytes: ");
         test_expect(told && strstr(told, "M would do"), "%s", sp_last_error(little));
         const size_t enough = (size_t)atoi(strchr(told, ':') + 1) * MEGABYTE;
-        sp_context *told_of = several_devices(_i, 1, (sp_context_options){.memory_budget = enough});
+        sp_context *told_of = test_context_of(_i, 1, (sp_context_options){.memory_budget = enough});
         outcome expected = multiply(one, &m, &m, &epilogues[3]), found = multiply(told_of, &m, &m, &epilogues[3]);
         expect_same(&expected, &found, m.rows, true, 7);
         release(one, &expected);
