@@ -121,11 +121,10 @@ typedef struct sp_context_options {
                                       Calls that only allocate, copy or free run to their end */
 } sp_context_options;
 
-/* A context of several devices is one of the first, with helpers: sp_spgemm_markov shares rows among all devices, and
- * all other calls are the first device's alone. In the shared product each device has a thread, its part of the CPU
- * threads, and the whole memory budget for itself. Results have the bits of one device of that kind. The allocators are
- * called by several threads. "cuda:all" is a usual CUDA context if the host has only one device. A device may be named
- * more than once.
+/* A context of several devices is one of the first, with helpers: sp_spgemm_markov and sp_contract share rows among
+ * all, and other calls are the first device's alone. In a shared call each device has a thread, its part of the CPU
+ * threads, and the whole memory budget for itself. Results have the bits of one device of that kind. Allocators are
+ * called by several threads. "cuda:all" is a usual CUDA context on a host with one device. A device may repeat.
  *
  * Creates a context. `options` may be NULL. On failure *context is NULL and sp_last_error(NULL) says why. "auto" uses
  * the CPU if there is no usable GPU. Creating a CUDA context takes about 0.2 s, so keep it. */
@@ -470,6 +469,8 @@ typedef struct sp_contract_info {
  * G may lie in either space. C is groups x groups, its columns ascend, it has values of G's type even if G is a
  * pattern, and it lies where the context computes. Sums of zero are kept. `options` (all zero: sums, loops kept) and
  * `info` may be NULL. On CUDA without a memory budget the context keeps 8 bytes a group for the next call.
+ * Several devices share what lies in host memory by ranges of groups with about equal numbers of entries; info->groups
+ * is 0 then, and peak_bytes the sum of all, with their rows of G and C. What lies on a device is the first one's work.
  * Entries are combined in the order of G's rows, and within a row in the order of its columns. SP_COMBINE_FIRST takes
  * the first of them. Sums are f64, run in that order and are rounded once, so values do not depend on threads or back
  * end. O(nnz + rows + groups + sorting within rows of C). */

@@ -20,7 +20,8 @@ sp_status contract_open_host(contract_job *job)
     choice.threads = team_threads(t, choice.input, choice.threads);
     if (t->ranks) choice.memory = choice.memory / t->mpi->host_size;
     else choice.allocator = budget_open(&job->budget, &choice);
-    const sp_status status = device_open(&choice, "cpu", &interrupt_signal, &job->host);
+    const char *const device = device_is_cpu(choice.device) ? choice.device : "cpu";
+    const sp_status status = device_open(&choice, device, &interrupt_signal, &job->host);
     job->team.host = job->host;
     return status;
 }

@@ -143,10 +143,10 @@ static const option_row rows[] = {
     {"--quiet", NULL, "print nothing but errors", OPTION_FLAG, AT(quiet), .beside = true},
     {"--engine", "NAME", "auto, fused (one pass), product (two sparse products) [auto]", OPTION_WORD, AT(engine),
      .words = engines},
-    {"--device", "NAME", "auto, cpu, cuda, cuda:N [auto]", OPTION_DEVICE, AT(device)},
+    {"--device", "NAME", "auto, cpu, cuda, cuda:N, cuda:all, cuda:0,cuda:1 [auto]", OPTION_DEVICES, AT(device)},
     {"--threads", "N", "[all]", OPTION_COUNT, AT(threads), OPTION_RANGE(1, 4096), .beside = true},
-    {"--memory", "SIZE", "of work, e.g. 8G [what is free]", OPTION_BYTES, AT(memory), .beside = true},
-    {"--version", .kind = OPTION_VERSION},
+    {"--memory", "SIZE", "of work, e.g. 8G [what is free]", OPTION_BYTES, AT(memory)},
+    {"--version", .kind = OPTION_VERSION, .beside = true},
     {"-h", .kind = OPTION_HELP, .beside = true},
     {"--help", .kind = OPTION_HELP, .beside = true},
 };

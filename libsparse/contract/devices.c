@@ -4,11 +4,11 @@
  * rows of the nodes in its groups; all other rows are empty. So nodes and groups keep their numbers, and a row of C is
  * combined of the same entries in the same order as on one device.
  *
- * Of a symmetric G a CPU makes the entries of C up to the diagonal and their mirror images (cpu/contract.c). Of a range
- * of groups that is its rows up to the diagonal and, in all rows before, its columns. In row p of C the entries up to the
- * diagonal are those of p's device, and behind it column q is that of q's device. So in all cases row p of C is what the
- * devices have made of row p, one after the other. Counts are an exception: whether they are made by halves depends on
- * the lengths of all rows, so devices make all of their rows.
+ * Of a symmetric G a CPU makes the entries of C up to the diagonal, and the others are their mirror images. A device does
+ * the same with its range. The mirror images lie in rows of its own range and of those before. So row p of C begins with
+ * the entries that the device of p has, and goes on with the columns of the next devices. In all cases it is the rows p
+ * of the devices, one after the other. Whether a CPU makes halves of counts depends on the lengths of the rows, which are
+ * others in each range; so devices make whole rows of counts, which are symmetric in any case.
  *
  * Bytes a device beyond its entries: 8 a node for the offsets, 4 for the label, 8 a group.
  */
@@ -61,7 +61,8 @@ static sp_status gather_rows(sp_context *device, const shared_contraction *s, in
         const size_t length = (size_t)(rows->row_offsets[i + 1] - to);
         if (length == 0) continue;
         memcpy(rows->col_indices + to, g->col_indices + from, length * sizeof *g->col_indices);
-        if (size) memcpy((char *)rows->values + (size_t)to * size, (char *)g->values + (size_t)from * size, length * size);
+        if (size)
+            memcpy((char *)rows->values + (size_t)to * size, (char *)g->values + (size_t)from * size, length * size);
     }
     return SP_OK;
 }

@@ -50,8 +50,8 @@ sp_status sp_device_spgemm_markov(sp_context *device, const sp_csr *a, const sp_
                                   const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
                                   sp_spgemm_info *info);
 
-/* sp_contract of a graph and labels in host memory on all devices of the context (contract/devices.c), and of any on one
- * of them (contract/contract.c). Operands and options are checked; *info is zeroed. */
+/* sp_contract of a graph and labels in host memory on all devices of the context (contract/devices.c), and of any on
+ * one of them (contract/contract.c). Operands and options are checked; *info is zeroed. */
 sp_status sp_devices_contract(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
                               const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
 sp_status sp_device_contract(sp_context *device, const sp_csr *g, const int32_t *labels, sp_space labels_space,

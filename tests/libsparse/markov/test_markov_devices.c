@@ -310,7 +310,8 @@ TEST(a_device_that_fails_ends_the_product)
 TEST(interrupt_flag_ends_all_devices)
 {
     volatile int interrupt = 1;
-    sp_context *host = test_context(0, 1), *context = test_context_of(_i, 2, (sp_context_options){.interrupt = &interrupt});
+    sp_context *host = test_context(0, 1);
+    sp_context *context = test_context_of(_i, 2, (sp_context_options){.interrupt = &interrupt});
     test_random random = test_seed(5);
     sp_csr a = test_stochastic(host, &random, 500, 30), c = {0};
     ck_assert_int_eq(sp_spgemm_markov(context, &a, &a, &epilogues[0], &c, NULL, NULL), SP_ERROR_INTERRUPTED);
