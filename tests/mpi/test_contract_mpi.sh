@@ -108,6 +108,7 @@ compare 3 pairs.abc families.tsv -o out.mtx --memory 400K --node-output nodes.ts
 compare 2 pairs.abc families.tsv -o out.mtx --directed --values f32
 compare 3 pairs.abc clusters.txt -o out.mtx --loops drop --combine mean
 compare 2 pairs.abc clusters.txt -o out.tsv --loops only --half-loops
+compare 2 pairs.abc clusters.txt -o out.tsv --device cpu,cpu
 compare 3 pairs.abc some.tsv -o out.mtx --unlabelled drop --compact
 compare 4 pairs.abc some.tsv -o out.npz --unlabelled keep --combine count
 compare 2 pairs.abc families.tsv -o out.csv --combine max
