@@ -16,8 +16,8 @@
  *   place. The arrays that a call fills must not overlap those that it reads.
  * Ownership. Matrices are plain structs. Their arrays belong to whoever holds the struct. Arrays that the library makes
  *   come from the context's allocator; release them by sp_csr_free or sp_free with the same context, before it is
- *   destroyed. The previous contents of an output struct are not released. Calls that free accept NULL and zeroed
- *   structs. A plan holds its context: it may be used and freed after sp_context_destroy.
+ *   destroyed. Calls that free accept NULL and zeroed structs. Output structs may be uninitialised or copies: what they
+ *   held is neither read nor released. A plan holds its context: it may be used and freed after sp_context_destroy.
  * Completion. On the CPU every call returns when its work is done. On CUDA a call has finished when it returns: its
  *   results are there for every stream and thread. Only these return when their work is queued in the context's stream,
  *   if all that they read and write lies on the device: the SpMM products, sp_spmm_plan_set_values, the MaxK calls,
