@@ -4,6 +4,7 @@ _FUNCTIONS = {
     "adamic_adar_index": "",
     "average_clustering": "Edge weights are summed in another order than in networkx.",
     "clustering": "Edge weights are summed in another order than in networkx.",
+    "common_neighbor_centrality": "Only for alpha=1, the numbers of common neighbours.",
     "generalized_degree": "",
     "jaccard_coefficient": "Only for graphs without loops.",
     "pagerank": "Sums run in another order than in networkx.",

@@ -215,8 +215,8 @@ def convert_to_nx(result: Any, **_: Any) -> Any:
 
 # ---- what runs here ----------------------------------------------------------------------------------------
 
-_SIMPLE = {"adamic_adar_index", "average_clustering", "clustering", "generalized_degree", "jaccard_coefficient",
-           "resource_allocation_index", "transitivity"}  # networkx refuses parallel edges, with its own message
+_SIMPLE = {"adamic_adar_index", "average_clustering", "clustering", "common_neighbor_centrality", "generalized_degree",
+           "jaccard_coefficient", "resource_allocation_index", "transitivity"}  # networkx refuses parallel edges, with its own message
 
 
 def can_run(name: str, args: Any, kwargs: Any) -> bool | str:
@@ -226,6 +226,8 @@ def can_run(name: str, args: Any, kwargs: Any) -> bool | str:
         return "not for graphs with parallel edges"
     if name == "square_clustering" and graph.is_directed():
         return "only for undirected graphs"
+    if name == "common_neighbor_centrality" and (args[2] if len(args) > 2 else kwargs.get("alpha", 0.8)) != 1:
+        return "only for alpha=1: other scores need all distances"
     return True
 
 
@@ -238,7 +240,7 @@ def should_run(name: str, args: Any, kwargs: Any) -> bool | str:
         nodes = _nodes(args, kwargs)
         if nodes is not None and (nodes in graph or not hasattr(nodes, "__len__") or 4 * len(nodes) < len(graph)):
             return "only a few nodes are asked for"
-    elif name.endswith(("index", "coefficient")):
+    elif name.endswith(("index", "coefficient", "neighbor_centrality")):
         pairs = args[1] if len(args) > 1 else kwargs.get("ebunch")
         if pairs is not None and (not hasattr(pairs, "__len__") or len(pairs) < len(graph)):
             return "only a few pairs are asked for"
@@ -456,6 +458,17 @@ def jaccard_coefficient(G: Graph, ebunch: Any = None) -> Iterator[Any]:
 
     def score(u: np.ndarray, v: np.ndarray, common: np.ndarray) -> np.ndarray:
         return np.divide(common, degrees[u] + degrees[v] - common, out=np.zeros(len(common)), where=common != 0)
+
+    return _common(G, ebunch, None, score)
+
+
+def common_neighbor_centrality(G: Graph, ebunch: Any = None, alpha: float = 0.8) -> Iterator[Any]:
+    """As `networkx.common_neighbor_centrality` with an alpha of 1: the numbers of common neighbours."""
+
+    def score(u: np.ndarray, v: np.ndarray, common: np.ndarray) -> np.ndarray:
+        if (u == v).any():
+            raise nx.NetworkXAlgorithmError("Self loops are not supported")
+        return common.astype(I8)
 
     return _common(G, ebunch, None, score)
 

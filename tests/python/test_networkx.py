@@ -151,6 +151,25 @@ def test_scores_of_pairs_are_networkxs(name, loops):
         getattr(nx, name)(g, [(nodes[0], "nobody")], backend="spgraph")
 
 
+def test_numbers_of_common_neighbours_are_networkxs():
+    g = graph(named=True)
+    nodes = list(g)
+    pairs = [(nodes[i * 7 % 40], nodes[(i * 7 + i % 39 + 1) % 40]) for i in range(200)]
+    name = "common_neighbor_centrality"
+    for given in (pairs, [], pairs[:1]):
+        found, expected = (list(x) for x in both(name, g, given, alpha=1))
+        assert found == expected and all(type(x[2]) is int for x in found)
+    found, expected = ({frozenset(x[:2]): x[2] for x in result} for result in both(name, g, alpha=1))
+    assert found == expected
+    with pytest.raises(nx.NetworkXAlgorithmError, match="Self loops"):
+        list(nx.common_neighbor_centrality(g, [(nodes[0], nodes[0])], alpha=1, backend="spgraph"))
+    for options in ({}, {"alpha": 0.5}):
+        with pytest.raises(NotImplementedError):
+            nx.common_neighbor_centrality(g, pairs, backend="spgraph", **options)
+        with nx.config(backend_priority=["spgraph"]):  # networkx then computes it
+            assert len(list(nx.common_neighbor_centrality(g, pairs, **options))) == len(pairs)
+
+
 def test_squares_in_several_blocks(monkeypatch):
     g = graph(200, 2000, loops=LOOPS_IN_SQUARES)
     expected = nx.square_clustering(g, backend="networkx")
