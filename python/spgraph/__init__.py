@@ -1,9 +1,9 @@
 """Sparse matrix products, Markov clustering and quotient graphs.
 
-`spgraph` works on sparse matrices of scipy: `matmul`, `similarity`, `MatmulPlan`, `SpmmPlan`, `add`, `hadamard`,
-`transpose`, `triu`, `tril` and `top_k` take them and return them. `spgraph.cluster` finds clusters of networks with the
-results of `mcl`; `spgraph.graph` reads, contracts, coarsens and renumbers graphs. All work is done by the C library
-`libsparse`, on all processors.
+`spgraph` works on sparse matrices of scipy and cupy and on sparse CSR tensors of torch: `matmul`, `similarity`,
+`MatmulPlan`, `SpmmPlan`, `add`, `hadamard`, `transpose`, `triu`, `tril` and `top_k` take them and return them.
+`spgraph.cluster` finds clusters of networks with the results of `mcl`; `spgraph.graph` reads, contracts, coarsens and
+renumbers graphs. All work is done by the C library `libsparse`, on all processors or on a GPU.
 """
 
 from . import cluster, graph

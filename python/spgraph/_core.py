@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import ctypes
 import operator
 import os
@@ -168,6 +169,13 @@ def set_threads(threads: int) -> None:
     _threads = number
 
 
+def device_name(device: Any) -> str:
+    """A device of the caller; the CPU by default."""
+    if device is not None and not isinstance(device, str):
+        raise TypeError(f"device is {device!r}: a text such as 'cpu', 'cuda' or 'cuda:1' is expected")
+    return "cpu" if device is None else device
+
+
 def get_threads() -> int:
     """Return the number of threads that calls use.
 
@@ -189,9 +197,7 @@ class Session:
     __slots__ = ("context", "handle", "outer", "watches", "device", "keep")
 
     def __init__(self, device: str | None = None, context: Context | None = None) -> None:
-        if device is not None and not isinstance(device, str):
-            raise TypeError(f"device is {device!r}: a text such as 'cpu', 'cuda' or 'cuda:1' is expected")
-        self.device = "cpu" if device is None else device
+        self.device = device_name(device)
         self.context: Any = context
         self.keep = context is not None
         self.watches = False
@@ -240,6 +246,22 @@ def trim_idle() -> None:
             pass  # another thread took the last one
         finally:
             contexts += taken
+
+
+# Plans on GPUs with contexts of their own, and how to free them. The collector may end plans while a CUDA graph is
+# captured, which must not free: a later call on a GPU does.
+unused: collections.deque[tuple[Any, Any, Context]] = collections.deque()
+
+
+def free_unused() -> None:
+    """Frees the plans that have ended."""
+    while unused:
+        try:
+            free, plan, context = unused.popleft()
+        except IndexError:
+            return  # another thread took the last one
+        free(plan)
+        del context  # it ends with its plan
 
 
 # ---- memory ------------------------------------------------------------------------------------------------

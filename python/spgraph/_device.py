@@ -8,118 +8,76 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
-from typing import Any, Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
-import numpy as np
+import scipy.sparse as ss
 
-from . import _abi
-from ._core import I4, I8, Session, lib
+from . import _abi, _core
+from ._core import I4, I8, Context, Session, lib
+from ._home import Home, as_numpy, lies_here
+from ._matrix import Scipy
 
-_TYPES = {"float32": _abi.SP_F32, "float64": _abi.SP_F64}
 _DEFAULT_STREAM = 1  # cudaStreamLegacy, where the interface of arrays has 0
-
-
-class Home:
-    """Who has the matrices of a call: the parts that differ between torch and cupy."""
-
-    device: Any
-    wide: bool  # whether results have indices of 64 bits
-
-    def __init__(self) -> None:
-        self.keep: list[Any] = []
-        self.space = _abi.SP_DEVICE
-
-    def parts(self, matrix: Any, name: str) -> tuple[Any, Any, Any]:
-        """Row offsets of 64 bits, columns of 32 bits and values, of a matrix with ascending columns."""
-        raise NotImplementedError
-
-    def session(self) -> Any:
-        """The time of a call, in the order of the current stream."""
-        raise NotImplementedError
-
-    def empty(self, count: int, dtype: Any) -> Any:
-        raise NotImplementedError
-
-    def assemble(self, shape: tuple[int, int], offsets: Any, columns: Any, values: Any) -> Any:
-        raise NotImplementedError
-
-    @staticmethod
-    def address(array: Any) -> int:
-        raise NotImplementedError
-
-    def lend(self, matrix: Any, name: str, pattern: bool = False) -> _abi.sp_csr:
-        """The library's struct of a matrix."""
-        offsets, columns, values = arrays = self.parts(matrix, name)
-        self.keep.append(arrays)
-        type_name = str(values.dtype).rpartition(".")[2]
-        if type_name not in _TYPES and not pattern:
-            raise NotImplementedError(f"{name} has values of type {type_name}: float32 and float64 are supported here")
-        return _abi.sp_csr(matrix.shape[0], matrix.shape[1], len(columns), self.address(offsets),
-                           self.address(columns), None if pattern else self.address(values), _TYPES.get(type_name, _abi.SP_F64),
-                           self.space)
-
-    def run(self, call: Callable[[Session, _abi.sp_csr], int]) -> Any:
-        """What a call of the library makes, as a matrix of this home."""
-        c = _abi.sp_csr()
-        with self.session() as session:
-            session.check(call(session, c))
-            try:
-                value_type = np.dtype(np.float32 if c.value_type == _abi.SP_F32 else np.float64)
-                offsets = self._copy(session, c.row_offsets, c.rows + 1, I8, c.space)
-                columns = self._copy(session, c.col_indices, c.nnz, I4, c.space)
-                values = self._copy(session, c.values, c.nnz, value_type, c.space)
-                shape = (c.rows, c.cols)
-            finally:
-                lib.sp_csr_free(session.handle, c)
-        return self.assemble(shape, offsets, columns, values)
-
-    def _copy(self, session: Session, pointer: int | None, count: int, dtype: Any, space: int) -> Any:
-        made = self.empty(count, dtype)
-        if pointer is None:  # the values of a pattern
-            made[:] = 1
-        elif count:
-            session.check(lib.sp_array_copy(session.handle, count, dtype.itemsize, self.address(made), self.space,
-                                            pointer, space))
-        return made
 
 
 class Torch(Home):
     """Sparse CSR tensors, on the CPU or a GPU."""
 
-    def __init__(self, matrices: list[Any]) -> None:
-        super().__init__()
-        self.device = matrices[0].device
-        if any(m.device != self.device for m in matrices):
-            raise ValueError(f"the tensors lie on {', '.join(str(m.device) for m in matrices)}: one device is needed")
-        if any(m.requires_grad for m in matrices):
-            raise NotImplementedError("products of two sparse tensors have no gradients: detach() them")
-        self.wide = True
+    arrays = "a tensor"
+
+    def __init__(self, matrices: dict[str, Any], others: dict[str, Any]) -> None:
+        super().__init__({**matrices, **others})
+        given = list(self.matrices.values())
+        self.device = given[0].device
+        if any(m.device != self.device for m in given):
+            raise ValueError(f"the tensors lie on {', '.join(str(m.device) for m in given)}: one device is needed")
+        if any(m.requires_grad for m in given):
+            raise NotImplementedError("sparse tensors get no gradients here: detach() them")
+        self.wide = True  # whether results have indices of 64 bits
+        self.compute = self.result = self.type_of(given[0])
         self.space = _abi.SP_HOST if self.device.type == "cpu" else _abi.SP_DEVICE
 
-    def parts(self, matrix: Any, name: str) -> tuple[Any, Any, Any]:
-        import torch
-
+    def parts(self, name: str) -> tuple[Any, Any, Any]:
         from .torch._matrix import check_sound
 
-        if matrix.layout != torch.sparse_csr or matrix.dim() != 2 or matrix.values().dim() != 1:
+        matrix = self.matrices[name]
+        opened = self.open(matrix)
+        if opened is None:
             raise TypeError(f"{name} is a tensor of the layout {matrix.layout} and the shape {tuple(matrix.shape)}: "
                             "sparse CSR tensors of two dimensions are possible (to_sparse_csr)")
-        offsets, columns = matrix.crow_indices(), matrix.col_indices()
-        self.wide = self.wide and columns.dtype == torch.int64
+        offsets, columns, values = opened
+        self.wide = self.wide and self.type_of(columns) == "int64"
         offsets, columns = offsets.long().contiguous(), columns.int().contiguous()
         check_sound(offsets, columns, matrix.shape[1])
-        return offsets, columns, matrix.values().contiguous()
+        return offsets, columns, values.contiguous()
 
-    def session(self) -> Any:
-        from .torch._ops import _session
-
-        return _session(self.device)
-
-    def empty(self, count: int, dtype: Any) -> Any:
+    def open(self, matrix: Any) -> tuple[Any, Any, Any] | None:
         import torch
 
-        return torch.empty(count, dtype=getattr(torch, str(dtype)), device=self.device)
+        if (not isinstance(matrix, torch.Tensor) or matrix.layout != torch.sparse_csr or matrix.dim() != 2 or
+                matrix.values().dim() != 1):
+            return None
+        self.require_array(matrix, "the matrix")
+        return matrix.crow_indices(), matrix.col_indices(), matrix.values()
+
+    def context(self) -> Context:
+        from .torch._ops import _context, _lock, _unused
+
+        self._ended = _unused
+        with _lock:
+            return _context(self.device)
+
+    def session(self, context: Context | None = None) -> Any:
+        from .torch._ops import _session
+
+        return _session(self.device, context)
+
+    def release(self, free: Callable[[Any], None], plan: Any, context: Context) -> None:
+        if self.device.type == "cpu":
+            free(plan)
+        else:
+            self._ended.append((free, plan))
 
     def assemble(self, shape: tuple[int, int], offsets: Any, columns: Any, values: Any) -> Any:
         import torch
@@ -127,46 +85,125 @@ class Torch(Home):
         index = torch.int64 if self.wide or len(columns) >= 2**31 else torch.int32
         return torch.sparse_csr_tensor(offsets.to(index), columns.to(index), values, shape, check_invariants=False)
 
-    @staticmethod
-    def address(array: Any) -> int:
+    def array(self, x: Any, name: str, move: bool = False) -> Any:
+        import torch
+
+        if isinstance(x, torch.Tensor):
+            made = x
+        elif lies_here(x):
+            given = as_numpy(x)  # torch shares memory that can be written, in ascending order
+            shared = given.flags.writeable and min(given.strides, default=0) >= 0
+            made = torch.from_numpy(given if shared else given.copy())
+        elif hasattr(x, "__dlpack__"):
+            made = torch.from_dlpack(x)
+        else:
+            made = self._from_interface(x, name)
+        if move and made.device.type == "cpu":
+            made = made.to(self.device)
+        self.require_array(made, name)
+        return made
+
+    def _from_interface(self, x: Any, name: str) -> Any:
+        """An array by the CUDA array interface, in the order of its stream, which torch does not look at."""
+        import torch
+
+        if self.device.type != "cuda":
+            raise ValueError(f"{name} lies on a GPU: {self.device} is needed, as for the sparse matrix")
+        stream = x.__cuda_array_interface__.get("stream")
+        if stream is not None:
+            torch.cuda.current_stream(self.device).wait_stream(torch.cuda.ExternalStream(stream, self.device))
+        return torch.as_tensor(x, device=self.device)
+
+    def require_array(self, x: Any, name: str) -> None:
+        import torch
+
+        if not isinstance(x, torch.Tensor):
+            raise TypeError(f"{name} is {type(x).__name__}: {self.arrays} is expected")
+        if x.device != self.device:
+            raise ValueError(f"{name} lies on {x.device}: {self.device} is needed, as for the sparse matrix")
+        if x.requires_grad:
+            raise NotImplementedError(f"{name} would get no gradients here: detach() it, or see spgraph.torch")
+
+    def type_of(self, x: Any) -> str:
+        return str(x.dtype).rpartition(".")[2]
+
+    def steps(self, x: Any) -> tuple[int, ...]:
+        return x.stride()
+
+    def cast(self, x: Any, dtype: str) -> Any:
+        import torch
+
+        return x.to(getattr(torch, dtype)).contiguous()
+
+    def empty(self, shape: Any, dtype: Any) -> Any:
+        import torch
+
+        return torch.empty(shape, dtype=getattr(torch, dtype) if isinstance(dtype, str) else dtype, device=self.device)
+
+    def address(self, array: Any) -> int:
         return array.data_ptr()
+
+    def is_contiguous(self, array: Any) -> bool:
+        return array.is_contiguous()
+
+    def has_written(self, *arrays: Any) -> None:
+        import torch
+
+        for array in arrays:
+            if not array.is_inference():
+                torch.autograd.graph.increment_version(array)
 
 
 class Cupy(Home):
     """Matrices and arrays of cupyx.scipy.sparse."""
 
-    def __init__(self, matrices: list[Any]) -> None:
+    arrays = "an array of cupy"
+    space = _abi.SP_DEVICE
+
+    def __init__(self, matrices: dict[str, Any], others: dict[str, Any]) -> None:
+        import cupy
         from cupyx.scipy import sparse
 
-        super().__init__()
-        self.device = matrices[0].data.device
-        self.kind = sparse.csr_array if isinstance(matrices[0], getattr(sparse, "sparray", ())) else sparse.csr_matrix
+        super().__init__({**matrices, **others})
+        self.xp = cupy
+        first = next(iter(matrices.values()))
+        self.device = first.data.device
+        self.compute = self.result = self.type_of(first)
+        self.kind = sparse.csr_array if isinstance(first, getattr(sparse, "sparray", ())) else sparse.csr_matrix
 
-    def parts(self, matrix: Any, name: str) -> tuple[Any, Any, Any]:
+    def parts(self, name: str) -> tuple[Any, Any, Any]:
+        matrix = self.matrices[name]
         csr = matrix.tocsr()
-        if csr.data.device != self.device:
-            raise ValueError(f"{name} lies on GPU {csr.data.device.id}: {self.device.id} is needed, as for a")
+        self.require_array(csr.data, name)
         if not csr.has_canonical_format:
             csr = csr.copy() if csr is matrix else csr
             csr.sum_duplicates()
         return csr.indptr.astype(I8), csr.indices.astype(I4, copy=False), csr.data
 
-    @contextlib.contextmanager
-    def session(self) -> Iterator[Session]:
-        import cupy
+    def open(self, matrix: Any) -> tuple[Any, Any, Any] | None:
+        if getattr(matrix, "format", None) != "csr" or not isinstance(matrix.data, self.xp.ndarray):
+            return None
+        self.require_array(matrix.data, "the matrix")
+        return matrix.indptr, matrix.indices, matrix.data
 
-        with self.device, Session(f"cuda:{self.device.id}") as session:
-            stream = cupy.cuda.get_current_stream().ptr or _DEFAULT_STREAM
-            session.check(lib.sp_context_set_stream(session.handle, stream))
+    def context(self) -> Context:
+        with self.device:
+            return Context(f"cuda:{self.device.id}")
+
+    @contextlib.contextmanager
+    def session(self, context: Context | None = None) -> Iterator[Session]:
+        with self.device, Session(f"cuda:{self.device.id}", context) as session:
+            stream = self.xp.cuda.get_current_stream()
+            if not (stream.ptr and stream.is_capturing()):
+                _core.free_unused()
+            session.check(lib.sp_context_set_stream(session.handle, stream.ptr or _DEFAULT_STREAM))
             try:
                 yield session
             finally:
                 lib.sp_context_set_stream(session.handle, None)
 
-    def empty(self, count: int, dtype: Any) -> Any:
-        import cupy
-
-        return cupy.empty(count, dtype)
+    def release(self, free: Callable[[Any], None], plan: Any, context: Context) -> None:
+        _core.unused.append((free, plan, context))
 
     def assemble(self, shape: tuple[int, int], offsets: Any, columns: Any, values: Any) -> Any:
         index = I8 if len(columns) >= 2**31 else I4
@@ -175,27 +212,70 @@ class Cupy(Home):
         made.has_canonical_format = True
         return made
 
-    @staticmethod
-    def address(array: Any) -> int:
-        return array.__cuda_array_interface__["data"][0]
+    def array(self, x: Any, name: str, move: bool = False) -> Any:
+        cupy = self.xp
+        if not isinstance(x, cupy.ndarray):
+            with self.device:
+                if not lies_here(x):  # DLPack orders the streams of both, also of those that give none by the interface
+                    x = cupy.from_dlpack(x) if hasattr(x, "__dlpack__") else cupy.asarray(x)
+                elif move:
+                    x = cupy.asarray(as_numpy(x))
+        self.require_array(x, name)
+        return x
+
+    def require_array(self, x: Any, name: str) -> None:
+        if not isinstance(x, self.xp.ndarray):
+            raise TypeError(f"{name} is {type(x).__name__}: {self.arrays} is expected, or another array on that GPU")
+        if x.device != self.device:
+            raise ValueError(f"{name} lies on GPU {x.device.id}: {self.device.id} is needed, as for the sparse matrix")
+
+    def empty(self, shape: Any, dtype: Any) -> Any:
+        with self.device:
+            return self.xp.empty(shape, dtype)
+
+    def address(self, array: Any) -> int:
+        return array.data.ptr
 
 
-def refuse_device(device: str | None) -> None:
-    """Tensors and matrices of cupy are on a device already."""
-    if device is not None:
-        raise ValueError(f"device is {device!r}: that is for matrices of scipy; tensors and matrices of cupy are "
-                         "computed where they lie")
+_LIBRARIES: tuple[tuple[str, tuple[str, ...], Callable[..., Home]], ...] = (
+    ("torch", ("Tensor",), Torch), ("cupyx.scipy.sparse", ("spmatrix", "sparray"), Cupy))
 
 
-def home_of(*matrices: Any) -> Home | None:
-    """Who has the matrices: torch or cupy, which the caller has imported then; None for scipy. None is left out."""
-    given = [m for m in matrices if m is not None]
-    for module, names, home in (("torch", ("Tensor",), Torch), ("cupyx.scipy.sparse", ("spmatrix", "sparray"), Cupy)):
-        kinds = tuple(getattr(sys.modules.get(module), name, ()) for name in names)
-        theirs = [isinstance(m, kinds) for m in given]
-        if all(theirs):
-            return home(given)
-        if any(theirs):
+def _kinds(module: str, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """The classes of a module, which is only there if somebody has imported it."""
+    there = sys.modules.get(module)
+    return tuple(getattr(there, name, ()) for name in names) if there else ()
+
+
+def is_sparse(x: Any) -> bool:
+    """Whether this is a sparse matrix or tensor of one of the three libraries."""
+    if ss.issparse(x):
+        return True
+    if isinstance(x, _kinds("torch", ("Tensor",))):
+        return not str(x.layout).endswith("strided")
+    return isinstance(x, _kinds("cupyx.scipy.sparse", ("spmatrix", "sparray")))
+
+
+def home_of(matrices: dict[str, Any], others: dict[str, Any] | None = None, device: str | None = None) -> Home:
+    """Who has matrices, by the names of the arguments: scipy, or torch or cupy, which the caller has imported then.
+
+    The values of `others`, such as masks, do not decide the type of the result. A device is for matrices of scipy.
+    """
+    others = others or {}
+    given = [*matrices.values(), *others.values()]
+    for module, names, home in _LIBRARIES:
+        kinds = _kinds(module, names)
+        theirs = [isinstance(m, kinds) for m in given] if kinds else ()
+        if not any(theirs):
+            continue
+        if not all(theirs):
             raise TypeError(f"matrices of {' and '.join(type(m).__module__ for m in given)}: all must be of one "
                             "library")
-    return None
+        if device is not None:
+            raise ValueError(f"device is {device!r}: that is for matrices of scipy; tensors and matrices of cupy are "
+                             "computed where they lie")
+        return home(matrices, others)
+    return Scipy(matrices, others, device)
+
+
+__all__ = ["home_of", "is_sparse"]

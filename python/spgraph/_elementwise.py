@@ -1,24 +1,21 @@
-"""Operations between products."""
+"""Operations between products. Each takes matrices of scipy or cupy, or sparse CSR tensors of torch, where they lie."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from . import _abi
-from ._core import Session, lib, real, whole
-from ._matrix import Target, Types, as_csr, largest, lend, take
+from ._core import lib, real, whole
+from ._device import home_of
+from ._home import Target
 
 
 def _unary(a: Any, call: Any) -> Any:
-    """Lends `a`, and takes what call(session, a, result) makes of it."""
-    csr = as_csr(a, "a")
-    types = Types(csr)
-    types.require_exact(largest(csr) if types.whole else 0)
-    keep: list[Any] = []
-    lent, c = lend(csr, types.compute, keep), _abi.sp_csr()
-    with Session() as session:
-        session.check(call(session.handle, lent, c))
-        return take(session, c, types, a)
+    """Lends `a`, and takes what call(context, a, result) makes of it."""
+    home = home_of({"a": a})
+    home.require_exact(home.largest("a"))
+    lent = home.lend("a")
+    return home.run(lambda session, c: call(session.handle, lent, c))
 
 
 def transpose(a: Any, out: Any = None) -> Any:
@@ -26,14 +23,14 @@ def transpose(a: Any, out: Any = None) -> Any:
 
     Parameters
     ----------
-    a : sparse array or matrix of scipy
-    out : sparse array or matrix, optional
+    a : sparse array or matrix of scipy or cupy, or sparse CSR tensor of torch
+    out : as `a`, optional
         A matrix in compressed rows whose arrays take the result: of its shape, number of entries and type, float32 or
-        float64, with int32 columns. What it holds is not read.
+        float64. Columns that are not int32 are converted. What it holds is not read.
 
     Returns
     -------
-    sparse array or matrix
+    sparse array, matrix or tensor
         `out`, or a new one of the class and format of `a`. Columns ascend.
 
     Examples
@@ -48,11 +45,10 @@ def transpose(a: Any, out: Any = None) -> Any:
     """
     if out is None:
         return _unary(a, lib.sp_csr_transpose)
-    csr = as_csr(a, "a")
-    types = Types(csr)
-    keep: list[Any] = []
-    lent, target = lend(csr, types.compute, keep), Target(out, csr.shape[::-1], types)
-    with Session() as session:
+    home = home_of({"a": a})
+    target = Target(home, out, tuple(a.shape)[::-1])
+    lent = home.lend("a")
+    with home.session() as session:
         session.check(lib.sp_csr_transpose_into(session.handle, lent, target.struct))
     return target.take()
 
@@ -62,28 +58,26 @@ def add(a: Any, b: Any, alpha: float = 1.0, beta: float = 1.0) -> Any:
 
     Parameters
     ----------
-    a, b : sparse array or matrix of scipy
+    a, b : sparse array or matrix of scipy or cupy, or sparse CSR tensor of torch
         Of the same shape.
     alpha, beta : float
         Factors. Whole numbers stay whole only if both factors are; otherwise the result is float64.
 
     Returns
     -------
-    sparse array or matrix
+    sparse array, matrix or tensor
         Of the class and format of `a`, with an entry wherever `a` or `b` has one. Unlike in scipy, entries that cancel
         to zero stay; `eliminate_zeros` drops them.
     """
-    x, y, alpha, beta = as_csr(a, "a"), as_csr(b, "b"), real(alpha, "alpha"), real(beta, "beta")
-    types = Types(x, y)
-    if types.whole and alpha.is_integer() and beta.is_integer():
-        types.require_exact(max(largest(x), largest(y), abs(alpha) * largest(x) + abs(beta) * largest(y)))
-    elif types.whole:
-        types.whole, types.result = False, types.compute
-    keep: list[Any] = []
-    lent_a, lent_b, c = lend(x, types.compute, keep), lend(y, types.compute, keep), _abi.sp_csr()
-    with Session() as session:
-        session.check(lib.sp_csr_add(session.handle, alpha, lent_a, beta, lent_b, c))
-        return take(session, c, types, a)
+    alpha, beta = real(alpha, "alpha"), real(beta, "beta")
+    home = home_of({"a": a, "b": b})
+    if alpha.is_integer() and beta.is_integer():
+        most = home.largest("a"), home.largest("b")
+        home.require_exact(max(*most, abs(alpha) * most[0] + abs(beta) * most[1]))
+    else:
+        home.become_real()
+    x, y = home.lend("a"), home.lend("b")
+    return home.run(lambda session, c: lib.sp_csr_add(session.handle, alpha, x, beta, y, c))
 
 
 def hadamard(a: Any, b: Any) -> Any:
@@ -91,23 +85,19 @@ def hadamard(a: Any, b: Any) -> Any:
 
     Parameters
     ----------
-    a, b : sparse array or matrix of scipy
+    a, b : sparse array or matrix of scipy or cupy, or sparse CSR tensor of torch
         Of the same shape.
 
     Returns
     -------
-    sparse array or matrix
+    sparse array, matrix or tensor
         Of the class and format of `a`, with an entry where both have one.
     """
-    x, y = as_csr(a, "a"), as_csr(b, "b")
-    types = Types(x, y)
-    if types.whole:
-        types.require_exact(max(largest(x), largest(y), largest(x) * largest(y)))
-    keep: list[Any] = []
-    lent_a, lent_b, c = lend(x, types.compute, keep), lend(y, types.compute, keep), _abi.sp_csr()
-    with Session() as session:
-        session.check(lib.sp_csr_hadamard(session.handle, lent_a, lent_b, c))
-        return take(session, c, types, a)
+    home = home_of({"a": a, "b": b})
+    most = home.largest("a"), home.largest("b")
+    home.require_exact(max(*most, most[0] * most[1]))
+    x, y = home.lend("a"), home.lend("b")
+    return home.run(lambda session, c: lib.sp_csr_hadamard(session.handle, x, y, c))
 
 
 def triu(a: Any, k: int = 0) -> Any:
@@ -115,13 +105,13 @@ def triu(a: Any, k: int = 0) -> Any:
 
     Parameters
     ----------
-    a : sparse array or matrix of scipy
+    a : sparse array or matrix of scipy or cupy, or sparse CSR tensor of torch
     k : int
         The lowest diagonal that stays: 0 the main one, 1 the one above it.
 
     Returns
     -------
-    sparse array or matrix
+    sparse array, matrix or tensor
         Of the class and format of `a`.
     """
     bound = float(whole(k, "k"))
@@ -133,13 +123,13 @@ def tril(a: Any, k: int = 0) -> Any:
 
     Parameters
     ----------
-    a : sparse array or matrix of scipy
+    a : sparse array or matrix of scipy or cupy, or sparse CSR tensor of torch
     k : int
         The highest diagonal that stays: 0 the main one, -1 the one below it.
 
     Returns
     -------
-    sparse array or matrix
+    sparse array, matrix or tensor
         Of the class and format of `a`.
     """
     bound = float(whole(k, "k"))
@@ -151,13 +141,13 @@ def top_k(a: Any, k: int) -> Any:
 
     Parameters
     ----------
-    a : sparse array or matrix of scipy
+    a : sparse array or matrix of scipy or cupy, or sparse CSR tensor of torch
     k : int
         Rows with at most `k` entries stay whole. Among equals the lowest columns stay.
 
     Returns
     -------
-    sparse array or matrix
+    sparse array, matrix or tensor
         Of the class and format of `a`.
     """
     count = whole(k, "k")

@@ -9,52 +9,47 @@ from typing import Any
 import numpy as np
 
 from . import _abi
-from ._core import F4, F8, Context, Session, Unique, lib, real, whole
-from ._device import Home, home_of, refuse_device
-from ._matrix import Types, as_csr, choose, largest, lend, take, to_host
+from ._core import Unique, lib, real, whole
+from ._device import home_of
+from ._home import Home, extent, is_real
+from ._matrix import choose
 
 SEMIRINGS = ("plus_times", "plus_pair", "min_plus", "max_times", "or_and")
 
 
-def _longest_row(csr: Any) -> int:
-    return int(np.diff(csr.indptr).max()) if csr.shape[0] else 0
+def _require_exact(home: Home, semiring: str, transposed: bool) -> None:
+    """Whole numbers are computed in float64: refuses operands whose sums may not fit."""
+    if not home.whole or semiring in ("plus_pair", "or_and"):
+        return
+    x, y = home.largest("a"), home.largest("b")
+    home.require_exact(max(x, y))
+    if semiring == "min_plus":
+        home.require_exact(x + y)
+    else:
+        a = home.matrices["a"]
+        terms = a.shape[0] if transposed else int(np.diff(a.indptr).max(initial=0))
+        home.require_exact(x * y * (terms if semiring == "plus_times" else 1))
 
 
 class _Operands:
     """The operands of a product, checked and lent, and its options."""
 
     def __init__(self, a: Any, b: Any, semiring: str, mask: Any, complement: bool, transpose_a: bool,
-                 transpose_b: bool) -> None:
-        self.a, self.b = as_csr(a, "a"), as_csr(b, "b")
-        self.types = Types(self.a, self.b)
+                 transpose_b: bool, device: str | None) -> None:
         number = choose(SEMIRINGS, semiring, "semiring")
-        self.semiring = semiring
-        if semiring == "plus_pair" and self.types.whole:
-            self.types.result = np.dtype(np.int64)
+        self.home = home = home_of({"a": a, "b": b}, {} if mask is None else {"mask": mask}, device)
+        self.reads_values = semiring not in ("plus_pair", "or_and")
+        _require_exact(home, semiring, transpose_a)
+        if semiring == "plus_pair" and home.whole:
+            home.become(np.int64)
         if semiring == "or_and":
-            self.types.result = np.dtype(bool)
-        self.transposed = bool(transpose_a)
-        self.keep: list[Any] = []
-        pattern = semiring in ("plus_pair", "or_and")
-        self.lent_a = lend(self.a, self.types.compute, self.keep, pattern)
-        self.lent_b = lend(self.b, self.types.compute, self.keep, pattern)
+            home.become(bool)
+        self.a, self.b = (home.lend(name, not self.reads_values) for name in ("a", "b"))
         self.options = _abi.sp_spgemm_options(semiring=number, transpose_a=bool(transpose_a),
-                                              transpose_b=bool(transpose_b), complement=bool(complement), to_host=True)
+                                              transpose_b=bool(transpose_b), complement=bool(complement),
+                                              to_host=home.space == _abi.SP_HOST)
         if mask is not None:
-            self.mask = lend(as_csr(mask, "mask"), self.types.compute, self.keep, pattern=True)
-            self.options.mask = ctypes.pointer(self.mask)
-
-    def require_exact(self, a_values: np.ndarray | None = None, b_values: np.ndarray | None = None) -> None:
-        """Whole numbers are computed in float64: refuses operands whose sums may not fit."""
-        if not self.types.whole or self.semiring in ("plus_pair", "or_and"):
-            return
-        x, y = largest(self.a), largest(self.b)
-        self.types.require_exact(max(x, y))
-        if self.semiring == "min_plus":
-            self.types.require_exact(x + y)
-        else:
-            terms = self.a.shape[0] if self.transposed else _longest_row(self.a)
-            self.types.require_exact(x * y * (terms if self.semiring == "plus_times" else 1))
+            self.options.mask = ctypes.pointer(home.lend("mask", pattern=True))
 
 
 def matmul(a: Any, b: Any, *, semiring: str = "plus_times", mask: Any = None, complement: bool = False,
@@ -64,7 +59,7 @@ def matmul(a: Any, b: Any, *, semiring: str = "plus_times", mask: Any = None, co
 
     Parameters
     ----------
-    a, b : sparse array or matrix of scipy, or sparse matrix of cupy, or sparse CSR tensor of torch
+    a, b : sparse array or matrix of scipy or cupy, or sparse CSR tensor of torch
         float32 or float64, whole numbers or booleans (scipy). Matrices in compressed rows without duplicates are not
         copied. Those on a GPU are multiplied there, in the order of the stream that is current in cupy or torch.
     semiring : {"plus_times", "plus_pair", "min_plus", "max_times", "or_and"}
@@ -122,44 +117,34 @@ def matmul(a: Any, b: Any, *, semiring: str = "plus_times", mask: Any = None, co
            [0., 0., 0.],
            [0., 0., 0.]])
     """
-    home = home_of(a, b, mask)
-    if home is not None:
-        refuse_device(device)
-        return _matmul_at(home, a, b, choose(SEMIRINGS, semiring, "semiring"), mask, complement, transpose_a,
-                          transpose_b, top_k)
-    o = _Operands(a, b, semiring, mask, complement, transpose_a, transpose_b)
-    o.require_exact()
-    c = _abi.sp_csr()
-    with Session(device) as session:
-        if top_k is None:
-            session.check(lib.sp_spgemm(session.handle, o.lent_a, o.lent_b, o.options, c, None))
-        else:
-            session.check(lib.sp_spgemm_top_k(session.handle, o.lent_a, o.lent_b, whole(top_k, "top_k"), o.options, c,
-                                              None))
-        return take(session, to_host(session, c), o.types, a)
-
-
-def _matmul_at(home: Home, a: Any, b: Any, semiring: int, mask: Any, complement: bool, transpose_a: bool,
-               transpose_b: bool, top_k: int | None) -> Any:
-    """The product of matrices of torch or cupy."""
-    options = _abi.sp_spgemm_options(semiring=semiring, transpose_a=bool(transpose_a), transpose_b=bool(transpose_b),
-                                     complement=bool(complement))
-    pattern = SEMIRINGS[semiring] in ("plus_pair", "or_and")
-    x, y = home.lend(a, "a", pattern), home.lend(b, "b", pattern)
-    if mask is not None:
-        options.mask = ctypes.pointer(home.lend(mask, "mask", pattern=True))
+    o = _Operands(a, b, semiring, mask, complement, transpose_a, transpose_b, device)
     if top_k is None:
-        return home.run(lambda session, c: lib.sp_spgemm(session.handle, x, y, options, c, None))
+        return o.home.run(lambda session, c: lib.sp_spgemm(session.handle, o.a, o.b, o.options, c, None))
     k = whole(top_k, "top_k")
-    return home.run(lambda session, c: lib.sp_spgemm_top_k(session.handle, x, y, k, options, c, None))
+    return o.home.run(lambda session, c: lib.sp_spgemm_top_k(session.handle, o.a, o.b, k, o.options, c, None))
 
 
-class MatmulPlan(Unique):
+class Plan(Unique):
+    """A plan of the library, with its context, which one thread at a time uses."""
+
+    def __init__(self, home: Home) -> None:
+        self._home, self._context = home, home.context()
+        self._lock = threading.Lock()
+        self._plan = ctypes.c_void_p()
+
+    _free: Any = None  # the library's function
+
+    def __del__(self) -> None:
+        if getattr(self, "_plan", None):
+            self._home.release(self._free, self._plan, self._context)
+
+
+class MatmulPlan(Plan):
     """Product of two matrices whose values change while their patterns stay the same.
 
     Parameters
     ----------
-    a, b, semiring, mask, complement, transpose_a, transpose_b
+    a, b, semiring, mask, complement, transpose_a, transpose_b, device
         As for `matmul`. `a` and `b` must be in compressed rows, with ascending columns and without duplicates, so that
         the order of their values is known.
 
@@ -181,23 +166,22 @@ class MatmulPlan(Unique):
     array([10., 20., 30.])
     """
 
+    _free = lib.sp_spgemm_plan_free
+
     def __init__(self, a: Any, b: Any, *, semiring: str = "plus_times", mask: Any = None, complement: bool = False,
-                 transpose_a: bool = False, transpose_b: bool = False) -> None:
+                 transpose_a: bool = False, transpose_b: bool = False, device: str | None = None) -> None:
         for name, matrix in (("a", a), ("b", b)):
-            if getattr(matrix, "format", None) != "csr" or not matrix.has_canonical_format:
+            if getattr(matrix, "format", "csr") != "csr" or not getattr(matrix, "has_canonical_format", True):
                 raise ValueError(f"{name} is not in compressed rows with ascending columns and no duplicates: call "
                                  "tocsr() and sum_duplicates()")
-        self._operands = o = _Operands(a, b, semiring, mask, complement, transpose_a, transpose_b)
-        if o.types.whole and semiring not in ("plus_pair", "or_and"):
+        self._operands = o = _Operands(a, b, semiring, mask, complement, transpose_a, transpose_b, device)
+        if o.home.whole and o.reads_values:
             raise NotImplementedError("plans are for float32 and float64 values")
-        self._like = a[:0]
+        super().__init__(o.home)
         self._pattern: Any = None
-        self._context = Context()
-        self._lock = threading.Lock()
-        self._plan = ctypes.c_void_p()
-        with Session(context=self._context) as session:
-            session.check(lib.sp_spgemm_plan_create(session.handle, o.lent_a, o.lent_b, o.options,
-                                                    ctypes.byref(self._plan)))
+        self._extents = [extent(o.home, array) for array in o.home.keep]
+        with o.home.session(self._context) as session:
+            session.check(lib.sp_spgemm_plan_create(session.handle, o.a, o.b, o.options, ctypes.byref(self._plan)))
             info = ctypes.cast(lib.sp_spgemm_plan_info(self._plan), ctypes.POINTER(_abi.sp_spgemm_info)).contents
             self.nnz, self.products = info.nnz, info.products
 
@@ -208,8 +192,9 @@ class MatmulPlan(Unique):
         Parameters
         ----------
         a_values, b_values : array, optional
-            Values of `a` and `b` in the order of their entries. The matrices' own values by default.
-        out : sparse array or matrix, optional
+            Values of `a` and `b` in the order of their entries. The matrices' own values by default. Arrays of any
+            library are possible that lie where the matrices do, see `SpmmPlan`.
+        out : as `a`, optional
             An earlier result of the plan, or one with its entries: its values are replaced. They are read unless `beta`
             is 0.
         alpha, beta : float
@@ -217,48 +202,63 @@ class MatmulPlan(Unique):
 
         Returns
         -------
-        sparse array or matrix
+        sparse array, matrix or tensor
             `out`, or a new one as of `matmul`.
         """
-        o, keep = self._operands, []
-        lent = []
-        for name, struct, values in (("a_values", o.lent_a, a_values), ("b_values", o.lent_b, b_values)):
-            copy = _abi.sp_csr.from_buffer_copy(struct)
-            if values is not None and copy.values:
-                given = np.asarray(values)
-                if given.dtype.kind not in "biuf":
-                    raise TypeError(f"{name} are of type {given.dtype}: real numbers are expected")
-                array = np.ascontiguousarray(given, o.types.compute)
-                if array.shape != (copy.nnz,):
-                    raise ValueError(f"{name} has the shape {array.shape}: the matrix has {copy.nnz} entries")
-                keep.append(array)
-                copy.values = array.ctypes.data
-            lent.append(copy)
-        c = _abi.sp_csr() if out is None else self._lend_out(out, keep)
-        with self._lock, Session(context=self._context) as session:
-            session.check(lib.sp_spgemm_plan_execute(self._plan, real(alpha, "alpha"), lent[0], lent[1],
-                                                     real(beta, "beta"), c))
-            return take(session, c, o.types, self._like) if out is None else out
+        home = self._home
+        x = self._operand("a_values", self._operands.a, a_values)
+        y = self._operand("b_values", self._operands.b, b_values)
+        alpha, beta = real(alpha, "alpha"), real(beta, "beta")
 
-    def _lend_out(self, out: Any, keep: list[Any]) -> _abi.sp_csr:
-        """A matrix whose values the plan replaces. Its entries must be those of the product, which the first call forms.
+        def execute(session: Any, c: _abi.sp_csr) -> int:
+            return lib.sp_spgemm_plan_execute(self._plan, alpha, x[0], y[0], beta, c)
+
+        if out is None:
+            with self._lock:
+                return home.run(execute, self._context)
+        struct, values = self._lend_out(out, (x[1], y[1]))
+        with self._lock, home.session(self._context) as session:
+            session.check(execute(session, struct))
+        home.has_written(values)
+        return out
+
+    def _operand(self, name: str, struct: _abi.sp_csr, values: Any) -> tuple[_abi.sp_csr, Any]:
+        """An operand with other values, and these."""
+        if values is None or not struct.values:
+            return struct, None
+        home, copy = self._home, _abi.sp_csr.from_buffer_copy(struct)
+        given = home.array(values, name)
+        if not is_real(home.type_of(given)):
+            raise TypeError(f"{name} are of type {home.type_of(given)}: real numbers are expected")
+        array = home.cast(given, home.compute)
+        if tuple(array.shape) != (copy.nnz,):
+            raise ValueError(f"{name} has the shape {tuple(array.shape)}: the matrix has {copy.nnz} entries")
+        copy.values = home.address(array)
+        return copy, array
+
+    def _lend_out(self, out: Any, operands: tuple[Any, ...]) -> tuple[_abi.sp_csr, Any]:
+        """A matrix whose values the plan replaces, and these. Its entries must be those of the product, which the first
+        call forms.
         """
-        o = self._operands
-        if getattr(out, "format", None) != "csr" or o.types.result not in (F4, F8) or out.dtype != o.types.result:
-            raise ValueError("out must be a matrix in compressed rows of the type of the result, float32 or float64")
+        home = self._home
+        parts = home.open(out)
+        if parts is None or home.result not in ("float32", "float64") or home.type_of(parts[2]) != home.result:
+            raise ValueError("out must be a matrix in compressed rows of the type of the result, float32 or float64, "
+                             "of the library of the operands")
         if self._pattern is None:
-            self._pattern = self()
-        if (out.shape != self._pattern.shape or not np.array_equal(out.indptr, self._pattern.indptr) or
-                not np.array_equal(out.indices, self._pattern.indices)):
+            made = self()
+            found: Any = home.open(made)
+            self._pattern = tuple(made.shape), found[:2], (home.cast(found[0], "int64"), home.cast(found[1], "int32"))
+        shape, pattern, lent = self._pattern
+        if tuple(out.shape) != shape or any(mine.shape != theirs.shape or not (mine == theirs).all()
+                                            for mine, theirs in zip(parts[:2], pattern)):
             raise ValueError("out does not have the entries of the product: pass a result of the plan")
-        if len(out.data) != self.nnz or not out.data.flags.c_contiguous or not out.data.flags.writeable:
+        values = parts[2]
+        if len(values) != self.nnz or not (home.is_writable(values) and home.is_contiguous(values)):
             raise ValueError("the values of out must be writable, one after another")
-        if any(array is not None and np.may_share_memory(out.data, array) for array in o.keep + keep):
+        begin, end = extent(home, values)
+        given = [extent(home, array) for array in operands if array is not None]
+        if any(begin < other_end and other < end for other, other_end in (*self._extents, *given)):
             raise ValueError("out has the values of an operand")
-        struct = lend(self._pattern, o.types.compute, keep)
-        struct.values = out.data.ctypes.data
-        return struct
-
-    def __del__(self, free: Any = lib.sp_spgemm_plan_free) -> None:
-        if getattr(self, "_plan", None):
-            free(self._plan)
+        return _abi.sp_csr(*shape, self.nnz, *map(home.address, (*lent, values)), self._operands.a.value_type,
+                           home.space), values

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from . import _abi
-from ._core import Session, lib, real, whole
-from ._device import home_of, refuse_device
-from ._matrix import Types, as_csr, choose, largest, lend, take, to_host
+from ._core import lib, real, whole
+from ._device import home_of
+from ._matrix import choose
 
 METRICS = ("cosine", "dot")
-
-
-def _require_finite(matrix: Any, name: str) -> None:
-    finite = np.isfinite(matrix.data[: matrix.indptr[-1]])
-    if not finite.all():
-        entry = int(np.argmin(finite))
-        row = int(np.searchsorted(matrix.indptr, entry, "right")) - 1
-        raise ValueError(f"{name} has the value {matrix.data[entry]} in row {row}, column {matrix.indices[entry]}: "
-                         "values must be finite")
 
 
 def similarity(a: Any, b: Any = None, top_k: int | None = None, threshold: float | None = None,
@@ -77,24 +66,15 @@ def similarity(a: Any, b: Any = None, top_k: int | None = None, threshold: float
                                          top_k=top_k or 0,
                                          threshold=least,
                                          skip_self=b is None if self_join is None else bool(self_join))
-    home = home_of(a, b)
-    if home is not None:
-        refuse_device(device)
-        left = home.lend(a, "a")
-        right = left if b is None else home.lend(b, "b")
-        return home.run(lambda session, c: lib.sp_similarity(session.handle, left, right, options, c, None))
-    x = as_csr(a, "a")
-    y = x if b is None else as_csr(b, "b")
-    types = Types(x, y)
-    for matrix, name in ((x, "a"),) if b is None else ((x, "a"), (y, "b")):
-        _require_finite(matrix, name)
-    if types.whole and metric == "cosine":
-        types.whole, types.result = False, types.compute
-    elif types.whole:
-        types.require_exact(max(largest(x) * largest(y) * x.shape[1], largest(x), largest(y)))
-    keep: list[Any] = []
-    lent, c = lend(x, types.compute, keep), _abi.sp_csr()
-    other = lent if b is None else lend(y, types.compute, keep)
-    with Session(device) as session:
-        session.check(lib.sp_similarity(session.handle, lent, other, options, c, None))
-        return take(session, to_host(session, c), types, a)
+    home = home_of({"a": a} if b is None else {"a": a, "b": b}, device=device)
+    other = "a" if b is None else "b"
+    for name in dict.fromkeys(("a", other)):
+        home.require_finite(name)
+    if metric == "cosine":
+        home.become_real()
+    else:
+        most = home.largest("a"), home.largest(other)
+        home.require_exact(max(*most, most[0] * most[1] * a.shape[1]))
+    left = home.lend("a")
+    right = left if b is None else home.lend("b")
+    return home.run(lambda session, c: lib.sp_similarity(session.handle, left, right, options, c, None))

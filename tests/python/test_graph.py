@@ -9,7 +9,7 @@ import scipy.sparse as ss
 
 import spgraph
 from conftest import BUILD
-from spgraph import cluster, graph
+from spgraph import _abi, _core, cluster, graph
 
 
 def quotient(matrix, labels, groups, combine, loops):
@@ -98,6 +98,50 @@ def test_other_graphs():
     assert type(c) is ss.csr_array and (c.toarray() == [[2, 1], [1, 2]]).all()
     c = graph.contract((np.array([0, 1, 2]), np.array([1, 2, 3])), [0, 0, 1, 1])
     assert (c.toarray() == [[2, 1], [1, 2]]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int16])
+def test_devices(make, rng, dtype):
+    matrix, labels = abs(make(300, 300, 0.02, dtype=dtype)), rng.integers(-1, 9, 300)
+    matrix = (matrix + matrix.T).tocsr()
+    for device in ("cpu", "auto"):  # "auto" is a GPU where there is one, with the same bits
+        assert_equal(graph.contract(matrix, labels, device=device), graph.contract(matrix, labels))
+        overlapping = make(5, 300, 0.2).astype(bool)
+        assert_equal(graph.contract(matrix, overlapping, device=device), graph.contract(matrix, overlapping))
+        out, expected = graph.contract(matrix.astype(float), labels), graph.contract(matrix.astype(float), labels)
+        out.data[:] = np.nan
+        assert_equal(graph.contract(matrix.astype(float), labels, out=out, device=device), expected)
+        for method in graph.METHODS:
+            options = {"weights": np.arange(300) % 3 + 1, "max_weight": 30.0}
+            found, levels = (graph.coarsen(matrix, 3, method, **options, **there) for there in ({"device": device}, {}))
+            assert len(found) == len(levels) > 0
+            for mine, theirs in zip(found, levels):
+                assert_equal(mine.graph, theirs.graph)
+                assert (mine.labels == theirs.labels).all() and (mine.nodes == theirs.nodes).all()
+    for call, first in ((graph.contract, labels), (graph.coarsen, 1)):
+        with pytest.raises(RuntimeError, match="CUDA|device"):
+            call(matrix, first, device="cuda:1023")
+
+
+@pytest.mark.parametrize("method", graph.METHODS)
+def test_levels_from_moved_arrays(make, monkeypatch, method):
+    """What a GPU does to a graph of scipy, with the CPU in its place."""
+    matrix = abs(make(300, 300, 0.02))
+    matrix = (matrix + matrix.T).tocsr()
+    expected = graph.coarsen(matrix, 3, method, weights=np.arange(300) % 3 + 1, max_weight=30.0)
+    monkeypatch.setattr(_abi, "SP_DEVICE", _abi.SP_HOST)
+    monkeypatch.setattr(_core.lib, "sp_context_is_cuda", lambda _: True)
+    found = graph.coarsen(matrix, 3, method, weights=np.arange(300) % 3 + 1, max_weight=30.0)
+    assert len(found) == len(expected) > 0
+    for mine, theirs in zip(found, expected):
+        assert_equal(mine.graph, theirs.graph)
+        assert (mine.labels == theirs.labels).all()
+
+
+def assert_equal(found, expected):
+    assert type(found) is type(expected) and found.dtype == expected.dtype
+    for name in ("indptr", "indices", "data"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
 def test_what_is_refused(make):

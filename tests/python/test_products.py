@@ -327,8 +327,10 @@ def test_transposes_fill_the_callers_matrices(make, dtype, index):
     assert_same(out, expected, exact=True)
     frozen, wide = expected.copy(), expected.copy()
     frozen.data.flags.writeable = False
-    wide.indices = wide.indices.astype(np.int64)
-    for bad, message in ((a, "shape"), (frozen, "writable"), (wide, "int32"), (expected.tocsc(), "compressed rows"),
+    wide.indices = columns = np.full(expected.nnz, 5, np.int64)
+    assert spgraph.transpose(a, out=wide) is wide and wide.indices is columns
+    assert_same(wide, expected, exact=True)
+    for bad, message in ((a, "shape"), (frozen, "writable"), (expected.tocsc(), "compressed rows"),
                          (expected.astype(complex), "float32"), (expected.data, "compressed rows"),
                          (ss.csr_array((20, 30), dtype=dtype), "entries")):
         with pytest.raises(ValueError, match=message):
@@ -367,10 +369,14 @@ def test_device_of_matrices_of_scipy(make):
         for made, expected in ((spgraph.matmul(a, a, device=device), here),
                                (spgraph.matmul(b, b, device=device), spgraph.matmul(b, b)),
                                (spgraph.matmul(a, a, top_k=3, device=device), spgraph.matmul(a, a, top_k=3)),
+                               (spgraph.MatmulPlan(a, a, device=device)(2 * a.data), spgraph.matmul(2 * a, a)),
                                (spgraph.similarity(a, top_k=3, device=device), spgraph.similarity(a, top_k=3))):
             assert type(made) is type(expected) and made.data.tobytes() == expected.data.tobytes()
             np.testing.assert_array_equal(made.indices, expected.indices)
-    for call in (spgraph.matmul, spgraph.similarity):
+        plan, x = spgraph.SpmmPlan(a, 3, device=device), np.arange(180.0).reshape(60, 3)
+        np.testing.assert_allclose(plan(x, out=np.ones((60, 3)), beta=2), a @ x + 2)
+    for call in (spgraph.matmul, spgraph.similarity, spgraph.MatmulPlan,
+                 lambda x, _, device: spgraph.SpmmPlan(x, 3, device=device)):
         with pytest.raises(RuntimeError, match="CUDA|device"):
             call(a, a, device="cuda:1023")
         with pytest.raises(ValueError, match="tpu"):

@@ -44,7 +44,7 @@ def _context(device: torch.device) -> Context:
 @contextlib.contextmanager
 def _session(device: torch.device, context: Optional[Context] = None) -> Iterator[Session]:
     """A session whose work is ordered after and before that of torch's current stream; in the device's context or in
-    the one of a sampler."""
+    the one of a sampler or plan."""
     if device.type == "cpu":
         with _lock, Session(context=context or _context(device)) as session:
             yield session
