@@ -4,8 +4,7 @@ Within a product the k kept numbers of each row, and the columns that they have,
 gather these and no zeros. Columns are uint8 up to 256, else int16 with the bits of uint16, as the library has them.
 """
 
-from __future__ import annotations
-
+# Annotations are no texts here: torch 2.4 reads the types of operators from them.
 from typing import Any, Optional
 
 import torch
