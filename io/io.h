@@ -377,8 +377,8 @@ typedef struct io_head {
 
 /* Options of writing a graph. */
 typedef struct io_write_options {
-    io_format format;      /* IO_MTX, IO_ABC, IO_TSV, IO_NATIVE, IO_METIS, IO_CSR, IO_CSV, IO_NPZ or
-                              IO_GRAPHML */
+    io_format format;      /* IO_MTX, IO_ABC, IO_TSV, IO_NATIVE, IO_METIS, IO_CSR, IO_CSV, IO_NPZ, IO_GRAPHML or
+                              IO_DIMACS: p sp, every entry an arc */
     bool undirected;       /* the matrix is symmetric: IO_MTX, IO_ABC, IO_CSV and IO_GRAPHML get each edge
                               once, IO_CSR a flag */
     const io_names *names; /* names of nodes, for IO_ABC, IO_TSV, IO_CSV, IO_CSR and IO_GRAPHML; NULL, or
@@ -386,7 +386,7 @@ typedef struct io_write_options {
     int64_t first;         /* the number of node 0 in IO_ABC, IO_TSV, IO_CSV and IO_GRAPHML */
     int constraints;       /* number of weights of a node */
     const int64_t *node_weights, *node_sizes; /* IO_METIS, and IO_GRAPHML as attributes; as in io_graph; NULL: none */
-    const char *comment;   /* IO_MTX, IO_METIS, IO_NATIVE ("# cline: "): a comment line; NULL: none */
+    const char *comment;   /* IO_MTX, IO_METIS, IO_DIMACS, IO_NATIVE ("# cline: "): a comment line; NULL: none */
     const io_head *whole;  /* the matrix is some rows of a larger one, which this is the head of; NULL: it is whole */
     int64_t row;           /* with `whole`: the number of its first row */
 } io_write_options;

@@ -44,19 +44,30 @@ static bool is_large(const contract_job *job)
     return (double)job->g.nnz > CUDA_ENTRIES * threads;
 }
 
+static bool makes_loops(const sp_csr *g, const int32_t *labels)
+{
+    for (int64_t i = 0; i < g->rows; i++)
+        for (int64_t e = g->row_offsets[i]; labels[i] >= 0 && e < g->row_offsets[i + 1]; e++)
+            if (labels[g->col_indices[e]] == labels[i]) return true;
+    return false;
+}
+
 /* METIS graphs have no loops. Loops that a labelling makes are found before the work; the writer finds the others. */
 sp_status contract_refuse_loops(const contract_job *job, sp_context *context, const sp_csr *g,
                                 const int32_t *labels)
 {
     const contract_options *o = job->options;
-    if (o->to != IO_METIS || o->loops == SP_LOOPS_DROP) return SP_OK;
-    for (int64_t i = 0; i < g->rows; i++)
-        for (int64_t e = g->row_offsets[i]; labels[i] >= 0 && e < g->row_offsets[i + 1]; e++)
-            if (labels[g->col_indices[e]] == labels[i])
-                return sp_fail(context, SP_ERROR_ARGUMENT,
-                               "%s: edges within groups are loops, and METIS graphs have none: use --loops drop",
-                               o->out);
-    return SP_OK;
+    if (o->to != IO_METIS || o->loops == SP_LOOPS_DROP || !makes_loops(g, labels)) return SP_OK;
+    return sp_fail(context, SP_ERROR_ARGUMENT,
+                   "%s: edges within groups are loops, and METIS graphs have none: use --loops drop",
+                   output_name(o->out));
+}
+
+void contract_notice_loops(contract_job *job, const sp_csr *g, const int32_t *labels)
+{
+    if (!job->options->loops_by_format || (g && labels && !makes_loops(g, labels))) return;
+    notice_line(&job->line, "%s: METIS graphs have no loops, so edges within groups are left out; --loops drop says so "
+                "without this notice", output_name(job->options->out));
 }
 
 /* ---- one contraction ------------------------------------------------------------------------------------ */
@@ -166,6 +177,7 @@ sp_status contract_compute(contract_job *job)
     if (job->labelling.labels) TRY(contract_refuse_loops(job, job->host, &job->g, job->labelling.labels));
     if (!job->device)
         TRY(device_choose(&choice, is_large(job), &interrupt_signal, job->host, &job->line, &job->device));
+    if (job->options->repeat == REPEAT_NEVER) contract_notice_loops(job, &job->g, job->labelling.labels);
     show_line(&job->line, "contracting");
     status = compute_on(job, job->device ? job->device : job->host);
     if (job->device && device_gives_way(choice.device, status)) {

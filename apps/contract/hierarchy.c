@@ -216,6 +216,7 @@ sp_status contract_repeat_on(contract_job *job, sp_context *context)
     TRY(take_last(job));
     settle_loops(o, sums, &job->c);
     TRY(compose_maps(job));
+    contract_notice_loops(job, &job->g, job->labelling.labels);
     notice_end(job);
     job->info = (contraction_info){.engine = o->engine, .nnz = job->c.nnz, .seconds = wall_seconds() - began};
 done:

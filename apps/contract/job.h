@@ -28,6 +28,7 @@ typedef struct contract_options {
     sp_combine combine;
     sp_loops loops;
     bool half_loops, compact, names, directed, undirected, quiet;
+    bool loops_given, loops_by_format; /* by the option; dropped because METIS graphs have none */
     sp_value_type values;
     contract_unlabelled unlabelled;
     contract_unknown unknown;
@@ -97,6 +98,7 @@ typedef struct contract_job {
     int64_t empty;                  /* of them, before compaction */
     int32_t *old;                   /* compaction: number of each group before; else NULL */
     io_names group_names;           /* none: groups are numbers */
+    bool tab;                       /* OUT.tab has them */
     int constraints;                /* METIS: weights a group */
     int64_t *group_weights, *group_sizes; /* METIS: sums over nodes; NULL: none */
     contraction_hierarchy hierarchy;
@@ -194,7 +196,9 @@ sp_status contract_finish_rows(contract_job *job, const int32_t *owner);
 sp_status contract_write_together(contract_job *job);
 sp_status contract_put_together(contract_job *job, io_output *out, const io_write_options *writing);
 
-/* METIS graphs have no loops: refuses labels that make some. */
+/* METIS graphs have no loops: refuses labels that make some, or says that these are left out. Without g it is not
+ * known whether there are any. */
+void contract_notice_loops(contract_job *job, const sp_csr *g, const int32_t *labels);
 sp_status contract_refuse_loops(const contract_job *job, sp_context *context, const sp_csr *g, const int32_t *labels);
 /* hierarchy.c: contracts repeatedly. */
 sp_status contract_repeat_on(contract_job *job, sp_context *context);
@@ -229,6 +233,7 @@ void contract_put_figures(const contract_job *job, json *j);
 
 /* output.c: refuses outputs that could not be written or are inputs; names groups; writes everything. */
 sp_status contract_check_outputs(contract_job *job);
+sp_status contract_check_tab(contract_job *job); /* once the names of groups are known */
 sp_status contract_name_groups(contract_job *job);
 /* The number that the labels have for a group. */
 int64_t contract_group_number(const contract_job *job, int64_t group);

@@ -57,9 +57,9 @@ static void summarize(contract_job *job)
     }
     if (o->refine) snprintf(better, sizeof better, "; refined: %s", refined);
     else *better = '\0';
-    summary_line(&job->line, "read %s as %s, %s, %s; wrote %s%s, %s to %s%s%s",
-                 input_name(o->graph), formats[in->format], nodes, edges, levels,
-                 groups, joined, output_name(o->out), better, dropped);
+    summary_line(&job->line, "read %s as %s, %s, %s; wrote %s%s, %s to %s%s%s%s",
+                 input_name(o->graph), formats[in->format], nodes, edges, levels, groups, joined, output_name(o->out),
+                 job->tab && !o->names ? ", their names beside it" : "", better, dropped);
 }
 
 /* ---- the whole run -------------------------------------------------------------------------------------- */
@@ -78,6 +78,7 @@ static sp_status run_job(contract_job *job)
         TRY(contract_read_labels(job));
         if (job->options->refine) TRY(contract_refine(job));
         TRY(contract_name_groups(job));
+        TRY(contract_check_tab(job));
         TRY(contract_sum_nodes(job));
     }
     if (job->options->out) TRY(contract_compute(job));

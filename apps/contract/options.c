@@ -55,13 +55,20 @@ static bool parse_from(void *settings, const char *value)
 
 static bool parse_to(void *settings, const char *value)
 {
-    static const char *const known[] = {"mtx", "abc", "tsv", "csv", "mcl", "metis", "npz", "graphml", "bin", NULL};
-    static const io_format format[] = {IO_MTX, IO_ABC, IO_TSV, IO_CSV, IO_NATIVE, IO_METIS, IO_NPZ, IO_GRAPHML, IO_CSR};
+    static const char *const known[] = {"mtx", "abc", "tsv", "csv", "mcl", "metis", "dimacs", "npz", "graphml", "bin", NULL};
+    static const io_format format[] = {IO_MTX, IO_ABC, IO_TSV, IO_CSV, IO_NATIVE, IO_METIS, IO_DIMACS, IO_NPZ,
+                                       IO_GRAPHML, IO_CSR};
     contract_options *o = settings;
     const int place = find_word(value, known);
     if (place < 0)
-        return mistake("--to is one of mtx, abc, tsv, csv, mcl, metis, npz, graphml, bin (got \"%.40s\")", value);
+        return mistake("--to is one of mtx, abc, tsv, csv, mcl, metis, dimacs, npz, graphml, bin (got \"%.40s\")", value);
     o->to = format[place];
+    return true;
+}
+
+static bool give_loops(void *settings, const char *value)
+{
+    ((contract_options *)settings)->loops_given = value != NULL;
     return true;
 }
 
@@ -85,7 +92,7 @@ static const option_row rows[] = {
      .once = true},
     {"--from", "FORMAT", "abc csv sif etc mcl mtx string blast metis dimacs npz graphml bin [by content, else abc]",
      OPTION_OWN, .then = parse_from},
-    {"--to", "FORMAT", "mtx abc tsv csv mcl metis npz graphml bin [by the ending of OUT]", OPTION_OWN, .then = parse_to},
+    {"--to", "FORMAT", "mtx abc tsv csv mcl metis dimacs npz graphml bin [by the ending of OUT]", OPTION_OWN, .then = parse_to},
     {"--labels", "KIND", "list pairs clusters mcl [by content]", OPTION_WORD, AT(label_format),
      .words = label_formats + 1, .low = 1},
     {"--base", "0|1", "the first label, if a number [0 if one is 0, else 1]", OPTION_COUNT, AT(base),
@@ -95,7 +102,8 @@ static const option_row rows[] = {
     {"", .kind = OPTION_HEADING},
     {"--combine", "OP", "of edges that fall together: sum max min mean count first [sum]", OPTION_WORD, AT(combine),
      .words = combines},
-    {"--loops", "MODE", "edges within a group: keep drop only [keep]", OPTION_WORD, AT(loops), .words = all_loops},
+    {"--loops", "MODE", "edges within a group: keep drop only [keep]", OPTION_WORD, AT(loops), .words = all_loops,
+     .then = give_loops},
     {"--half-loops", NULL, "count them half: in undirected graphs each is there in both directions", OPTION_FLAG,
      AT(half_loops)},
     {"--undirected", NULL, "each edge of GRAPH stands for both directions", OPTION_FLAG, AT(undirected)},
@@ -173,7 +181,7 @@ static bool find_output_format(contract_options *o)
         io_format format;
     } endings[] = {{".mtx", IO_MTX}, {".abc", IO_ABC}, {".tsv", IO_TSV}, {".csv", IO_CSV}, {".mci", IO_NATIVE},
                    {".mcl", IO_NATIVE}, {".metis", IO_METIS}, {".graph", IO_METIS}, {".bin", IO_CSR}, {".csr", IO_CSR},
-                   {".npz", IO_NPZ}, {".graphml", IO_GRAPHML}};
+                   {".gr", IO_DIMACS}, {".dimacs", IO_DIMACS}, {".npz", IO_NPZ}, {".graphml", IO_GRAPHML}};
     for (size_t i = 0; o->to == IO_AUTO && i < sizeof endings / sizeof *endings; i++)
         if (is_kind(o->out, endings[i].ending)) o->to = endings[i].format;
     return o->to != IO_AUTO ||
@@ -278,6 +286,8 @@ static bool check_together(contract_options *o)
         return mistake("--repeat writes several files: -o takes the name of one");
     if (!check_repeat(o) || !(o->out ? find_output_format(o) : check_judge(o))) return false;
     if (!o->out) return true;
+    o->loops_by_format = o->to == IO_METIS && !o->loops_given;
+    if (o->loops_by_format) o->loops = SP_LOOPS_DROP;
     if (o->names && !has_names(o->to) && strcmp(o->out, "-") == 0)
         return mistake("--names with --to %s goes to OUT.tab, which standard output has none of: give -o FILE, or --to "
                        "abc, tsv, csv, graphml or bin", format_word(o->to));

@@ -3,6 +3,7 @@
  * name means that all other files are complete.
  */
 #include <string.h>
+#include <unistd.h>
 
 #include "job.h"
 
@@ -62,13 +63,14 @@ sp_status contract_check_outputs(contract_job *job)
     output_list all = {0};
     char path[MAX_PATH];
     sp_status status;
+    job->tab = job->tab || needs_tab(o);
     if (o->judge) TRY(check_output(job, &all, "-"));
     if (o->out) TRY(check_output(job, &all, o->out));
     if (o->node_output) TRY(check_output(job, &all, o->node_output));
     if (o->label_output) TRY(check_output(job, &all, o->label_output));
     if (o->refine) TRY(check_output(job, &all, o->refine));
     if (o->report) TRY(check_output(job, &all, o->report));
-    if (needs_tab(o)) {
+    if (job->tab) {
         TRY(beside(job, ".tab", path));
         TRY(check_output(job, &all, path));
     }
@@ -79,6 +81,20 @@ sp_status contract_check_outputs(contract_job *job)
         }
 done:
     return status;
+}
+
+/* Names that labels have, and OUT has none of, go to OUT.tab unasked, unless OUT is a stream. */
+sp_status contract_check_tab(contract_job *job)
+{
+    const contract_options *o = job->options;
+    if (job->tab || !o->out || has_names(o->to) || job->labelling.names.count == 0) return SP_OK;
+    if (strcmp(o->out, "-") != 0 && (access(o->out, F_OK) != 0 || file_bytes(o->out) >= 0)) {
+        job->tab = true;
+        return contract_check_outputs(job);
+    }
+    notice_line(&job->line, "%s: the names of groups are left out, as --to %s has none: give -o a new file, for OUT.tab, or "
+                "--to abc, tsv, csv, graphml or bin", output_name(o->out), format_word(o->to));
+    return SP_OK;
 }
 
 /* ---- names ---------------------------------------------------------------------------------------------- */
@@ -411,7 +427,7 @@ static sp_status write_all(contract_job *job, output_set *all)
         TRY(open_next(job, all, "-", &out));
         contract_put_judgement(job, out);
     }
-    if (needs_tab(o)) {
+    if (job->tab) {
         TRY(beside(job, ".tab", path));
         TRY(open_next(job, all, path, &out));
         put_tab(job, out);

@@ -149,7 +149,9 @@ static sp_status read_labels(contract_job *job)
     TRY(contract_read_labels(job));
     if (!job->labelling.labels) TRY(refuse_overlap(job));
     TRY(contract_name_groups(job));
+    TRY(contract_check_tab(job));
     TRY(contract_sum_nodes(job));
+    contract_notice_loops(job, NULL, NULL);
 done:
     return status;
 }

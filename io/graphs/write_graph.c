@@ -1,4 +1,4 @@
-/* A matrix as a graph file: Matrix Market, label triples, METIS; other formats have files of their own. Rows are
+/* A matrix as a graph file: Matrix Market, label triples, DIMACS, METIS; other formats have files of their own. Rows are
  * where edges begin, as the first field of a line and the row of a Matrix Market entry are.
  */
 #include <math.h>
@@ -174,6 +174,34 @@ static sp_status write_mtx(sp_context *context, io_output *output, graph_text *f
     return io_put_rows(context, output, from->matrix, false, put_mtx, from);
 }
 
+/* DIMACS: every entry an arc. */
+static void put_arcs(const void *user, int64_t place, int64_t begin, int64_t end, io_text *text)
+{
+    const graph_text *from = user;
+    char begins[IO_NUMBER + 2] = "a "; /* of lines */
+    size_t length = 2 + io_format_int(begins + 2, from->options->row + place + 1);
+    begins[length++] = ' ';
+    for (int64_t e = begin; e < end; e++) {
+        char *at = io_text_room(text, 4 * IO_NUMBER), *to = at;
+        if (!at) return;
+        memcpy(to, begins, length);
+        to += length;
+        to += io_format_int(to, from->matrix->col_indices[e] + 1);
+        *to++ = ' ';
+        to += io_format_value(to, from->matrix, e);
+        *to++ = '\n';
+        text->used += (size_t)(to - at);
+    }
+}
+
+static sp_status write_dimacs(sp_context *context, io_output *output, graph_text *from)
+{
+    if (is_first(from) && from->options->comment) io_output_format(output, "c %s\n", from->options->comment);
+    if (is_first(from))
+        io_output_format(output, "p sp %lld %lld\n", (long long)from->head->rows, (long long)from->head->entries);
+    return io_put_rows(context, output, from->matrix, false, put_arcs, from);
+}
+
 /* ---- METIS ---------------------------------------------------------------------------------------------- */
 
 /* Size and weights of a node; whether there are any. */
@@ -269,7 +297,7 @@ static sp_status write_metis(sp_context *context, io_output *output, graph_text 
 bool io_has_blocks(io_format format)
 {
     return format == IO_MTX || format == IO_ABC || format == IO_TSV || format == IO_CSV || format == IO_GRAPHML ||
-           format == IO_NATIVE;
+           format == IO_DIMACS || format == IO_NATIVE;
 }
 
 void io_add_head(sp_context *context, const sp_csr *rows, int64_t row, io_head *head)
@@ -330,12 +358,14 @@ sp_status io_put_graph(sp_context *context, io_output *output, const sp_csr *mat
         return sp_fail(context, SP_ERROR_ARGUMENT, "a graph is written from a square host matrix");
     if (options->whole && !io_has_blocks(options->format))
         return sp_fail(context, SP_ERROR_ARGUMENT, "this format is not written by blocks of rows");
-    if (!options->whole && options->format == IO_MTX) io_add_head(context, matrix, 0, &head);
+    if (!options->whole && (options->format == IO_MTX || options->format == IO_DIMACS))
+        io_add_head(context, matrix, 0, &head);
     switch (options->format) {
     case IO_MTX: return write_mtx(context, output, &from);
     case IO_ABC:
     case IO_TSV: return write_triples(context, output, &from);
     case IO_CSV: return write_table(context, output, &from);
+    case IO_DIMACS: return write_dimacs(context, output, &from);
     case IO_METIS: return write_metis(context, output, &from);
     case IO_NATIVE:
         return io_put_native_matrix(context, output, matrix, NULL, NULL, 0, options->row, options->comment);

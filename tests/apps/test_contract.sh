@@ -29,6 +29,7 @@ makes() { # makes LINES ARGUMENTS...: what is written, lines joined by bars, tab
 printf 'a b 1\nb c 2\nc d 4\nd a 8\n' >g.abc
 printf '%%%%MatrixMarket matrix coordinate integer general\n4 4 5\n1 2 1\n2 3 2\n3 4 4\n4 1 8\n2 2 16\n' >g.mtx
 printf 'a x\nb y\nc y\nd z\n' >pairs
+printf 'a 1\nb 2\nc 2\nd 3\n' >numbers
 printf '1\n2\n2\n3\n' >list
 
 # ---- formats of graphs ----------------------------------------------------------------------------------
@@ -49,9 +50,11 @@ ok 'has no undirected edges' fails 1 'opposite weights in a skew-symmetric matri
     <(printf "$skew") list -o X --to tsv --undirected
 ok 'Matrix Market, general' makes '3 3 4|1 2 1|2 2 18|2 3 4|3 1 8|' g.mtx list --to mtx
 ok 'its first line' grep -qx '%%MatrixMarket matrix coordinate integer general' run.out
-ok 'Matrix Market, symmetric' makes '3 3 4|2 1 1|2 2 4|3 1 8|3 2 4|' g.abc pairs --to mtx
+ok 'Matrix Market, symmetric' makes '3 3 4|2 1 1|2 2 4|3 1 8|3 2 4|' g.abc numbers --to mtx
 ok 'its first line says so' grep -qx '%%MatrixMarket matrix coordinate integer symmetric' run.out
-ok 'METIS' makes '3 3 011|1 2 1 3 8|2 1 1 3 4|1 1 8 2 4|' g.abc pairs --to metis --loops drop
+ok 'METIS' makes '3 3 011|1 2 1 3 8|2 1 1 3 4|1 1 8 2 4|' g.abc numbers --to metis --loops drop
+ok 'DIMACS, undirected' makes 'p sp 3 7|a 1 2 1|a 1 3 8|a 2 1 1|a 2 2 4|a 2 3 4|a 3 1 8|a 3 2 4|' g.abc numbers --to dimacs
+ok 'DIMACS, directed' makes 'p sp 3 4|a 1 2 1|a 2 2 18|a 2 3 4|a 3 1 8|' g.mtx list --to dimacs
 ok "mcl's matrix" makes \
     '(mclheader|mcltype matrix|dimensions 3x3|)|(mclmatrix|begin|0 1:1 $|1 1:18 2:4 $|2 0:8 $|)|' g.mtx list --to mcl
 back() { # back EXPECTED FILE OPTIONS...: the graph of groups, written to FILE, comes back with its nodes renamed
@@ -69,6 +72,7 @@ metis_known() { run - three -o - --to abc <r.graph && [ "$(tr '\n\t' '| ' <run.o
 ok 'METIS by its content' metis_known
 ok 'METIS comes back' metis_back --from metis --to abc
 ok 'binary comes back, undirected' back '1 2 4|1 3 8|2 3 1|' r.bin --to abc
+ok 'DIMACS comes back' back '1 2 4|1 3 8|2 3 1|' r.gr --to abc
 ok "mcl's matrix comes back" back '1 2 4|1 3 8|2 3 1|' r.mci --to abc
 printf '%%%%MatrixMarket matrix coordinate real symmetric\n4 4 4\n3 1 0.2\n3 2 0.4\n4 1 0.3\n4 2 0.1\n' >above.mtx
 printf '%%%%MatrixMarket matrix coordinate real symmetric\n4 4 4\n3 1 0.2\n3 2 0.3\n4 1 0.4\n4 2 0.1\n' >below.mtx
@@ -127,7 +131,7 @@ zeros() { # a sum of 0 is an entry of the matrix that is written, and no edge of
 ok 'zeros in binary matrices' zeros
 endings() { # every ending chooses its format
     local ending format
-    for ending in mtx:mtx abc:abc tsv:tsv mci:mcl mcl:mcl graph:metis metis:metis bin:bin csr:bin; do
+    for ending in mtx:mtx abc:abc tsv:tsv mci:mcl mcl:mcl graph:metis metis:metis gr:dimacs bin:bin csr:bin; do
         format=${ending#*:} ending=${ending%:*}
         status 0 g.abc pairs -o "e.$ending" --loops drop &&
             status 0 g.abc pairs -o e.out --loops drop --to "$format" && cmp "e.$ending" e.out || return 1
@@ -546,9 +550,17 @@ ok 'a map over the graph' untouched g.abc -o own --to abc --repeat matching
 ok 'no such graph' fails 1 'nofile: .*o such file' nofile list -o X --to abc
 ok 'no such labels' fails 1 'nofile: .*o such file' g.mtx nofile -o X --to abc
 ok 'labels of no graph' fails 1 'pairs:1: the graph has no nodes' none pairs -o X --to abc
-ok 'METIS takes no loops' fails 1 'X: edges within groups are loops.*--loops drop' g.abc pairs -o X --to metis
-ok 'of levels either' fails 1 'X: edges within groups are loops.*--loops drop' g.abc -o X --to metis --repeat matching
-ok 'nor of overlapping groups' fails 1 'X: the edge from 1 to 1 is a loop' g.abc overlap -o X --to metis
+without_loops() { # METIS drops them, with a notice if there are any
+    status 0 "$@" -o l.graph && grep -q 'l.graph: METIS graphs have no loops, so edges within groups are left out' run.err &&
+        status 0 "$@" -o d.graph --loops drop && says_so && cmp l.graph d.graph
+}
+ok 'METIS has no loops' without_loops g.abc numbers
+ok 'of levels either' without_loops g.abc --repeat matching
+ok 'nor of overlapping groups' without_loops g.abc overlap
+ok 'no loops, no notice' makes '4 4 011|1 2 1 4 8|1 1 1 3 2|1 2 2 4 4|1 1 8 3 4|' g.abc <(printf 'a 1\nb 2\nc 3\nd 4\n') --to metis
+ok 'METIS cannot keep loops' fails 1 'X: edges within groups are loops.*--loops drop' g.abc pairs -o X --to metis --loops keep
+ok 'of levels either' fails 1 'X: edges within groups are loops.*--loops drop' g.abc -o X --to metis --repeat matching --loops keep
+ok 'nor of overlapping groups' fails 1 'X: the edge from 1 to 1 is a loop' g.abc overlap -o X --to metis --loops keep
 ok 'nor loops alone' fails 2 'loops only' g.abc pairs -o X --to metis --loops only
 ok 'groups of one name' fails 1 'called "b"' g.abc <(printf 'a b\nc d\nd d\n') -o X --to abc --labels pairs --unlabelled keep
 ok 'a device that is not there, before the work' fails 1 'cuda:99' nofile list -o X --to abc --device cuda:99

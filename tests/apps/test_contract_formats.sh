@@ -1,6 +1,6 @@
 #!/bin/bash
 # What contract reads from other programs and writes for them: numbers of nodes, compressed outputs, tables of edges,
-# DIMACS, arrays and matrices of numpy and scipy, GraphML, columns of tables.
+# DIMACS, arrays and matrices of numpy and scipy, GraphML, columns of tables, names beside formats without them.
 #   CONTRACT  the tool [$BUILD/bin/contract]
 cd "$(dirname "$0")/../.." || exit 1
 build=$(realpath "${BUILD:-build}") root=$PWD
@@ -109,7 +109,7 @@ if command -v gzip >/dev/null; then
     ok 'an ending within .gz must tell the format' fails 2 'does not tell the format' g.abc pairs -o X.gz
     if [ -e /dev/full ]; then
         ln -s /dev/full full.gz
-        ok 'a full disk is reported' fails 1 'No space left' g.abc pairs -o full.gz --to mtx
+        ok 'a full disk is reported' fails 1 'No space left' g.abc <(printf "a 1\nb 2\nc 2\nd 3\n") -o full.gz --to mtx
     else skip 'no /dev/full'; fi
 else skip 'no gzip'; fi
 
@@ -381,6 +381,25 @@ with_networkx() { # sets python
 if with_networkx; then
     ok 'GraphML of networkx' "$python" -B "$root/tests/apps/contract_graphml.py" "$tool"
 else skip 'no networkx: GraphML'; fi
+
+# ---- names of groups --------------------------------------------------------------------------------------
+
+printf 'a 1\nb 2\nc 2\nd 3\n' >from1.abc
+names_unasked() { # names of labels; numbers have none; OUT.tab is checked as outputs are; a stream has no file beside it
+    for format in mtx mcl dimacs npz metis; do
+        rm -f u.out.tab && status 0 g.abc pairs -o u.out --to $format && [ "$(tr '\t\n' ' |' <u.out.tab)" = '0 x|1 y|2 z|' ] &&
+            grep -q 'to u.out, their names beside it$' run.err || return 1
+    done
+    status 0 g.abc pairs -o u.mtx.gz && gzip -dc u.mtx.tab.gz | cmp - u.out.tab &&
+        status 0 g.abc from1.abc -o n.out --to mtx && [ ! -e n.out.tab ] && [ "$(wc -l <run.err)" -eq 1 ] &&
+        ln -f g.abc hard.tab &&
+        fails 2 'is an input, too: give it another name; see contract --help$' g.abc pairs -o hard --to mtx && [ ! -e hard ] &&
+        fails 2 'two outputs would be written to "u.mtx.tab"' g.abc pairs -o u.mtx --report u.mtx.tab && rm hard.tab &&
+        for out in - /dev/null; do
+            status 0 g.abc pairs -o $out --to mtx && grep -q 'the names of groups are left out, as --to mtx' run.err || return 1
+        done
+}
+ok 'names of labels lie beside formats that hold none' names_unasked
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -209,6 +209,8 @@ CONTEXT_TEST(graphs_are_written_as_their_formats_have_them, 0, 1)
     same_text(
         "(mclheader\nmcltype matrix\ndimensions 3x3\n)\n(mclmatrix\nbegin\n0 1:0.5 2:3 $\n1 0:0.5 $\n2 0:3 $\n)\n",
         context, &m, (io_write_options){.format = IO_NATIVE});
+    same_text("c x\np sp 3 4\na 1 2 0.5\na 1 3 3\na 2 1 0.5\na 3 1 3\n", context, &m,
+              (io_write_options){.format = IO_DIMACS, .undirected = true, .comment = "x"});
     m.values = ones;
     same_text("3 2 001\n2 2 3 3\n1 2\n1 3\n", context, &m, (io_write_options){.format = IO_METIS});
     m.values = NULL;
@@ -240,7 +242,7 @@ static void write_blocks(sp_context *context, const char *path, const sp_csr *m,
 
 TEST(graphs_by_blocks_of_rows_are_those_written_at_once)
 {
-    static const io_format formats[] = {IO_MTX, IO_ABC, IO_TSV, IO_CSV, IO_GRAPHML, IO_NATIVE};
+    static const io_format formats[] = {IO_MTX, IO_ABC, IO_TSV, IO_CSV, IO_GRAPHML, IO_DIMACS, IO_NATIVE};
     static const int64_t sizes[] = {0, 1, 23};
     sp_context *context = test_context(0, 2);
     char whole[300];
@@ -379,7 +381,7 @@ TEST(the_rows_of_a_binary_matrix_in_parts_are_the_matrix)
 
 TEST(graphs_survive_writing_and_reading_whatever_the_threads)
 {
-    static const io_format formats[] = {IO_MTX, IO_NATIVE, IO_CSR, IO_TSV};
+    static const io_format formats[] = {IO_MTX, IO_NATIVE, IO_CSR, IO_DIMACS, IO_TSV};
     const uint64_t seed = 11;
     test_random random = test_seed(seed);
     sp_context *context = test_context(0, 1), *many = test_context(0, 5);
