@@ -27,8 +27,9 @@ static const jury_entry jury[] = {
 
 enum { JURY_COUNT = sizeof jury / sizeof *jury };
 
-const char *jury_word(double synopsis)
+const char *jury_word(double synopsis, int64_t nodes)
 {
+    if (nodes == 0) return "nothing to prune"; /* mcl praises itself here, too */
     for (int i = 0; i < JURY_COUNT; i++)
         if (synopsis >= jury[i].mark) return jury[i].word;
     return jury[JURY_COUNT - 1].word;

@@ -197,7 +197,7 @@ void log_jury(run_log *log, const mcl_run *run)
     jury_report jury = jury_of(run);
     log_line(log, "[mcl] jury pruning marks: <%d,%d,%d>, out of 100", jury.marks[0], jury.marks[1], jury.marks[2]);
     log_line(log, "[mcl] jury pruning synopsis: <%.1f or %s> (cf -scheme, -do log)", jury.synopsis,
-             jury_word(jury.synopsis));
+             jury_word(jury.synopsis, log->nodes));
 }
 
 void log_citation(run_log *log)

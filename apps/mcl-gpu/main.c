@@ -382,7 +382,7 @@ static sp_status check_all(job *j, opening *device)
         TRY(sp_fail(j->host, SP_ERROR_HOST_MEMORY, "out of memory"));
     if (s->steep)
         log_warning(&j->log, "___ [mclInit] float argument to -I should be in range (0.0,30.0]; left out, as with mcl; "
-                    "it is %g", s->inflations[0]);
+                    "%s %g", s->inflation_count > 1 ? "the first left is" : "it is", s->inflations[0]);
     job_begin_opening(j, device);
     TRY(job_check_opening(j, device));
 done:

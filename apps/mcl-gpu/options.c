@@ -27,14 +27,14 @@ bool settings_judge(const settings *s)
 /* From coarse to fine: mcl's manual names 1.4, 2, 4 and 6 as a start. */
 static const char sweep[] = "1.4,2,2.8,4,6";
 
-/* F or F,F,...: each above 0 and at most 30. Or "sweep". A single one above 30 mcl warns of and leaves out. */
+/* F or F,F,...: each above 0 and at most 30. Or "sweep". One above 30 is left out with a warning, as mcl does; so is the
+ * option, if no other is in it. */
 static bool parse_inflations(void *into, const char *value)
 {
     settings *s = into;
-    double inflation;
-    if (read_number(value, &inflation) && inflation > 30) return s->steep = true;
+    double inflation, kept[MAX_INFLATIONS];
+    int count = 0;
     if (strcmp(value, "sweep") == 0) value = sweep;
-    s->inflation_count = 0;
     for (const char *next = value;;) {
         const char *comma = strchr(next, ',');
         size_t length = comma ? (size_t)(comma - next) : strlen(next);
@@ -42,13 +42,17 @@ static bool parse_inflations(void *into, const char *value)
         if (length >= sizeof item) return mistake("-I takes numbers (got \"%.40s\")", value);
         memcpy(item, next, length);
         item[length] = '\0';
-        if (!read_number(item, &inflation) || inflation <= 0 || inflation > 30)
+        if (!read_number(item, &inflation) || inflation <= 0)
             return mistake("-I takes numbers above 0 and at most 30, separated by commas (got \"%.40s\")", value);
-        if (s->inflation_count == MAX_INFLATIONS) return mistake("-I takes at most %d inflations", MAX_INFLATIONS);
-        s->inflations[s->inflation_count++] = inflation;
+        if (inflation > 30) s->steep = true;
+        else if (count == MAX_INFLATIONS) return mistake("-I takes at most %d inflations", MAX_INFLATIONS);
+        else kept[count++] = inflation;
         if (!comma) break;
         next = comma + 1;
     }
+    if (count == 0) return true;
+    for (int i = 0; i < count; i++) s->inflations[i] = kept[i];
+    s->inflation_count = count;
     s->mcl.inflation = s->inflations[0];
     return true;
 }

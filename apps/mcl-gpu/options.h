@@ -112,7 +112,7 @@ void settings_usage_all(FILE *stream);
 /* Answers an informative request on stdout. */
 void settings_answer(const settings *settings);
 
-/* mcl's word for a jury synopsis from 0 to 100. */
-const char *jury_word(double synopsis);
+/* mcl's word for a jury synopsis from 0 to 100; another one for a network without nodes. */
+const char *jury_word(double synopsis, int64_t nodes);
 
 #endif

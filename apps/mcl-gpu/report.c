@@ -116,13 +116,13 @@ static void put_iteration(json *j, const mcl_iteration *i)
     json_end(j, '}');
 }
 
-static void put_jury(json *j, const mcl_run *run)
+static void put_jury(json *j, const mcl_run *run, int64_t nodes)
 {
     const jury_report jury = jury_of(run);
     json_begin(j, "jury", '{');
     json_counts(j, "marks", (int64_t[]){jury.marks[0], jury.marks[1], jury.marks[2]}, 3);
     json_number(j, "synopsis", jury.synopsis);
-    json_text(j, "word", jury_word(jury.synopsis));
+    json_text(j, "word", jury_word(jury.synopsis, nodes));
     json_end(j, '}');
 }
 
@@ -147,7 +147,7 @@ static sp_status put_run(job *work, json *j, const report_run *run)
     json_count(j, "overlap", run->overlap);
     json_count(j, "overlap_nodes", run->overlap_nodes);
     json_count(j, "garbage_nodes", run->garbage_nodes);
-    put_jury(j, &run->run);
+    put_jury(j, &run->run, work->report.nodes);
     json_count(j, "product_peak_bytes", device_peak);
     json_begin(j, "seconds", '{');
     json_seconds(j, "iterate", run->iterate_seconds);

@@ -417,6 +417,8 @@ ok '--doctor says what auto chooses, and why' eval \
 ok 'figures of -analyze are told from clusters' noted 'two lines behind the clusters, not clusters; --quality' \
     "$in/cathat.abc" --abc -analyze y -o F
 ok 'an empty network' noted 'empty.abc: no edges; there is nothing to cluster' "$in/empty.abc" --abc -o F -V all
+unpraised() { status 0 "$in/empty.abc" --abc -o F && grep -q 'synopsis: <100.0 or nothing to prune>' run.err && ! grep really run.err; }
+ok 'an empty network is not praised' unpraised
 printf '%%%%MatrixMarket matrix coordinate real general\n3 3 2\n2 1 1\n3 1 2\n' >directed.mtx
 ok 'a directed matrix' noted "directed.mtx: a directed graph, clustered as it is; -tf '#max\(\)'" directed.mtx -o F
 ok 'not a symmetric one' eval '! noted "directed graph" m.mtx -o F'
@@ -451,6 +453,12 @@ plain_pairs() { printf 'a b 1\nb c 2\n' >pairs && status 0 pairs -o X -V all && 
 ok 'label pairs are known by their first line' plain_pairs
 ok 'an inflation above 30 is left out with a warning, as with mcl' tells 'range .0.0,30.0.*left out' \
     "$in/cathat.abc" --abc -I 31 -o X
+ok 'as the only one of a list' tells 'range .0.0,30.0.*left out, as with mcl; it is 3$' "$in/cathat.abc" --abc -I 3,31 -o X
+among_others() {
+    tells 'range .0.0,30.0.*left out, as with mcl; the first left is 1.4$' "$in/cathat.abc" --abc -I 31,1.4,2,40 -o X &&
+        [ "$(echo X.I*)" = 'X.I14 X.I20' ]
+}
+ok 'or one of several' among_others
 ok 'no such file' fails 1 'nofile.*o such file' nofile --abc -V all
 ok 'a folder as input' fails 2 'lies in the folder' "$work" --abc -o X -V all
 ok 'no such tab file' fails 1 'notab' "$in/cathat.mci" -use-tab notab -o X -V all
