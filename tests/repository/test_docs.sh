@@ -61,6 +61,14 @@ different() { # examples that tests/repository/check_examples.py is to find, and
         [ "$(grep -c 'bad.md:[24]:' "$work/examples")" -eq 2 ] && [ "$(grep -c 'bad.md' "$work/examples")" -eq 2 ]
 }
 
+# What README.md is to say, and that in this order: what inflation does, then figures.
+explains_first() {
+    [ "$(grep -n -m 1 'The \*inflation\* `-I` sets how fine the clusters are' README.md | cut -d : -f 1)" -lt \
+        "$(grep -n -m 1 '^<!-- bench:' README.md | cut -d : -f 1)" ]
+}
+clients_named() { grep -q '^OrthoFinder, Roary, proteinortho (`-mcl`) and `rcl` were run as a whole' README.md; }
+no_awk() { ! grep -n '\bawk\b' README.md; } # --table and --report show clusters
+
 if command -v python3 >/dev/null; then
     ok 'tables are those of the results' here python3 -B bench/table.py --check
     ok 'an altered table is found' stale
@@ -72,6 +80,9 @@ if command -v python3 >/dev/null; then
         README.md docs/guide.md
 else skip 'tables, pictures, links and examples: no python3'; fi
 ok 'documents that sources name are there' here named
+ok 'README.md says what inflation does before it shows figures' here explains_first
+ok 'README.md says which programs were run in place of mcl' here clients_named
+ok 'README.md needs no awk' here no_awk
 ok 'the page on performance is short' here lines 300 docs/performance.md
 ok 'pages of the notebook are short' here lines 400 $pages
 ok 'at most twenty-five pages' [ "$(wc -w <<<"$pages")" -le 25 ]
