@@ -38,16 +38,18 @@ for ((i = 0; i < 40; i++)); do [ $((i % 4)) -eq 0 ] && echo test || echo train; 
 # run KIND CALL COMMAND...: with that request failing
 run() {
     rm -rf t && mkdir t
-    timeout 60 env FAIL_KIND="$1" FAIL_CALL="$2" FAIL_COUNT="$PWD/count" LD_PRELOAD="$PWD/fail.so" "${@:3}" \
+    timeout 60 env $removals FAIL_KIND="$1" FAIL_CALL="$2" FAIL_COUNT="$PWD/count" LD_PRELOAD="$PWD/fail.so" "${@:3}" \
         >run.out 2>run.err
 }
 # as_made FILE: what a run without failures made, but for the times in a report
+removals= # FAIL_REMOVALS=1: what is temporary cannot be removed, and stays
 as_made() { [[ $1 = *.json || $1 = *.html ]] || cmp "made/$1" "t/$1"; }
 # survives KIND CALL COMMAND...: all outputs are there; or one line says why not, and which are
 survives() {
     local name=${3##*/} file got
     run "$@"
     got=$?
+    [ -z "$removals" ] || rm -rf t/*.tmp.*
     case $got in
     0) for file in made/*; do [ -e "t/${file#made/}" ] || { echo "request $2: no $file"; return 1; }; done ;;
     1)
@@ -68,19 +70,25 @@ every_request() {
     shift
     run "$kind" 0 "$@" || { cat run.err; return 1; }
     count=$(cat count)
-    [ $kind = thread ] || [ $kind = place ] || [ "$count" -ge 4 ] || { echo "only $count requests"; return 1; }
+    [[ $kind =~ thread|place|handle ]] || [ "$count" -ge 4 ] || { echo "only $count requests"; return 1; }
     rm -rf made && mv t made
     [ "$most" -eq 0 ] || step=$((count / most + 1))
     for ((call = 1 + seed % step; call <= count; call += step)); do survives "$kind" $call "$@" || return 1; done
 }
-# refused NAME COMMAND...: memory, then reading, then what is asked about files and folders, then threads
+# refused NAME COMMAND...: memory, then reading, then what is asked about files and folders, then locks, copies of
+# descriptors and the like, then threads
 refused() {
     local kind
-    for kind in memory read place thread; do ok "$1, $kind" every_request $kind "$bin/$2" "${@:3}"; done
+    for kind in memory read place handle thread; do ok "$1, $kind" every_request $kind "$bin/$2" "${@:3}"; done
 }
 refused 'a clustering' mcl-gpu g.abc --abc -o t/q -q x -te 2 --table t/table --graphml t/graphml --report t/r.json \
     --device cpu
 refused 'a report' mcl-gpu g.abc.gz --abc -o t/q -q x -te 2 --report t/r.html --device cpu
+removals=FAIL_REMOVALS=1
+refused 'where nothing can be removed, a clustering' mcl-gpu g.abc --abc -o t/q -q x -te 2 --table t/table --device cpu
+refused 'where nothing can be removed, a quotient' contract g.abc labels -o t/q.mtx --threads 2 --quiet --device cpu
+refused 'where nothing can be removed, a conversion' gnn convert d t --threads 1
+removals=
 refused 'several inflations' mcl-gpu g.abc --abc -I 1.5,2 -o t/q -q x -te 2 --device cpu
 refused 'several devices' mcl-gpu g.abc --abc -o t/q -q x --device cpu,cpu
 refused 'a resumed run' mcl-gpu g.abc --abc -o t/q -q x --resume saved --device cpu

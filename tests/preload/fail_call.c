@@ -1,7 +1,7 @@
 /* Loaded before a program (LD_PRELOAD), makes the Nth call of the system that writes a file fail with EIO, or with
  * ENOSPC where it is a write: FAIL_CALL=N. Counts open and close of files for writing, write, fsync and rename; with
  * FAIL_CALL=0 none fails. FAIL_COUNT names a file that gets the number of calls at the end. Descriptors 0 to 2 are
- * left alone. */
+ * left alone. fail_resource.c has memory, reading and the other calls. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

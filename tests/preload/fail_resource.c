@@ -2,14 +2,22 @@
  * of the libraries that it loads do not count, nor what comes before main, where CUDA's runtime registers kernels.
  * FAIL_KIND tells of which kind: memory (malloc, calloc, realloc, aligned_alloc, posix_memalign), read (open for reading,
  * fopen, read, pread, fstat), place (stat, lstat, access, realpath, opendir, readdir, mkdir, lseek, fchmod, getentropy,
- * pwrite) or thread (pthread_create). FAIL_COUNT names a file that gets the number of requests at the
- * end. */
+ * pwrite), handle (flock, fcntl, poll, dup, dup2, readlink, sync_file_range, newlocale, open_memstream) or thread
+ * (pthread_create). With FAIL_REMOVALS=1 unlink and rmdir of the program always fail, too: nothing is removed unless
+ * something has failed before. FAIL_COUNT names a file that gets the number of requests at the end.
+ *
+ * Left out: mmap, madvise and the like, which only the allocators of libraries call; sigaction, isatty and sysconf, which
+ * fail on wrong arguments alone; getrusage and clocks, which are for figures; and pipe, posix_spawn, waitpid, mkstemp and
+ * glob, by which sparse-bench --peers runs programs that others publish: they are not here, and it writes no result
+ * before they have ended. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <locale.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -18,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,11 +36,12 @@ void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *block, size_t size);
 void *__libc_memalign(size_t alignment, size_t size);
 
-enum { MEMORY = 1, READ, PLACE, THREAD };
+enum { MEMORY = 1, READ, PLACE, HANDLE, THREAD };
 static int kind;
 static long wanted;
 static atomic_long calls;
 static uintptr_t code_begin, code_end; /* of the program */
+static bool keeps;                     /* removals fail */
 static bool begun;                     /* main has */
 
 static int find_code(struct dl_phdr_info *object, size_t size, void *unused)
@@ -52,10 +62,12 @@ __attribute__((constructor)) static void begin(void)
     const char *what = getenv("FAIL_KIND"), *call = getenv("FAIL_CALL");
     dl_iterate_phdr(find_code, NULL);
     wanted = call ? atol(call) : 0;
+    keeps = getenv("FAIL_REMOVALS") != NULL;
     kind = !what                        ? 0
            : strcmp(what, "memory") == 0 ? MEMORY
            : strcmp(what, "read") == 0   ? READ
            : strcmp(what, "place") == 0  ? PLACE
+           : strcmp(what, "handle") == 0 ? HANDLE
                                          : THREAD;
 }
 
@@ -168,13 +180,16 @@ int fstat(int file, struct stat *status)
 
 /* ---- places ---------------------------------------------------------------------------------------------- */
 
-/* PLACED(result, name, error, failed, (parameters), (arguments)): a call that fails with `error` and returns `failed`. */
-#define PLACED(result, name, error, failed, parameters, arguments)       \
+/* ANY(kind, result, name, error, failed, (parameters), (arguments)): a call that fails with `error` and returns
+ * `failed`. */
+#define ANY(of, result, name, error, failed, parameters, arguments)      \
     result name parameters                                               \
     {                                                                    \
-        if (FAILS(PLACE, error)) return failed;                          \
+        if (FAILS(of, error)) return failed;                             \
         return ((result(*) parameters)next_of(#name))arguments;          \
     }
+#define PLACED(...) ANY(PLACE, __VA_ARGS__)
+#define HANDLED(...) ANY(HANDLE, __VA_ARGS__)
 PLACED(int, stat, EIO, -1, (const char *path, struct stat *about), (path, about))
 PLACED(int, lstat, EIO, -1, (const char *path, struct stat *about), (path, about))
 PLACED(int, access, EIO, -1, (const char *path, int how), (path, how))
@@ -186,6 +201,39 @@ PLACED(off_t, lseek, EIO, -1, (int file, off_t place, int from), (file, place, f
 PLACED(int, fchmod, EPERM, -1, (int file, mode_t mode), (file, mode))
 PLACED(int, getentropy, EIO, -1, (void *bytes, size_t count), (bytes, count))
 PLACED(ssize_t, pwrite, ENOSPC, -1, (int file, const void *bytes, size_t count, off_t at), (file, bytes, count, at))
+
+/* ---- handles --------------------------------------------------------------------------------------------- */
+
+HANDLED(int, flock, ENOLCK, -1, (int file, int how), (file, how))
+HANDLED(int, poll, ENOMEM, -1, (struct pollfd * files, nfds_t count, int wait), (files, count, wait))
+HANDLED(int, dup, EMFILE, -1, (int file), (file))
+HANDLED(int, dup2, EIO, -1, (int file, int copy), (file, copy))
+HANDLED(ssize_t, readlink, EACCES, -1, (const char *path, char *target, size_t room), (path, target, room))
+HANDLED(int, sync_file_range, EIO, -1, (int file, off64_t from, off64_t count, unsigned how), (file, from, count, how))
+HANDLED(locale_t, newlocale, ENOMEM, (locale_t)0, (int mask, const char *name, locale_t base), (mask, name, base))
+HANDLED(FILE *, open_memstream, ENOMEM, NULL, (char **text, size_t *size), (text, size))
+
+int fcntl(int file, int command, ...)
+{
+    va_list arguments;
+    va_start(arguments, command);
+    void *argument = va_arg(arguments, void *);
+    va_end(arguments);
+    if (FAILS(HANDLE, command == F_DUPFD_CLOEXEC ? EMFILE : EIO)) return -1;
+    return ((int (*)(int, int, ...))next_of("fcntl"))(file, command, argument);
+}
+
+static bool stays(const void *caller) { return keeps && (uintptr_t)caller >= code_begin && (uintptr_t)caller < code_end; }
+
+#define REMOVAL(name)                                                    \
+    int name(const char *path)                                           \
+    {                                                                    \
+        if (!stays(__builtin_return_address(0))) return ((int (*)(const char *))next_of(#name))(path); \
+        errno = EACCES;                                                  \
+        return -1;                                                       \
+    }
+REMOVAL(unlink)
+REMOVAL(rmdir)
 
 /* ---- threads --------------------------------------------------------------------------------------------- */
 
