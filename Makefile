@@ -160,7 +160,7 @@ PARTS   := $(if $(APP_OBJECTS),$(OBJ)/libapps.a) $(MODULES)
 SHARED_LIBS := $(foreach name,sparse sparse-io sparse-gnn,$(LIB)/lib$(name).so)
 
 .PHONY: all lib tools suites generators fuzzers test demo bench install uninstall setup help clean
-.PHONY: mpi test-mpi wheel test-python docs-python check-layers sweep fuzz sanitize races coverage dist release notice FORCE
+.PHONY: mpi test-mpi wheel test-python docs-python check-layers sweep fuzz sanitize valgrind races coverage dist release notice FORCE
 
 all: notice lib tools
 lib: $(SHARED_LIBS) $(SHARED_LIBS:.so=.a)
@@ -368,6 +368,15 @@ sanitize:
 	  all suites generators
 	@BUILD=$(BUILD)/sanitize ASAN_OPTIONS=allocator_may_return_null=1 tests/run.sh --suites
 
+# Suites of readers, plans of input and figures under valgrind, on one thread: other suites take it hours. It has no
+# AVX-512, so the code for AVX2 runs.
+VALGRIND_SUITES := transform npy notes quality
+valgrind:
+	@command -v valgrind >/dev/null || { echo "make valgrind needs valgrind: scripts/setup valgrind" >&2; exit 1; }
+	@+$(MAKE) --no-print-directory BUILD=$(BUILD)/valgrind CUDA=0 $(VALGRIND_SUITES:%=$(BUILD)/valgrind/tests/test_%)
+	@for suite in $(VALGRIND_SUITES); do CK_FORK=no OMP_NUM_THREADS=1 valgrind -q --leak-check=full \
+	  --show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=9 $(BUILD)/valgrind/tests/test_$$suite || exit 1; done
+
 # The suites and mcl-gpu under ThreadSanitizer, which knows clang's OpenMP, not gcc's.
 races:
 	@command -v $(FUZZ_CC) >/dev/null || { echo "make races needs clang: scripts/setup fuzz" >&2; exit 1; }
@@ -466,6 +475,7 @@ help:
 	@echo 'make docs-python     the site of the Python package, build/python/site/ (Sphinx from PyPI)'
 	@echo 'make check-layers    includes between modules point one way'
 	@echo 'make sanitize        the tests under the address and undefined-behaviour sanitizers'
+	@echo 'make valgrind        four suites under valgrind, on one thread'
 	@echo 'make races           the suites and mcl-gpu under the thread sanitizer (clang)'
 	@echo 'make coverage        which lines of libsparse, io, mcl, mcl-gpu the tests run; at least 95 percent of each (gcov)'
 	@echo 'make fuzz            every reader under libFuzzer, FUZZ_SECONDS=60 each (clang)'

@@ -58,6 +58,12 @@ static bool fails_empty(void)
     return chosen || !skipped;
 }
 
+typedef struct made_test {
+    TTest test;
+    struct made_test *next;
+} made_test;
+static made_test *made; /* all, which the runner keeps until its end */
+
 static void add_test(TCase *tcase, const test_entry *entry)
 {
     const int devices = test_devices(), brief = test_is_brief();
@@ -67,10 +73,11 @@ static void add_test(TCase *tcase, const test_entry *entry)
     if (entry->possible && !entry->possible()) return;
     for (int turn = first * entry->turns; turn < end * entry->turns; turn++) {
         if (!is_mine()) continue;
-        TTest *test = malloc(sizeof *test); /* the runner keeps it */
+        made_test *test = malloc(sizeof *test);
         if (!test) abort();
-        *test = (TTest){entry->name, entry->run, __FILE__, __LINE__};
-        tcase_add_loop_test(tcase, test, turn, turn + 1);
+        *test = (made_test){{entry->name, entry->run, __FILE__, __LINE__}, made};
+        made = test;
+        tcase_add_loop_test(tcase, &test->test, turn, turn + 1);
     }
 }
 
@@ -112,6 +119,10 @@ int test_run_tables(const char *name, const test_entry *const *tables)
     int failed = srunner_ntests_failed(runner);
     int passed = srunner_ntests_run(runner) - failed;
     srunner_free(runner);
+    for (made_test *next; made; made = next) {
+        next = made->next;
+        free(made);
+    }
     if (passed + failed == 0 && fails_empty()) failed = 1;
     if (skipped) printf("skipped on the GPU, of which there is none: %d tests\n", skipped);
     printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
