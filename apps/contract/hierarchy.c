@@ -114,8 +114,9 @@ static void notice_end(contract_job *job)
     char left[COUNTED_TEXT], wanted[COUNT_TEXT];
     counted(job->groups, "group", left);
     if (job->shrunk > STALLED && job->groups > (o->to_nodes > 1 ? o->to_nodes : 1) && job->shrunk < 1)
-        notice_line(&job->line, "%s: level %d shrinks the graph by %.1f %% only, less than 5 %%, and is the last: %s",
-                    o->graph, h->count, 100 * (1 - job->shrunk), left);
+        notice_line(&job->line, "%s: level %d shrinks the graph by %.1f %% only, less than 5 %%, and is the last: %s%s",
+                    o->graph, h->count, 100 * (1 - job->shrunk), left,
+                    o->repeat == REPEAT_MATCHING ? "; --repeat two-hop also joins nodes with a common neighbour" : "");
     else if (job->groups > o->to_nodes && o->to_nodes > 0)
         notice_line(&job->line, "%s: %s are left, not %s: %s", o->graph, left, show_count(o->to_nodes, wanted),
                     h->count == o->levels ? "the levels are used up" : "no more of them may be joined");

@@ -84,7 +84,7 @@ static bool take_file(void *settings, const char *text)
 #define AT(place) .field = offsetof(contract_options, place)
 
 static const option_row rows[] = {
-    {"GRAPH", .help = "Matrix Market, label pairs, CSV, mcl matrix, STRING, METIS, npz, GraphML; .gz .zst; - is stdin",
+    {"GRAPH", .help = "Matrix Market, label pairs, CSV, mcl, STRING, METIS, DIMACS, npz, GraphML; .gz .zst; - is stdin",
      .kind = OPTION_OPERAND},
     {"LABELS", .help = "LABEL a line, NODE LABEL a line, clusters as mcl writes them, or an array (.npy)",
      .kind = OPTION_OPERAND},

@@ -60,7 +60,7 @@ ok 'weights of METIS nodes' weighted
 notice() { [ "$(wc -l <run.err)" -eq 2 ] && grep -q "^contract: $1" run.err; }
 stalls() {
     status 0 star.graph -o s.graph --repeat matching --loops drop &&
-        notice 'star.graph: level 1 shrinks the graph by 0.1 % only, less than 5 %, and is the last: 1,000 groups'
+        notice 'star.graph: level 1 shrinks the graph by 0.1 % only, less than 5 %, and is the last: 1,000 groups; --repeat two-hop also'
 }
 ok 'a level that shrinks by less than 5 %' stalls
 short() {
