@@ -203,7 +203,7 @@ CONTEXT_TEST(zeros_of_binary_matrices_are_no_arcs, 0, 1)
 
 TEST(graph_writers_survive_every_failed_allocation)
 {
-    static const io_format formats[] = {IO_MTX, IO_ABC, IO_NATIVE, IO_METIS, IO_CSR};
+    static const io_format formats[] = {IO_MTX, IO_ABC, IO_NATIVE, IO_METIS, IO_DIMACS, IO_CSR};
     test_heap heap = {.fail_at = -1};
     sp_context *context = test_heap_context(&heap, 0, 1);
     int64_t offsets[] = {0, 1, 2};
