@@ -470,10 +470,9 @@ typedef struct sp_contract_info {
  * pattern, and it lies where the context computes. Sums of zero are kept. `options` (all zero: sums, loops kept) and
  * `info` may be NULL. On CUDA without a memory budget the context keeps 8 bytes a group for the next call.
  * Several devices share what lies in host memory by ranges of groups with about equal numbers of entries; info->groups
- * is 0 then, and peak_bytes the sum of all, with their rows of G and C. What lies on a device is the first one's work.
- * Entries are combined in the order of G's rows, and within a row in the order of its columns. SP_COMBINE_FIRST takes
- * the first of them. Sums are f64, run in that order and are rounded once, so values do not depend on threads or back
- * end. O(nnz + rows + groups + sorting within rows of C). */
+ * is 0 then, and peak_bytes the sum of all, with their rows of G and C. Entries are combined in the order of G's rows,
+ * and within a row in the order of its columns. SP_COMBINE_FIRST takes the first of them. Sums are f64, run in that
+ * order and are rounded once, so values do not depend on threads or back end. O(nnz + rows + groups + sorting within rows of C). */
 sp_status sp_contract(sp_context *context, const sp_csr *g, const int32_t *labels, sp_space labels_space,
                       int64_t groups, const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
 /* The same into arrays of the caller, in either space: `c` is groups x groups of G's type, and c->nnz, the number of
