@@ -202,7 +202,7 @@ ok 'sums that are not exact' both 3 1 'from group 0 to group 0, .* add up to mor
 ok 'an output that cannot be written' both 2 1 'nowhere' pairs.abc families.tsv --node-output nowhere/nodes
 ok 'an output that is an input' fails 2 2 'LABELS\|input' pairs.abc families.tsv --node-output pairs.abc
 ok 'an unknown option' both 3 2 'unknown option' pairs.abc families.tsv --typo
-ok 'loops in METIS' both 2 1 'METIS graphs have none' whole.abc whole.tsv --to metis
+ok 'loops in METIS' both 2 1 'METIS graphs have none' whole.abc whole.tsv --to metis --loops keep
 ok 'groups that overlap' fails 2 1 'for a run in one process, because' pairs.abc overlap.txt
 ok 'a hierarchy' fails 2 2 '--repeat is for a run in one process' pairs.abc --repeat matching
 ok 'judging' fails 2 2 '--judge is for a run in one process' pairs.abc families.tsv --judge line
