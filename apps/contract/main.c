@@ -124,9 +124,9 @@ static void close_job(contract_job *job)
 static void explain_memory(contract_job *job, sp_status status)
 {
     if (status != SP_ERROR_HOST_MEMORY || job->budget.wanted == 0) return;
-    sp_fail(job->host, status, "%s does not fit --memory (%lld MB): more than %lld MB are needed",
+    sp_fail(job->host, status, "%s does not fit --memory (%lld MB): %lld MB or more are needed",
             input_name(job->options->graph), (long long)(job->budget.limit / 1000000),
-            (long long)(job->budget.wanted / 1000000));
+            (long long)(job->budget.wanted / 1000000 + 1));
 }
 
 /* Returns the exit code. */

@@ -77,7 +77,8 @@ same() {
     rm -rf one several
     mkdir one several
     (cd one && "$tool" "$@" --device cpu 2>log) || { cat one/log; return 1; }
-    (cd several && together -n "$processes" "$tool" "$@" 2>log) || { cat several/log; return 1; }
+    (cd several && together -n "$processes" "$tool" "$@" ${memory:+--memory "$memory"} 2>log) ||
+        { cat several/log; return 1; }
     diff -r one several
 }
 # both P STATUS PATTERN ARGUMENTS...: one process and P fail with this status, one line says why, nothing is written
@@ -104,7 +105,7 @@ compare() { ok "$*" same "$1" "../$2" "../$3" "${@:4}"; }
 
 for processes in 1 2 3 4 9; do compare $processes pairs.abc families.tsv -o out.abc --node-output nodes.tsv; done
 SPARSE_MPI_BYTES=1000 compare 3 pairs.abc families.tsv -o out.mtx --names
-compare 3 pairs.abc families.tsv -o out.mtx --memory 400K --node-output nodes.tsv # batches
+memory=400K compare 3 pairs.abc families.tsv -o out.mtx --node-output nodes.tsv # batches, of which one process needs more
 compare 2 pairs.abc families.tsv -o out.mtx --directed --values f32
 compare 3 pairs.abc clusters.txt -o out.mtx --loops drop --combine mean
 compare 2 pairs.abc clusters.txt -o out.tsv --loops only --half-loops
