@@ -104,14 +104,19 @@ class Torch(Home):
         return made
 
     def _from_interface(self, x: Any, name: str) -> Any:
-        """An array by the CUDA array interface, in the order of its stream, which torch does not look at."""
+        """An array by the CUDA array interface, in the order of its stream, which torch does not look at. There 1 is the
+        default stream, and 2 that of the producer's thread, for which torch has no name."""
         import torch
 
         if self.device.type != "cuda":
             raise ValueError(f"{name} lies on a GPU: {self.device} is needed, as for the sparse matrix")
         stream = x.__cuda_array_interface__.get("stream")
-        if stream is not None:
-            torch.cuda.current_stream(self.device).wait_stream(torch.cuda.ExternalStream(stream, self.device))
+        if stream == 2:
+            torch.cuda.synchronize(self.device)
+        elif stream is not None:
+            theirs = (torch.cuda.default_stream(self.device) if stream == 1 else
+                      torch.cuda.ExternalStream(stream, self.device))
+            torch.cuda.current_stream(self.device).wait_stream(theirs)
         return torch.as_tensor(x, device=self.device)
 
     def require_array(self, x: Any, name: str) -> None:

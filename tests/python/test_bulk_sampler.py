@@ -233,7 +233,7 @@ def test_a_program_of_pyg_trains_on_samples(planted, kind):
     model = GraphSAGE(4, 16, 2, 4).to(planted.x.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
     loader = loaders(planted, train)[kind]
-    for _ in range(10):
+    for _ in range(30):
         for batch in loader:
             assert type(batch) is type(planted) and batch.validate() and batch.num_nodes == len(batch.n_id)
             assert torch.equal(batch.x, planted.x[batch.n_id]) and torch.equal(batch.edge_attr, batch.e_id)
@@ -244,7 +244,8 @@ def test_a_program_of_pyg_trains_on_samples(planted, kind):
             optimizer.step()
     found = model.eval()(planted.x, planted.edge_index).argmax(1)
     test = ~train.to(found.device)
-    assert (found == planted.y)[test].float().mean() > 0.8
+    least = 0.7 if kind == "clusters" else 0.9  # a batch of clusters lacks the edges to all others; by chance: 0.25
+    assert (found == planted.y)[test].float().mean() > least
 
 
 def test_layers_can_be_trimmed(planted):
