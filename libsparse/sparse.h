@@ -413,8 +413,8 @@ typedef struct sp_markov_epilogue {
      * has the same bits as without renumbering. On CUDA sums run by column. */
     const int32_t *order;
     bool fast; /* the CPU may add in f32 where that is faster; the last bits differ, for any number of threads alike */
-    int64_t diagonal; /* the column of row 0's diagonal entry; row i's is diagonal + i. Not 0 where A is a block of the
-                         rows of a larger matrix */
+    int64_t diagonal; /* the column of row 0's diagonal entry, row i's is diagonal + i; not 0 for a block of rows */
+    bool device_only; /* of one GPU: a product that its memory has no room for fails and is not made from host memory */
 } sp_markov_epilogue;
 
 typedef struct sp_markov_row {

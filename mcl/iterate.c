@@ -164,7 +164,7 @@ static sp_status expand(process *p, const sp_markov_epilogue *epilogue, sp_csr *
     sp_csr moved;
     if (p->ranks) return mcl_ranks_expand(p->context, p->ranks, p->cut, p->current, epilogue, next, p->rows, product);
     sp_status status = sp_spgemm_markov(p->context, p->current, p->current, epilogue, next, p->rows, product);
-    if (status != SP_ERROR_DEVICE_MEMORY || p->owned.space != SP_DEVICE) return status;
+    if (status != SP_ERROR_DEVICE_MEMORY || p->owned.space != SP_DEVICE || epilogue->device_only) return status;
     status = sp_csr_copy(p->context, &p->owned, SP_HOST, &moved);
     if (status != SP_OK) return status;
     sp_csr_free(p->context, &p->owned);
@@ -185,6 +185,7 @@ static sp_status step(process *p, mcl_iteration *iteration, sp_csr *next)
         .dense_factor = options->dense_factor,
         .order = iteration->order,
         .fast = options->fast,
+        .device_only = options->device_only,
     };
     const double start = wall_seconds();
     const clock_t cpu_start = clock();

@@ -38,6 +38,7 @@ typedef struct mcl_options {
     double recover_percent;   /* -pct, 90 */
     int64_t dense_factor;     /* -sparse, 10 */
     bool fast;                /* --fast, false: sums of dense matrices may be f32 on the CPU */
+    bool device_only;         /* false: one GPU makes what its memory has no room for from host memory; true: it fails */
     mcl_overlap overlap;      /* -overlap, cut */
     bool force_connected;     /* -force-connected, false */
     bool weak_attraction;     /* as in -dump cls, false: arcs of less than average weight count too */

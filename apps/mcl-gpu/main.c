@@ -91,6 +91,7 @@ static sp_status read_input(job *j)
                     j->input.nodes == 0 ? "there is nothing to cluster" : "each node is a cluster of its own");
     j->mcl = s->mcl;
     j->mcl.fast = s->fast;
+    j->mcl.device_only = device_is_auto(s->device); /* else the CPU goes on */
     if (j->input.ids) j->mcl.dense_factor = 0; /* mcl multiplies densely only where ids are 0, 1, 2... */
     return status;
 }

@@ -301,7 +301,7 @@ sp_status sp_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b
     TRY(sp_require(context, __func__, "epilogue", epilogue));
     TRY(check_epilogue(context, a, b, epilogue));
     TRY(check_shapes(context, a, b, &(sp_spgemm_options){0}));
-    if (context->devices || context->backend->space == SP_DEVICE)
+    if (context->devices || (context->backend->space == SP_DEVICE && !epilogue->device_only))
         TRY(sp_devices_spgemm_markov(context, a, b, epilogue, &made, rows, &measured));
     else TRY(sp_device_spgemm_markov(context, a, b, epilogue, &made, rows, &measured));
     *c = made;

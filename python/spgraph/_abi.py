@@ -101,7 +101,7 @@ class sp_markov_epilogue(Structure):
     _fields_ = [
         ("cutoff", c_double), ("select", c_int64), ("recover", c_int64), ("recover_mass", c_double),
         ("inflation", c_double), ("dense_factor", c_int64), ("order", c_void_p), ("fast", c_bool),
-        ("diagonal", c_int64),
+        ("diagonal", c_int64), ("device_only", c_bool),
     ]
 
 
@@ -180,8 +180,8 @@ class mcl_options(Structure):
         ("main_length", c_int64), ("pre_inflation", c_double), ("loop_factor", c_double), ("discard_loops", c_bool),
         ("sum_loops", c_bool), ("degree_power", c_double), ("prune_number", c_int64), ("prune_cutoff", c_double),
         ("select", c_int64), ("recover", c_int64), ("recover_percent", c_double), ("dense_factor", c_int64),
-        ("fast", c_bool), ("overlap", c_int), ("force_connected", c_bool), ("weak_attraction", c_bool),
-        ("sort", c_int),
+        ("fast", c_bool), ("device_only", c_bool), ("overlap", c_int), ("force_connected", c_bool),
+        ("weak_attraction", c_bool), ("sort", c_int),
     ]
 
 

@@ -366,6 +366,18 @@ TEST(devices_with_little_memory_make_batches) { check_batches(_i, 2); }
 
 TEST(one_device_with_little_memory_makes_batches) { check_batches(_i, 1); }
 
+HOST_TEST(a_product_for_the_device_only_fails_without_room, 1)
+{
+    sp_context *little = test_context_of(_i, 1, (sp_context_options){.memory_budget = 8 * MEGABYTE});
+    sp_markov_epilogue epilogue = epilogues[3];
+    sp_csr m = make_band(host, false), c = {0};
+    epilogue.device_only = true;
+    ck_assert_int_eq(sp_spgemm_markov(little, &m, &m, &epilogue, &c, NULL, NULL), SP_ERROR_DEVICE_MEMORY);
+    ck_assert_ptr_null(c.row_offsets);
+    sp_csr_free(host, &m);
+    sp_context_destroy(little);
+}
+
 /* Two products in turn, with less and less memory: the results of the first lie on the device, then in host memory. */
 HOST_TEST(a_chain_of_products_leaves_the_device, 1)
 {
@@ -432,6 +444,7 @@ static const test_entry tests[] = {
     CASE("little_memory", 120),
     ON_CUDA(devices_with_little_memory_make_batches),
     ON_CUDA(one_device_with_little_memory_makes_batches),
+    ON_CUDA(a_product_for_the_device_only_fails_without_room),
     ON_CUDA(a_chain_of_products_leaves_the_device),
     ON_CUDA(a_row_that_does_not_fit_tells_what_would_do),
     {0},
