@@ -37,7 +37,8 @@ static void check(const fleet *f, const subject *s, const sp_contract_options *h
         sp_context *context = f->several[i];
         char name[160];
         snprintf(name, sizeof name, "%s, operation %d, loops %d%s%s, on %s", s->name, (int)how->combine,
-                 (int)how->loops, how->half_loops ? " halved" : "", how->symmetric ? ", symmetric" : "", sp_context_device(context));
+                 (int)how->loops, how->half_loops ? " halved" : "", how->symmetric ? ", symmetric" : "",
+                 sp_context_device(context));
         ck_ok(context, sp_contract(context, &s->g, s->labels, SP_HOST, s->groups, how, &found, &several));
         test_expect(found.space == space, "%s: C lies in space %d", name, (int)found.space);
         test_expect(several.entries == one.entries && several.nnz == one.nnz && several.mirrored == one.mirrored,
@@ -143,35 +144,20 @@ TEST(what_lies_on_a_device_is_contracted_there)
     test_end(several, one, host);
 }
 
-/* Whichever allocation of whichever device fails: one sentence, no output, nothing left behind. */
+static sp_status contract_subject(sp_context *context, const void *user, sp_csr *c)
+{
+    const subject *s = user;
+    const sp_contract_options options = {.symmetric = true};
+    return sp_contract(context, &s->g, s->labels, SP_HOST, s->groups, &options, c, NULL);
+}
+
 TEST(a_device_that_fails_ends_the_contraction)
 {
     sp_context *host = test_context(0, 1);
     test_random random = test_seed(4);
     subject s = make_subject(host, &random, 300, 8, 40, SCATTERED, SP_F64, TEST_POSITIVE);
     make_symmetric(host, &s);
-    bool done = false;
-    for (int64_t fail_at = 0; !done; fail_at++) {
-        test_heap heap = {.fail_at = fail_at, .fail_all = fail_at % 2};
-        const sp_allocator allocator = test_allocator(&heap);
-        const sp_context_options options = {.device = "cpu,cpu,cpu", .threads = 2, .allocator = &allocator};
-        sp_context *context;
-        sp_csr c = {0};
-        sp_status status = sp_context_create(&options, &context);
-        if (status == SP_OK) {
-            status = sp_contract(context, &s.g, s.labels, SP_HOST, s.groups,
-                                 &(sp_contract_options){.symmetric = true}, &c, NULL);
-            test_expect(status == SP_OK || strstr(sp_last_error(context), "out of memory"), "%lld: \"%s\"",
-                        (long long)fail_at, sp_last_error(context));
-            ck_assert((status == SP_OK) == (c.row_offsets != NULL));
-            sp_csr_free(context, &c);
-            sp_context_destroy(context);
-        }
-        ck_assert(status == SP_OK || status == SP_ERROR_HOST_MEMORY);
-        ck_assert_int_eq(heap.live_blocks, 0);
-        done = status == SP_OK;
-        ck_assert_int_lt(fail_at, 1000);
-    }
+    test_failing_devices(contract_subject, &s);
     free_subject(host, &s);
     sp_context_destroy(host);
 }

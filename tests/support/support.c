@@ -429,3 +429,28 @@ void test_end_heap(sp_context *context, const test_heap *heap)
     sp_context_destroy(context);
     ck_assert_int_eq(heap->live_blocks, 0);
 }
+
+void test_failing_devices(sp_status (*call)(sp_context *context, const void *user, sp_csr *c), const void *user)
+{
+    bool done = false;
+    for (int64_t fail_at = 0; !done; fail_at++) {
+        test_heap heap = {.fail_at = fail_at, .fail_all = fail_at % 2};
+        const sp_allocator allocator = test_allocator(&heap);
+        const sp_context_options options = {.device = "cpu,cpu,cpu", .threads = 2, .allocator = &allocator};
+        sp_context *context;
+        sp_csr c = {0};
+        sp_status status = sp_context_create(&options, &context);
+        if (status == SP_OK) {
+            status = call(context, user, &c);
+            test_expect(status == SP_OK || strstr(sp_last_error(context), "out of memory"), "%lld: \"%s\"",
+                        (long long)fail_at, sp_last_error(context));
+            ck_assert((status == SP_OK) == (c.row_offsets != NULL));
+            sp_csr_free(context, &c);
+            sp_context_destroy(context);
+        }
+        ck_assert(status == SP_OK || status == SP_ERROR_HOST_MEMORY);
+        ck_assert_int_eq(heap.live_blocks, 0);
+        done = status == SP_OK;
+        ck_assert_int_lt(fail_at, 1000);
+    }
+}

@@ -184,5 +184,7 @@ sp_allocator test_allocator(test_heap *heap);
 sp_context *test_heap_context(test_heap *heap, int device, int threads);
 /* Ends it: nothing is left on the heap. */
 void test_end_heap(sp_context *context, const test_heap *heap);
+/* Makes each allocation of a call on three CPUs fail in turn: one sentence, no output, nothing left behind. */
+void test_failing_devices(sp_status (*call)(sp_context *context, const void *user, sp_csr *c), const void *user);
 
 #endif

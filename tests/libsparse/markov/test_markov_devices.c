@@ -276,33 +276,17 @@ TEST(names_of_devices_are_checked)
     sp_context_destroy(context);
 }
 
-/* Whichever allocation of whichever device fails: one sentence, no output, nothing left behind. */
+static sp_status multiply_by_itself(sp_context *context, const void *m, sp_csr *c)
+{
+    return sp_spgemm_markov(context, m, m, &epilogues[3], c, NULL, NULL);
+}
+
 TEST(a_device_that_fails_ends_the_product)
 {
     sp_context *host = test_context(0, 1);
     test_random random = test_seed(4);
     sp_csr m = test_stochastic(host, &random, 120, 10);
-    bool done = false;
-    for (int64_t fail_at = 0; !done; fail_at++) {
-        test_heap heap = {.fail_at = fail_at, .fail_all = fail_at % 2};
-        const sp_allocator allocator = test_allocator(&heap);
-        const sp_context_options options = {.device = "cpu,cpu,cpu", .threads = 2, .allocator = &allocator};
-        sp_context *context;
-        sp_csr c = {0};
-        sp_status status = sp_context_create(&options, &context);
-        if (status == SP_OK) {
-            status = sp_spgemm_markov(context, &m, &m, &epilogues[3], &c, NULL, NULL);
-            test_expect(status == SP_OK || strstr(sp_last_error(context), "out of memory"), "%lld: \"%s\"",
-                        (long long)fail_at, sp_last_error(context));
-            ck_assert((status == SP_OK) == (c.row_offsets != NULL));
-            sp_csr_free(context, &c);
-            sp_context_destroy(context);
-        }
-        ck_assert(status == SP_OK || status == SP_ERROR_HOST_MEMORY);
-        ck_assert_int_eq(heap.live_blocks, 0);
-        done = status == SP_OK;
-        ck_assert_int_lt(fail_at, 1000);
-    }
+    test_failing_devices(multiply_by_itself, &m);
     sp_csr_free(host, &m);
     sp_context_destroy(host);
 }
