@@ -162,11 +162,11 @@ TEST(a_small_memory_budget_changes_no_bit)
     sp_context *host = test_context(0, 1);
     sp_context *context = test_context_with(_i, (sp_context_options){.threads = 2, .memory_budget = 6 << 20});
     test_random random = test_seed(13);
-    product p = product_of(product_matrix(host, &random, 2000, 1500, 25, SP_F64, TEST_SIGNED),
-                           product_matrix(host, &random, 1500, 4000, 40, SP_F64, TEST_SIGNED));
+    const sp_csr a = product_matrix(host, &random, 2400, 1500, 25, SP_F64, TEST_SIGNED); /* drawn before B */
+    product p = product_of(a, product_matrix(host, &random, 1500, 4000, 40, SP_F64, TEST_SIGNED));
     for (int masked = 0; masked < 2; masked++) {
         p.masked = p.options.complement = masked;
-        if (masked) p.mask = product_matrix(host, &random, 2000, 4000, 20, SP_F32, TEST_PATTERN);
+        if (masked) p.mask = product_matrix(host, &random, 2400, 4000, 20, SP_F32, TEST_PATTERN);
         const sp_spgemm_options how = product_options(&p);
         sp_csr expected = product_reference(host, &p, NULL), c;
         ck_assert_int_gt(expected.nnz * 12, 3 * (int64_t)(6 << 20));
