@@ -22,20 +22,14 @@ static void write_and_read(sp_context *context, const io_graph *graph)
                                       .node_weights = graph->node_weights,
                                       .node_sizes = graph->node_sizes};
     fuzz_file(path, sizeof path, "metis");
-    fuzz_require(sp_csr_from_coo(context, &(sp_coo){.rows = graph->nodes, .cols = graph->nodes, .count = graph->arcs,
-                                                    .row_indices = graph->tails, .col_indices = graph->heads,
-                                                    .values = graph->weights}, SP_COMBINE_MAX, false,
-                                 &matrix) == SP_OK);
+    fuzz_matrix(context, graph, false, &matrix);
     if (io_write_graph(context, path, &matrix, &writing) == SP_OK) { /* weights may be no whole numbers */
         fuzz_require(io_read_graph(context, path, &reading, &again) == SP_OK);
         fuzz_require(again.constraints == graph->constraints &&
                      same_numbers(again.node_weights, graph->node_weights, graph->nodes * graph->constraints) &&
                      same_numbers(again.node_sizes, graph->node_sizes, graph->nodes));
         fuzz_require(io_graph_spread(context, &again) == SP_OK);
-        fuzz_require(sp_csr_from_coo(context, &(sp_coo){.rows = again.nodes, .cols = again.nodes, .count = again.arcs,
-                                                        .row_indices = again.tails, .col_indices = again.heads,
-                                                        .values = again.weights}, SP_COMBINE_MAX, false,
-                                     &copy) == SP_OK);
+        fuzz_matrix(context, &again, false, &copy);
         fuzz_require(copy.rows == matrix.rows && copy.nnz == matrix.nnz);
         fuzz_require(memcmp(copy.row_offsets, matrix.row_offsets, (size_t)(copy.rows + 1) * sizeof(int64_t)) == 0);
         fuzz_require(copy.nnz == 0 || (memcmp(copy.col_indices, matrix.col_indices, (size_t)copy.nnz * 4) == 0 &&

@@ -107,13 +107,6 @@ static inline sp_status read_back(sp_context *context, const char *path, const i
     return status;
 }
 
-static inline void make_matrix(sp_context *context, const io_graph *graph, bool undirected, sp_csr *matrix)
-{
-    const sp_coo arcs = {.rows = graph->nodes, .cols = graph->nodes, .count = graph->arcs, .row_indices = graph->tails,
-                         .col_indices = graph->heads, .values = graph->weights, .value_type = graph->values};
-    fuzz_require(sp_csr_from_coo(context, &arcs, SP_COMBINE_MAX, undirected, matrix) == SP_OK);
-}
-
 /* Writes the matrix and reads it again. The edges are as many, at different places, and each is one of the matrix. The
  * row of a Matrix Market entry is where an edge begins when it is written, and where it ends when it is read. */
 static inline void write_and_read_as(sp_context *context, const io_graph *graph, const sp_csr *matrix,
@@ -139,7 +132,7 @@ static inline void write_and_read_as(sp_context *context, const io_graph *graph,
     fuzz_require(io_graph_spread(context, &again) == SP_OK);
     fuzz_require(!numbered || (again.nodes == graph->nodes && again.symmetric == once));
     fuzz_require(again.arcs == count_written(matrix, once));
-    make_matrix(context, &again, false, &copy);
+    fuzz_matrix(context, &again, false, &copy);
     fuzz_require(copy.nnz == again.arcs);
     int32_t *node = match_nodes(context, graph, &again);
     const bool turned = format == IO_MTX || format == IO_NPZ;
@@ -157,7 +150,7 @@ static inline void fuzz_round_trip(sp_context *context, const io_graph *graph, i
     if (graph->nodes > MOST_NODES) return;
     for (int undirected = 0; undirected < (format == IO_NPZ ? 1 : 2); undirected++) {
         sp_csr matrix;
-        make_matrix(context, graph, undirected, &matrix);
+        fuzz_matrix(context, graph, undirected, &matrix);
         write_and_read_as(context, graph, &matrix, format, undirected);
         sp_csr_free(context, &matrix);
     }

@@ -140,6 +140,14 @@ static inline void fuzz_same(const io_graph *a, const io_graph *b)
     fuzz_require(!a->weights || memcmp(a->weights, b->weights, arcs * size) == 0);
 }
 
+/* The arcs as a matrix; of equal ones the heaviest counts. */
+static inline void fuzz_matrix(sp_context *context, const io_graph *graph, bool undirected, sp_csr *matrix)
+{
+    const sp_coo arcs = {.rows = graph->nodes, .cols = graph->nodes, .count = graph->arcs, .row_indices = graph->tails,
+                         .col_indices = graph->heads, .values = graph->weights, .value_type = graph->values};
+    fuzz_require(sp_csr_from_coo(context, &arcs, SP_COMBINE_MAX, undirected, matrix) == SP_OK);
+}
+
 /* Whether the error is that compressed data are damaged or end too soon. */
 static inline bool fuzz_is_damage(const char *error)
 {
