@@ -6,18 +6,12 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed (LARGE=1 make test-python installs it)")
 
 from spgraph.torch import ClusterSampler, LayerSampler  # noqa: E402
-
-DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
+from support.devices import device  # noqa: E402, F401
 
 
 @pytest.fixture(autouse=True)
 def seed():
     torch.manual_seed(3)
-
-
-@pytest.fixture(params=DEVICES)
-def device(request):
-    return request.param
 
 
 def random_graph(nodes, count, device="cpu"):
@@ -164,8 +158,8 @@ def test_minibatches_and_samplers_are_freed(monkeypatch):
     watched = Library()
     watched.gnn_minibatch_free = minibatch_free
     monkeypatch.setattr(_bulk_sampler, "lib", watched)
-    monkeypatch.setattr(_bulk_sampler._Handle.__del__, "__defaults__",
-                        (lambda handle: (given.append(handle.value), library.gnn_sampler_free(handle)), None))
+    monkeypatch.setattr(_bulk_sampler._Handle, "free",
+                        staticmethod(lambda handle: (given.append(handle.value), library.gnn_sampler_free(handle))))
     sampler = LayerSampler(random_graph(50, 600), [5], batch_size=10)
     next(iter(sampler))  # and not to the end of the pass
     assert len(list(sampler)) == 5 and len(freed) == 6 and all(freed)

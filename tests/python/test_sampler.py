@@ -6,18 +6,12 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed (LARGE=1 make test-python installs it)")
 
 from spgraph.torch import NeighborSampler  # noqa: E402
-
-DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
+from support.devices import device  # noqa: E402, F401
 
 
 @pytest.fixture(autouse=True)
 def seed():
     torch.manual_seed(3)
-
-
-@pytest.fixture(params=DEVICES)
-def device(request):
-    return request.param
 
 
 def random_graph(nodes, count, device="cpu"):

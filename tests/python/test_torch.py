@@ -13,8 +13,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:Sparse .* tensor support is in b
 
 import spgraph.torch as st  # noqa: E402
 from spgraph.torch import _ops  # noqa: E402
+from support.devices import DEVICES  # noqa: E402
 
-DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
 SHAPES = [(0, 0, 0), (0, 4, 0), (4, 0, 0), (5, 5, 0), (1, 30, 12), (30, 1, 12), (20, 30, 90), (6, 6, 36)]
 
 

@@ -12,14 +12,16 @@ from torch import Tensor
 from .. import _abi
 from .._core import Unique, lib, whole
 from ._matrix import _offsets
-from ._ops import _session, _space, _unused, require_tensor
+from ._ops import Owner, _session, _space, require_tensor
 from ._sampler import Batch, Loader
 
 _METHODS = {"ladies": _abi.GNN_SAMPLE_LAYER, "fastgcn": _abi.GNN_SAMPLE_FASTGCN}
 
 
-class _Handle(Unique):
+class _Handle(Owner, Unique):
     """A sampler of the library."""
+
+    free = staticmethod(lib.gnn_sampler_free)
 
     def __init__(self, device: torch.device, graph: _abi.sp_csr, options: _abi.gnn_sampler_options) -> None:
         self.handle = ctypes.c_void_p()
@@ -27,13 +29,6 @@ class _Handle(Unique):
         with _session(device) as session:
             self.context = session.context
             session.check(lib.gnn_sampler_create(session.handle, graph, options, ctypes.byref(self.handle)))
-
-    def __del__(self, free: Any = lib.gnn_sampler_free, keep: Any = _unused.append) -> None:
-        if getattr(self, "handle", None):
-            if self.on_gpu:
-                keep((free, self.handle))
-            else:
-                free(self.handle)
 
 
 class BulkSampler(Loader):

@@ -86,8 +86,25 @@ def _in_one_piece(values: Optional[Tensor]) -> Optional[Tensor]:
     return None if values is None else values.contiguous()
 
 
-class _Plan:
+class Owner:
+    """Who frees a handle of the library; on a GPU the next session does. `free` is the library's function."""
+
+    handle: ctypes.c_void_p
+    on_gpu: bool
+    free: Any
+
+    def __del__(self, keep: Any = _unused.append) -> None:
+        if getattr(self, "handle", None):
+            if self.on_gpu:
+                keep((self.free, self.handle))
+            else:
+                self.free(self.handle)
+
+
+class _Plan(Owner):
     """A plan of the library and the values that it has."""
+
+    free = staticmethod(lib.sp_spmm_plan_free)
 
     def __init__(self, session: Session, a: _abi.sp_csr, width: int, reduce: str, transpose: bool) -> None:
         self.handle = ctypes.c_void_p()
@@ -107,13 +124,6 @@ class _Plan:
         if old is None or version < 0 or version != self.version or values.data_ptr() != old.data_ptr():
             session.check(lib.sp_spmm_plan_set_values(self.handle, values.data_ptr(), _space(values.device)))
             self.values, self.version = values.detach(), version  # held, so that nothing else gets its address
-
-    def __del__(self, free: Any = lib.sp_spmm_plan_free, keep: Any = _unused.append) -> None:
-        if getattr(self, "handle", None):
-            if self.on_gpu:
-                keep((free, self.handle))
-            else:
-                free(self.handle)
 
 
 def require_tensor(x: Any, name: str) -> None:
