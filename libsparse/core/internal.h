@@ -78,6 +78,7 @@ typedef struct sp_backend {
     sp_status (*gather)(sp_context *, const int64_t *index, int64_t count, const void *from, size_t size, void *to);
     sp_status (*allocate)(sp_context *, size_t bytes, void **pointer); /* in the back end's space */
     void (*release)(sp_context *, void *pointer);
+    sp_status (*available)(sp_context *, size_t *bytes); /* free for `allocate`; NULL: not known */
     sp_status (*copy)(sp_context *, void *to, sp_space to_space, const void *from, sp_space from_space, size_t bytes);
     /* Copies rows of `bytes` bytes whose beginnings are `to_pitch` and `from_pitch` bytes apart. NULL: `copy` is called
      * for each row. */

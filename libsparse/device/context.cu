@@ -172,6 +172,7 @@ static const sp_backend cuda_backend = {
     .gather = there<sp_cuda_gather>::run,
     .allocate = there<cuda_allocate>::run,
     .release = there<cuda_release>::run,
+    .available = there<cuda_available>::run,
     .copy = there<copy>::run,
     .copy_rows = there<copy_rows>::run,
     .stream = stream,

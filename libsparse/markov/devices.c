@@ -5,11 +5,12 @@
  * GPUs work on matrices in the memory of the first, as one GPU does: the others copy A and B over their links and send
  * it their rows of C. If some memory is too small for that, the product is made again from host memory.
  *
- * From host memory a device gets its rows of A and, of B, the rows that these name: a matrix of B's shape in which the
- * other rows are empty, so that columns keep their numbers. Its rows go to C in host memory. A device whose memory
- * cannot hold a range makes it in smaller ones, each with the rows of B that it needs. A GPU by itself does so, too, if
- * its memory does not hold A, B, C and what it works with.
+ * From host memory a device makes its range piece by piece; the rows go to C in host memory. B stays on the device if
+ * there is room. Otherwise each piece brings the rows of B that its rows of A name: a matrix of B's shape in which the
+ * other rows are empty, so that columns keep their numbers. A piece has as many rows as a share of the device's memory
+ * holds what they need. A GPU by itself works so, too, if its memory does not hold A, B, C and what it works with.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,9 +18,15 @@
 #include "core/devices.h"
 #include "core/rows.h"
 
-/* Rows of B that a device does not need are copied too where fewer than this many bytes lie between others: a copy to a
- * GPU costs some 10 microseconds beside its bytes. */
-enum { GAP_BYTES = 1 << 16, ENTRY_BYTES = sizeof(int32_t) + sizeof(float) };
+/* Shares of the memory that is free. B stays on the device if it takes at most WHOLE; otherwise the rows of B for a
+ * piece take NAMED. Rows of C, and in the buffer of the product, take PIECE of the rest. All else is for the index of
+ * B, 5 bytes for 8, and for sums: without them a row takes ten times as long (markov/cuda/markov.cu). */
+static const double WHOLE = 0.6, NAMED = 0.4, PIECE = 0.125;
+/* Bytes: an entry, what the product keeps for each row of A beside it, and for each row of B. */
+enum { ENTRY_BYTES = sizeof(int32_t) + sizeof(float), A_ROW_BYTES = 96, B_ROW_BYTES = 24 };
+/* Short runs of B's rows pass through a block of this size: a copy to a GPU costs some 10 microseconds beside its
+ * bytes. Longer ones than a quarter of it are copied from where they lie. */
+enum { BLOCK_BYTES = 4 << 20 };
 
 /* Rows of C that were made at once. */
 typedef struct piece {
@@ -40,68 +47,121 @@ typedef struct shared_product {
     const sp_csr *a, *b; /* in host memory or in that of the first device */
     const sp_markov_epilogue *epilogue;
     sp_markov_row *rows; /* may be NULL */
-    int64_t *offsets;    /* A's row offsets, in host memory */
+    int64_t *offsets;    /* A's row offsets, in host memory, */
+    double *products;    /* and the products of its rows */
     device_rows *devices;
 } shared_product;
 
-/* ---- the rows of B that are needed ------------------------------------------------------------------------ */
+/* ---- pieces from host memory ------------------------------------------------------------------------------ */
 
-/* marks[j] = 1 for the rows of B that A's rows name, and for short gaps between them. A single row, which is made alone
- * where memory lacks, gets no more than it names. */
-static void mark_rows(const sp_csr *a, const sp_csr *b, uint8_t *marks)
+/* The rows of B that the rows of a piece name: those j with seen[j] == piece. All of them if B stays on the device. */
+typedef struct named_rows {
+    int32_t *seen; /* 0 before the first piece */
+    int32_t piece;
+    char *block; /* of BLOCK_BYTES */
+    bool all;
+    sp_csr b; /* of the piece, or B, on the device */
+} named_rows;
+
+static void free_named(sp_context *device, named_rows *named)
 {
-    const int64_t gap = a->rows > 1 ? GAP_BYTES : 0;
-    int64_t after = 0; /* the last needed row so far */
-    for (int64_t k = 0; k < a->nnz; k++) marks[a->col_indices[k]] = 1;
-    for (int64_t j = 0; j < b->rows; j++) {
-        if (!marks[j]) continue;
-        if ((b->row_offsets[j] - b->row_offsets[after]) * ENTRY_BYTES < gap)
-            memset(marks + after, 1, (size_t)(j - after));
-        after = j + 1;
-    }
+    sp_csr_free(device, &named->b);
+    sp_free(device, named->seen);
+    sp_free(device, named->block);
 }
 
-/* Copies the marked rows of B, run by run, to their places in `part`. */
-static sp_status copy_rows(sp_context *device, const sp_csr *b, const uint8_t *marks, sp_csr *part)
+static sp_status start_named(sp_context *device, const sp_csr *b, named_rows *named)
 {
-    const float *values = b->values;
-    int64_t place = 0;
-    sp_status status = SP_OK;
-    for (int64_t j = 0; j < b->rows && status == SP_OK;) {
-        const int64_t first = b->row_offsets[j];
-        if (!marks[j++]) continue;
-        while (j < b->rows && marks[j]) j++;
-        const int64_t count = b->row_offsets[j] - first;
-        status = sp_array_copy(device, count, sizeof(int32_t), part->col_indices + place, part->space,
-                               b->col_indices + first, SP_HOST);
-        if (status == SP_OK)
-            status = sp_array_copy(device, count, sizeof(float), (float *)part->values + place, part->space,
-                                   values + first, SP_HOST);
-        place += count;
-    }
+    sp_status status;
+    TRY(sp_calloc(device, b->rows, sizeof *named->seen, (void **)&named->seen));
+    TRY(sp_alloc(device, BLOCK_BYTES, 1, (void **)&named->block));
+done:
     return status;
 }
 
-/* The rows of B that A's rows name, on the device; the others are empty. */
-static sp_status fetch_rows(sp_context *device, const sp_csr *a, const sp_csr *b, sp_csr *part)
+/* Entries that row i of C has at most. Ties may keep more than selection and recovery ask for, hence some room. */
+static double most_entries(const shared_product *p, int64_t i)
 {
-    uint8_t *marks = NULL;
+    const int64_t select = p->epilogue->select, recover = p->epilogue->recover;
+    const double most = (double)(select > recover ? select : recover), products = p->products[i];
+    double entries = (double)p->b->cols;
+    if (products < entries) entries = products;
+    return select > 0 && most + most / 64 + 16 < entries ? most + most / 64 + 16 : entries;
+}
+
+/* Bytes for a piece's rows of B, and for those of A and C, these twice: in the buffer of the product and in C. */
+typedef struct piece_room {
+    double b, c;
+} piece_room;
+
+/* The end of a piece that begins with row `first`: at most `end`, and as far as there is room. One row at least. */
+static int64_t name_rows(const shared_product *p, int64_t first, int64_t end, piece_room room, named_rows *named)
+{
+    const int64_t *offsets = p->b->row_offsets;
+    double b_bytes = 0, c_bytes = 0;
+    named->piece++;
+    for (int64_t i = first; i < end; i++) {
+        const int64_t entries = p->offsets[i + 1] - p->offsets[i];
+        const int32_t *cols = p->a->col_indices + p->offsets[i];
+        c_bytes += A_ROW_BYTES + (double)entries * ENTRY_BYTES + 2 * most_entries(p, i) * ENTRY_BYTES;
+        for (int64_t k = 0; k < entries && !named->all; k++)
+            if (named->seen[cols[k]] != named->piece)
+                b_bytes += (double)(offsets[cols[k] + 1] - offsets[cols[k]]) * ENTRY_BYTES;
+        if (i > first && ((b_bytes > room.b && !named->all) || c_bytes > room.c)) return i;
+        for (int64_t k = 0; k < entries && !named->all; k++) named->seen[cols[k]] = named->piece;
+    }
+    return end;
+}
+
+/* Copies the elements of the named rows, of 4 bytes each, from B's array to one that has these only. */
+static sp_status copy_rows(sp_context *device, const sp_csr *b, const named_rows *named, const void *from, void *to,
+                           sp_space space)
+{
+    enum { SIZE = 4 };
+    int64_t place = 0, filled = 0; /* bytes in `to`, and behind them in the block */
+    sp_status status = SP_OK;
+    for (int64_t j = 0; j < b->rows && status == SP_OK; j++) {
+        const int64_t first = b->row_offsets[j];
+        if (named->seen[j] != named->piece) continue;
+        while (j + 1 < b->rows && named->seen[j + 1] == named->piece) j++;
+        const int64_t bytes = (b->row_offsets[j + 1] - first) * SIZE;
+        const bool is_long = bytes > BLOCK_BYTES / 4;
+        if (is_long || filled + bytes > BLOCK_BYTES) {
+            TRY(sp_array_copy(device, filled, 1, (char *)to + place, space, named->block, SP_HOST));
+            place += filled;
+            filled = 0;
+        }
+        if (is_long) {
+            TRY(sp_array_copy(device, bytes, 1, (char *)to + place, space, (const char *)from + first * SIZE, SP_HOST));
+            place += bytes;
+        } else {
+            memcpy(named->block + filled, (const char *)from + first * SIZE, (size_t)bytes);
+            filled += bytes;
+        }
+    }
+    TRY(sp_array_copy(device, filled, 1, (char *)to + place, space, named->block, SP_HOST));
+done:
+    return status;
+}
+
+/* named->b: the named rows of B, on the device; the others are empty. */
+static sp_status fetch_rows(sp_context *device, const sp_csr *b, named_rows *named)
+{
     int64_t *offsets = NULL;
-    sp_csr made = {0};
+    sp_csr *part = &named->b;
     sp_status status;
-    TRY(sp_calloc(device, b->rows, 1, (void **)&marks));
+    if (named->all) return SP_OK;
+    sp_csr_free(device, part);
     TRY(sp_alloc(device, b->rows + 1, sizeof *offsets, (void **)&offsets));
-    mark_rows(a, b, marks);
     offsets[0] = 0;
     for (int64_t j = 0; j < b->rows; j++)
-        offsets[j + 1] = offsets[j] + (marks[j] ? b->row_offsets[j + 1] - b->row_offsets[j] : 0);
-    TRY(sp_csr_create(device, b->rows, b->cols, offsets[b->rows], SP_F32, device->backend->space, &made));
-    TRY(sp_array_copy(device, b->rows + 1, sizeof *offsets, made.row_offsets, made.space, offsets, SP_HOST));
-    TRY(copy_rows(device, b, marks, &made));
-    *part = made;
+        offsets[j + 1] = offsets[j]
+                         + (named->seen[j] == named->piece ? b->row_offsets[j + 1] - b->row_offsets[j] : 0);
+    TRY(sp_csr_create(device, b->rows, b->cols, offsets[b->rows], SP_F32, device->backend->space, part));
+    TRY(sp_array_copy(device, b->rows + 1, sizeof *offsets, part->row_offsets, part->space, offsets, SP_HOST));
+    TRY(copy_rows(device, b, named, b->col_indices, part->col_indices, part->space));
+    TRY(copy_rows(device, b, named, b->values, part->values, part->space));
 done:
-    if (status != SP_OK) sp_csr_free(device, &made);
-    sp_free(device, marks);
     sp_free(device, offsets);
     return status;
 }
@@ -142,7 +202,8 @@ done:
     return status;
 }
 
-static sp_status bring(sp_context *device, const shared_product *p, int64_t first, int64_t end, operands *o)
+static sp_status bring(sp_context *device, const shared_product *p, int64_t first, int64_t end,
+                       named_rows *named, operands *o)
 {
     const sp_csr *a = p->a;
     sp_status status;
@@ -155,8 +216,8 @@ static sp_status bring(sp_context *device, const shared_product *p, int64_t firs
     }
     TRY(view_rows(device, a, p->offsets, first, end, &o->a));
     if (a->space == SP_HOST) {
-        TRY(fetch_rows(device, &o->a, p->b, &o->b_copy));
-        o->b = &o->b_copy;
+        TRY(fetch_rows(device, p->b, named));
+        o->b = &named->b;
     }
 done:
     return status;
@@ -170,7 +231,8 @@ static void release(sp_context *device, operands *o)
 }
 
 /* Appends rows first to end - 1 of C to the device's pieces, where A lies. */
-static sp_status make_piece(sp_context *device, const shared_product *p, int64_t first, int64_t end, device_rows *own)
+static sp_status make_piece(sp_context *device, const shared_product *p, int64_t first, int64_t end,
+                            named_rows *named, device_rows *own)
 {
     sp_markov_epilogue epilogue = *p->epilogue;
     operands o = {0};
@@ -179,7 +241,7 @@ static sp_status make_piece(sp_context *device, const shared_product *p, int64_t
     sp_status status;
     epilogue.diagonal += first;
     epilogue.fast = false; /* which sums would be f32 depends on the rows that are together */
-    TRY(bring(device, p, first, end, &o));
+    TRY(bring(device, p, first, end, named, &o));
     TRY(sp_device_spgemm_markov(device, &o.a, o.b, &epilogue, &made, p->rows ? p->rows + first : NULL, &info));
     if (made.space != p->a->space) {
         TRY(sp_csr_copy(device, &made, p->a->space, &moved));
@@ -201,11 +263,12 @@ done:
 }
 
 /* A row does not fit the memory of the device: the sentence says how much would do for the row that names most of B.
- * Beside those rows and its own entries a row takes up to 40 bytes a column (markov/cuda/markov.cu): 17 for its sums,
- * 16 in the buffer and in C, the rest for what windows may take of the memory. */
+ * Beside those rows and its own entries a row takes up to 80 bytes a column (markov/cuda/markov.cu): 17 for its sums,
+ * 16 in the buffer and in C, the rest for what windows may take of the memory: five
+ * eighths. */
 static sp_status refuse_row(sp_context *device, const shared_product *p)
 {
-    enum { COLUMN_BYTES = 40, ROW_BYTES = sizeof(int64_t) + ENTRY_BYTES, FIXED = 4 << 20, MEGABYTE = 1 << 20 };
+    enum { COLUMN_BYTES = 80, ROW_BYTES = B_ROW_BYTES + ENTRY_BYTES, FIXED = 4 << 20, MEGABYTE = 1 << 20 };
     const size_t budget = device->memory_budget;
     int64_t *counts = NULL, total, most;
     char limit[64] = "memory that is free";
@@ -219,28 +282,81 @@ static sp_status refuse_row(sp_context *device, const shared_product *p)
                    device->device_name, limit, (long long)(enough / MEGABYTE + 1));
 }
 
-/* An sp_devices_work: all rows of the device; from host memory half as many at a time when they prove too many for the
- * device's, and then step by step more again. */
-static sp_status make_rows(sp_context *device, int number, void *user)
+/* B as a whole on the device, if it takes no more than its share. */
+static sp_status bring_whole(sp_context *device, const sp_csr *b, named_rows *named)
 {
-    const shared_product *p = user;
-    device_rows *own = &p->devices[number];
+    size_t available;
+    sp_status status = SP_OK;
+    if (!device->backend->available) return SP_OK;
+    TRY(device->backend->available(device, &available));
+    if ((double)sp_csr_bytes(b) > WHOLE * (double)available) return SP_OK;
+    TRY(sp_csr_copy(device, b, device->backend->space, &named->b));
+    named->all = true;
+done:
+    return status;
+}
+
+static sp_status find_room(sp_context *device, const sp_csr *b, const named_rows *named, piece_room *room)
+{
+    size_t available = 0;
+    sp_status status = SP_OK;
+    *room = (piece_room){INFINITY, INFINITY};
+    if (!device->backend->available) return SP_OK;
+    TRY(device->backend->available(device, &available));
+    if (named->all) {
+        room->c = PIECE * (double)available;
+    } else {
+        const double left = (double)available - (double)b->rows * B_ROW_BYTES;
+        *room = (piece_room){NAMED * left, PIECE * (1 - NAMED) * left};
+    }
+done:
+    return status;
+}
+
+/* The rows of the device from host memory, in pieces. Where one proves too much all the same, the next has half as many
+ * rows, and then step by step more again. */
+static sp_status make_pieces(sp_context *device, const shared_product *p, device_rows *own)
+{
     int64_t length = own->end - own->first;
+    named_rows named = {0};
+    piece_room room;
+    sp_status status;
+    TRY(start_named(device, p->b, &named));
+    TRY(bring_whole(device, p->b, &named));
     for (int64_t at = own->first; at < own->end;) {
-        const int64_t end = own->end - at < length ? own->end : at + length;
-        const sp_status status = make_piece(device, p, at, end, own);
+        int64_t end = own->end - at < length ? own->end : at + length;
+        if (!named.all) sp_csr_free(device, &named.b);
+        TRY(find_room(device, p->b, &named, &room));
+        end = name_rows(p, at, end, room, &named);
+        status = make_piece(device, p, at, end, &named, own);
         if (status == SP_OK) {
             at = end;
-            length += length / 4 + 1;
-        } else if (status != SP_ERROR_DEVICE_MEMORY || p->a->space == SP_DEVICE) {
-            return status;
+            if (length < own->end - at) length += length / 4 + 1;
+        } else if (status != SP_ERROR_DEVICE_MEMORY) {
+            goto done;
+        } else if (end - at == 1 && named.all) {
+            sp_csr_free(device, &named.b);
+            named.all = false;
         } else if (end - at == 1) {
-            return refuse_row(device, p);
+            status = refuse_row(device, p);
+            goto done;
         } else {
             length = (end - at + 1) / 2;
         }
     }
-    return SP_OK;
+done:
+    free_named(device, &named);
+    return status;
+}
+
+/* An sp_devices_work: all rows of the device. */
+static sp_status make_rows(sp_context *device, int number, void *user)
+{
+    const shared_product *p = user;
+    device_rows *own = &p->devices[number];
+    if (own->first == own->end) return SP_OK;
+    return p->a->space == SP_HOST ? make_pieces(device, p, own)
+                                  : make_piece(device, p, own->first, own->end, NULL, own);
 }
 
 /* ---- the product -------------------------------------------------------------------------------------- */
@@ -260,17 +376,15 @@ static sp_status cut_rows(shared_product *p)
 {
     sp_context *context = p->context;
     int64_t cuts[SP_MOST_DEVICES + 1];
-    double *products;
     sp_status status;
-    TRY(sp_alloc(context, p->a->rows, sizeof *products, (void **)&products));
-    TRY(count_products(context, p->a, p->b, products));
-    sp_devices_cut(context, products, p->a->rows, cuts);
+    TRY(sp_alloc(context, p->a->rows, sizeof *p->products, (void **)&p->products));
+    TRY(count_products(context, p->a, p->b, p->products));
+    sp_devices_cut(context, p->products, p->a->rows, cuts);
     for (int d = 0; d < sp_devices_count(context); d++) {
         p->devices[d].first = cuts[d];
         p->devices[d].end = cuts[d + 1];
     }
 done:
-    sp_free(context, products);
     return status;
 }
 
@@ -345,6 +459,7 @@ static void free_devices(shared_product *p)
     }
     sp_free(context, p->devices);
     sp_free(context, p->offsets);
+    sp_free(context, p->products);
 }
 
 /* The product of matrices in `space`; those that lie elsewhere are copied. C lies there, too. */
@@ -381,6 +496,46 @@ done:
     return status;
 }
 
+/* The entries that C has at most. */
+static sp_status bound_entries(sp_context *context, const sp_csr *a, const sp_csr *b,
+                               const sp_markov_epilogue *epilogue, double *entries)
+{
+    shared_product p = {.context = context, .a = a, .b = b, .epilogue = epilogue};
+    sp_status status;
+    *entries = 0;
+    TRY(sp_alloc(context, a->rows, sizeof *p.products, (void **)&p.products));
+    TRY(count_products(context, a, b, p.products));
+    for (int64_t i = 0; i < a->rows; i++) *entries += most_entries(&p, i);
+done:
+    sp_free(context, p.products);
+    return status;
+}
+
+/* Whether the product is made in the memory of the device: where A and B take no more than HELD of it, which leaves
+ * the index of B and sums theirs, and the rest holds the entries that C has at most. 10 million edges with 2 GB
+ * took more than a minute otherwise, and take 9 s in pieces. */
+static sp_status fits_device(sp_context *context, const sp_csr *a, const sp_csr *b,
+                             const sp_markov_epilogue *epilogue, bool *fits)
+{
+    const double a_bytes = a == b ? 0 : (double)sp_csr_bytes(a), b_bytes = (double)sp_csr_bytes(b);
+    const double there = (a->space == SP_DEVICE ? a_bytes : 0) + (b->space == SP_DEVICE ? b_bytes : 0);
+    const double HELD = 0.45;
+    size_t available;
+    double entries, left;
+    sp_status status = SP_OK;
+    *fits = true;
+    if (!context->backend->available || a->space != b->space) return SP_OK;
+    TRY(context->backend->available(context, &available));
+    left = (double)available - (a_bytes + b_bytes - there);
+    *fits = a_bytes + b_bytes <= HELD * ((double)available + there);
+    if (!*fits || epilogue->select == 0) goto done;
+    if ((double)a->rows * (double)b->cols * ENTRY_BYTES <= left) goto done;
+    TRY(bound_entries(context, a, b, epilogue, &entries));
+    *fits = entries * ENTRY_BYTES <= left;
+done:
+    return status;
+}
+
 /* In the memory of the device, or of the first of several. */
 static sp_status product_on_device(sp_context *context, const sp_csr *a, const sp_csr *b,
                                    const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
@@ -395,8 +550,10 @@ sp_status sp_devices_spgemm_markov(sp_context *context, const sp_csr *a, const s
                                    sp_spgemm_info *info)
 {
     if (context->backend->space == SP_DEVICE) {
-        const sp_status status = product_on_device(context, a, b, epilogue, c, rows, info);
-        if (status != SP_ERROR_DEVICE_MEMORY) return status;
+        bool fits;
+        sp_status status = fits_device(context, a, b, epilogue, &fits);
+        if (status == SP_OK && fits) status = product_on_device(context, a, b, epilogue, c, rows, info);
+        if ((status != SP_OK || fits) && status != SP_ERROR_DEVICE_MEMORY) return status;
         context->error[0] = '\0';
     }
     return product_in(context, SP_HOST, a, b, epilogue, c, rows, info);

@@ -189,12 +189,12 @@ struct markov_run {
     int scratch_blocks, window_blocks;
 };
 
-/* Adds the classes that make rows by windows if B suits them and a sixteenth of the memory has room for the lists of
- * twice as many warps as there are multiprocessors. */
-static sp_status add_windows(markov_run *run, const sp_csr *a, const sp_csr *b)
+/* Makes the index that windows need, if B suits them and the memory has room for the lists of twice as many warps as
+ * there are multiprocessors: a sixteenth of it where that serves all warps that the device holds, an eighth where not
+ * even the shortest lists do. */
+static sp_status prepare_windows(markov_run *run, const sp_csr *a, const sp_csr *b)
 {
     sp_context *context = run->context;
-    class_rules *rules = &run->rules;
     size_t available;
     int full;
     for (int w = 0; w < WINDOW_CLASSES; w++)
@@ -205,7 +205,7 @@ static sp_status add_windows(markov_run *run, const sp_csr *a, const sp_csr *b)
     int64_t list = share / full / (int64_t)(sizeof(int32_t) + sizeof(float)) - WINDOW_ABOVE;
     if (list < WINDOW_LEAST_LIST) list = WINDOW_LEAST_LIST;
     if (list > b->cols) list = b->cols;
-    const int64_t blocks = share / window_bytes(list);
+    const int64_t blocks = 2 * share / window_bytes(list);
     if (blocks < 2 * cuda_state_of(context)->processors) return SP_OK;
     CHECK(index_windows(context, b, &run->windows, &run->job.index));
     if (!run->job.index.segments) return SP_OK;
@@ -216,6 +216,13 @@ static sp_status add_windows(markov_run *run, const sp_csr *a, const sp_csr *b)
     run->job.segments = run->segments.data;
     run->window_blocks = (int)(blocks < full ? blocks : full);
     run->job.list_length = (int)list;
+    return SP_OK;
+}
+
+static sp_status add_windows(markov_run *run)
+{
+    sp_context *context = run->context;
+    class_rules *rules = &run->rules;
     for (int w = 0; w < WINDOW_CLASSES; w++) {
         CUDA_CHECK(cudaFuncSetAttribute(WINDOWS[w].kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                                         cudaSharedmemCarveoutMaxShared));
@@ -225,7 +232,8 @@ static sp_status add_windows(markov_run *run, const sp_csr *a, const sp_csr *b)
     return SP_OK;
 }
 
-/* The classes that fit this device, and how many blocks of the last one its memory can serve. */
+/* The classes that fit this device, and how many blocks of the last one its memory can serve: a quarter of the free
+ * memory, and half where no windows share the work and C is sure to be small. */
 static sp_status set_rules(markov_run *run, const sp_csr *a, const sp_csr *b)
 {
     sp_context *context = run->context;
@@ -233,11 +241,14 @@ static sp_status set_rules(markov_run *run, const sp_csr *a, const sp_csr *b)
     class_rules *rules = &run->rules;
     size_t available;
     int full;
+    CHECK(prepare_windows(run, a, b));
     CHECK(cuda_available(context, &available));
     const size_t shared_limit = cuda_state_of(context)->shared_limit - fixed;
     const numeric_class<markov_job> *last = &LAST_CLASSES[LAST_CLASSES[0].shared > shared_limit];
     CHECK(cuda_full_grid(context, last->kernel, last->threads, last->shared, &full));
-    const int64_t affordable = (int64_t)available / 4 / global_bytes<markov_job>(b->cols);
+    const int64_t most = run->most_kept < b->cols ? run->most_kept : b->cols;
+    const bool alone = !run->job.index.segments && most <= (int64_t)available / 64 / (a->rows + 1);
+    const int64_t affordable = (int64_t)available / (alone ? 2 : 4) / global_bytes<markov_job>(b->cols);
     run->scratch_blocks = affordable >= full ? full : affordable > 1 ? (int)affordable : 1;
     const int wanted = affordable >= full ? SMALL_TABLES : TABLE_COUNT;
     for (rules->tables = 0; rules->tables < wanted; rules->tables++) {
@@ -248,7 +259,7 @@ static sp_status set_rules(markov_run *run, const sp_csr *a, const sp_csr *b)
         run->classes[rules->tables] = &table->kind;
     }
     rules->last = rules->tables;
-    CHECK(add_windows(run, a, b));
+    if (run->job.index.segments) CHECK(add_windows(run));
     run->classes[rules->last] = last;
     return SP_OK;
 }
@@ -258,6 +269,9 @@ static sp_status prepare(markov_run *run, const sp_csr *a, const sp_csr *b, cons
     sp_context *context = run->context;
     markov_job *job = &run->job;
     const int64_t rows = a->rows, factor = epilogue->dense_factor;
+    /* Ties may keep more than selection and recovery ask for, hence some room. */
+    const int64_t most = epilogue->select > epilogue->recover ? epilogue->select : epilogue->recover;
+    run->most_kept = epilogue->select ? most + most / 64 + 16 : INT64_MAX;
     run->a = a;
     run->b = b;
     CHECK(set_rules(run, a, b));
@@ -301,9 +315,6 @@ static sp_status prepare(markov_run *run, const sp_csr *a, const sp_csr *b, cons
     job->stats = run->stats.data;
     job->expanded = run->totals.data;
     job->used = run->totals.data + 1;
-    /* Ties may keep more than selection and recovery ask for, hence some room. */
-    const int64_t most = epilogue->select > epilogue->recover ? epilogue->select : epilogue->recover;
-    run->most_kept = epilogue->select ? most + most / 64 + 16 : INT64_MAX;
     return SP_OK;
 }
 

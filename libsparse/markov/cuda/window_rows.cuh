@@ -8,7 +8,7 @@
 
 /* Entries above the cutoff that get a list of their own; entries in all that must fit a list, for rows that recover
  * what is below the cutoff. */
-enum { WINDOW_ABOVE = 4096, WINDOW_LEAST_LIST = 16384 };
+enum { WINDOW_ABOVE = 4096, WINDOW_LEAST_LIST = 4096 };
 /* Warps a multiprocessor that registers are to suffice for; 16 is what every architecture can hold. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 enum { WINDOW_WARPS = 16 };

@@ -74,7 +74,7 @@ struct window_arrays {
     device_array<window_column> cols;
 };
 
-/* Leaves index->segments NULL where windows cannot be used, would not pay, or need more than an eighth of the memory
+/* Leaves index->segments NULL where windows cannot be used, would not pay, or need more than half of the memory
  * left. Waits for the stream. */
 static sp_status index_windows(sp_context *context, const sp_csr *b, window_arrays *arrays, window_index *index)
 {
@@ -85,7 +85,7 @@ static sp_status index_windows(sp_context *context, const sp_csr *b, window_arra
     size_t available;
     *index = {nullptr, nullptr, nullptr};
     CHECK(cuda_available(context, &available));
-    const int64_t share = (int64_t)(available / 8), row_bytes = (b->rows + 1) * 12;
+    const int64_t share = (int64_t)(available / 2), row_bytes = (b->rows + 1) * 12;
     const int64_t entry_bytes = b->nnz * (int64_t)sizeof(window_column);
     if (b->rows == 0 || b->cols > (int64_t)NO_WINDOW * WINDOW_COLUMNS || b->nnz + b->rows > UINT32_MAX
         || row_bytes + entry_bytes > share)
