@@ -394,7 +394,8 @@ static __device__ __forceinline__ int4 load_again(const int4 *block)
 template <int LOADS, int PARTS, typename T, int V, int LANES, int REPEATS, typename Result>
 static __global__ void
     __launch_bounds__(block_threads<LANES>::COUNT *block_threads<LANES>::TOGETHER,
-                      SPMM_RESIDENT(T, REPEATS, Result, SPMM_GROUPS *LANES) / block_threads<LANES>::TOGETHER)
+                      SPMM_RESIDENT(T, V, LANES, REPEATS, Result, true, SPMM_GROUPS *LANES) /
+                          block_threads<LANES>::TOGETHER)
     work_blocks(const spmm_product p, const block_sizes sizes, const int4 *blocks, int count, const int32_t *rows,
                 const int64_t *starts, const int32_t *row_entries, const carry_view carry)
 {

@@ -12,7 +12,7 @@
 enum { ROW_THREADS = 256 };
 
 template <int LOADS, int PARTS, typename T, int V, int LANES, int REPEATS, typename Result>
-static __global__ void __launch_bounds__(ROW_THREADS, SPMM_RESIDENT(T, REPEATS, Result, ROW_THREADS))
+static __global__ void __launch_bounds__(ROW_THREADS, SPMM_RESIDENT(T, V, LANES, REPEATS, Result, false, ROW_THREADS))
     split_rows(const spmm_product p)
 {
     const int64_t row = (int64_t)blockIdx.x * (ROW_THREADS / LANES) + threadIdx.x / LANES;

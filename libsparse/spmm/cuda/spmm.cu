@@ -120,6 +120,16 @@ static bool few_rows(sp_context *context, const sp_csr *a, int64_t width)
     return !left_out("spmm-few-rows") && a->nnz >= 32 * a->rows && a->rows * ((width + 3) / 4) < threads;
 }
 
+/* Whether the longest row ends long before the others do, where rows of X of f32 begin anywhere and are not copied
+ * (aligned.cu). Its entries are a chain of loads, 0.25 us each; all together take as long as their rows of X at 5 TB/s.
+ * Such rows need narrow loads, for which rows have all threads: 1.3 million entries, 288 in the longest row, 602
+ * columns, 951 us in blocks and 673 by rows. */
+static bool ends_early(const sp_csr *a, int64_t width, const row_lengths &lengths)
+{
+    const double chain = 0.25e-6 * (double)lengths.longest, all = (double)a->nnz * (double)width * 4 / 5e12;
+    return width % 4 != 0 && a->nnz < 16 * a->rows && 4 * chain < all;
+}
+
 /* Rows that are alike need no sorting, unless an entry is little work: uniform rows of 200 at 16 columns take 1.13 ms by
  * rows and 1.08 in blocks. */
 static sp_spmm_algorithm choose(sp_context *context, const sp_csr *a, int64_t width, const row_lengths &lengths,
@@ -127,7 +137,8 @@ static sp_spmm_algorithm choose(sp_context *context, const sp_csr *a, int64_t wi
 {
     const bool narrow = width <= TILE_COLUMNS / 2 && a->nnz >= 32 * a->rows;
     if (ranges > 1) return SP_SPMM_BIDIRECTIONAL;
-    const bool by_rows = alike(a, lengths) && !narrow && !mostly_empty(a, lengths) && !few_rows(context, a, width);
+    const bool even = alike(a, lengths) || ends_early(a, width, lengths);
+    const bool by_rows = even && !narrow && !mostly_empty(a, lengths) && !few_rows(context, a, width);
     return by_rows ? SP_SPMM_ROW_SPLIT : SP_SPMM_BLOCK_PARTITION;
 }
 
