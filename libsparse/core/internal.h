@@ -38,6 +38,10 @@ typedef struct sp_backend {
      * already; the back end checks labels given in device memory. */
     sp_status (*contract)(sp_context *, const sp_csr *g, const int32_t *labels, int64_t groups,
                           const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
+    /* Sums, for an S that is a pattern with at most one entry a column. For another S, *done is false and nothing is
+     * made. */
+    sp_status (*triple_product)(sp_context *, const sp_csr *s, const sp_csr *g, sp_csr *c, sp_spgemm_info *info,
+                                bool *done);
     /* *state gets what the plan keeps beside A. A stays in the back end's space until spmm_forget. */
     sp_status (*spmm_prepare)(sp_context *, const sp_csr *a, int64_t width, const sp_spmm_options *options,
                               void **state, sp_spmm_info *info);
@@ -47,12 +51,6 @@ typedef struct sp_backend {
      * back end's space. CUDA also accepts X and Y in host memory that do not fit the device, and streams them. */
     sp_status (*spmm)(sp_context *, const sp_csr *a, const sp_spmm_options *options, void *state, double alpha,
                       const sp_dense *x, double beta, sp_dense *y, int64_t *argument);
-    /* The same for several heads of `head_width` columns, side by side. a->values has A.nnz for each, one head after the
-     * other; entry k's are number places[k] of these, if places are given, else number k. *done is false, and nothing is
-     * written, if it takes a product a head; without the function it always does. */
-    sp_status (*spmm_heads)(sp_context *, const sp_csr *a, const sp_spmm_options *options, void *state,
-                            const int64_t *places, int64_t head_width, double alpha, const sp_dense *x, double beta,
-                            sp_dense *y, bool *done);
     void (*spmm_forget)(sp_context *, void *state);
     /* For batches and heads: A.nnz values for each, one after the other. */
     sp_status (*sddmm)(sp_context *, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values);
@@ -66,6 +64,30 @@ typedef struct sp_backend {
                            const sp_cbsr *kept, double beta, sp_dense *y);
     sp_status (*maxk_spmm_backward)(sp_context *, const sp_csr *a, const sp_spmm_options *options, void *state,
                                     const sp_dense *gradient, sp_cbsr *kept);
+    /* Operations between products. Matrices and arrays, also the results, lie in the back end's space. Shapes, types
+     * and indices are checked. */
+    sp_status (*add)(sp_context *, double alpha, const sp_csr *a, double beta, const sp_csr *b, sp_csr *c);
+    sp_status (*scale)(sp_context *, const sp_csr *a, const double *row_factors, const double *col_factors,
+                       void *values); /* values: of A's entries, scaled; may be A's own array */
+    sp_status (*extract)(sp_context *, const sp_csr *a, const int32_t *rows, int64_t row_count, const int32_t *cols,
+                         int64_t col_count, sp_csr *b); /* without a list the count is A's */
+    sp_status (*find_outside)(sp_context *, const int32_t *list, int64_t count, int64_t bound,
+                              int64_t *place); /* place: of the first element that is not one of 0 .. bound - 1; -1 if
+                                                  there is none */
+    sp_status (*top_k)(sp_context *, const sp_csr *a, int64_t k, sp_csr *b);
+    sp_status (*reduce_rows)(sp_context *, const sp_csr *a, sp_combine combine, double *result);
+    sp_status (*degree_order)(sp_context *, const sp_csr *a, int32_t *order);
+    sp_status (*sample_rows)(sp_context *, const sp_csr *a, const int32_t *rows, int64_t row_count,
+                             const int64_t *offsets, uint64_t seed, int64_t *places);
+    sp_status (*hadamard)(sp_context *, const sp_csr *a, const sp_csr *b, sp_csr *c);
+    sp_status (*select)(sp_context *, const sp_csr *a, sp_select select, double bound,
+                        sp_csr *b); /* the bound of a diagonal is a whole number within 2^31 of 0 */
+    /* spmm for several heads of `head_width` columns, side by side. a->values has A.nnz for each, one head after the
+     * other; entry k's are number places[k] of these, if places are given, else number k. *done is false, and nothing is
+     * written, if it takes a product a head; without the function it always does. */
+    sp_status (*spmm_heads)(sp_context *, const sp_csr *a, const sp_spmm_options *options, void *state,
+                            const int64_t *places, int64_t head_width, double alpha, const sp_dense *x, double beta,
+                            sp_dense *y, bool *done);
     /* NULL, like all to `turn`, for host memory, whose code is in core. */
     sp_status (*transpose)(sp_context *, const sp_csr *a, const sp_csr *b); /* fills B's arrays */
     sp_status (*from_coo)(sp_context *, const sp_coo *coo, sp_combine combine, bool symmetric, sp_csr *matrix);
@@ -91,29 +113,15 @@ typedef struct sp_backend {
     sp_status (*trim)(sp_context *);                     /* NULL: nothing is kept */
     sp_status (*finish)(sp_context *);   /* waits for the work that is queued; NULL: none ever is */
     void (*destroy)(sp_context *);                                    /* releases context->device_state */
-    /* Sums, for an S that is a pattern with at most one entry a column. For another S, *done is false and nothing is
-     * made. */
-    sp_status (*triple_product)(sp_context *, const sp_csr *s, const sp_csr *g, sp_csr *c, sp_spgemm_info *info,
-                                bool *done);
-    /* Operations between products. Matrices and arrays, also the results, lie in the back end's space. Shapes, types
-     * and indices are checked. */
-    sp_status (*add)(sp_context *, double alpha, const sp_csr *a, double beta, const sp_csr *b, sp_csr *c);
-    sp_status (*scale)(sp_context *, const sp_csr *a, const double *row_factors, const double *col_factors,
-                       void *values); /* values: of A's entries, scaled; may be A's own array */
-    sp_status (*extract)(sp_context *, const sp_csr *a, const int32_t *rows, int64_t row_count, const int32_t *cols,
-                         int64_t col_count, sp_csr *b); /* without a list the count is A's */
-    sp_status (*find_outside)(sp_context *, const int32_t *list, int64_t count, int64_t bound,
-                              int64_t *place); /* place: of the first element that is not one of 0 .. bound - 1; -1 if
-                                                  there is none */
-    sp_status (*top_k)(sp_context *, const sp_csr *a, int64_t k, sp_csr *b);
-    sp_status (*reduce_rows)(sp_context *, const sp_csr *a, sp_combine combine, double *result);
-    sp_status (*degree_order)(sp_context *, const sp_csr *a, int32_t *order);
-    sp_status (*sample_rows)(sp_context *, const sp_csr *a, const int32_t *rows, int64_t row_count,
-                             const int64_t *offsets, uint64_t seed, int64_t *places);
-    sp_status (*hadamard)(sp_context *, const sp_csr *a, const sp_csr *b, sp_csr *c);
-    sp_status (*select)(sp_context *, const sp_csr *a, sp_select select, double bound,
-                        sp_csr *b); /* the bound of a diagonal is a whole number within 2^31 of 0 */
 } sp_backend;
+
+/* The operations of the table that both back ends have: the CPU as sp_cpu_NAME, CUDA as sp_cuda_NAME. */
+#define SP_OPERATIONS(OF) \
+    OF(spgemm) OF(spgemm_symbolic) OF(spgemm_numeric) OF(spgemm_forget) OF(spgemm_markov) OF(inverse_lengths) \
+    OF(similarity) OF(contract) OF(triple_product) OF(spmm_prepare) OF(spmm_refresh) OF(spmm) OF(spmm_forget) \
+    OF(sddmm) OF(edge_softmax) OF(edge_softmax_backward) OF(maxk) OF(maxk_expand) OF(maxk_spmm) \
+    OF(maxk_spmm_backward) OF(add) OF(scale) OF(extract) OF(find_outside) OF(top_k) OF(reduce_rows) OF(degree_order) \
+    OF(sample_rows) OF(hadamard) OF(select)
 
 extern const sp_backend sp_backend_cpu;
 

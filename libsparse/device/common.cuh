@@ -5,6 +5,7 @@
 #define SPARSE_CUDA_COMMON_CUH
 
 #include <cuda.h> /* types only: the driver's functions are looked up at run time */
+#include <type_traits>
 
 #include "core/internal.h"
 #include "device/array.cuh"
@@ -73,18 +74,9 @@ sp_status cuda_finish(sp_context *context);
 sp_status cuda_fork(sp_context *context, int streams = SIDE_STREAMS);
 sp_status cuda_join(sp_context *context, int streams = SIDE_STREAMS);
 
-sp_status sp_cuda_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
-                         sp_csr *c, sp_spgemm_info *info);
-sp_status sp_cuda_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp_csr *b,
-                                  const sp_spgemm_options *options, sp_csr *pattern, void **state,
-                                  sp_spgemm_info *info);
-sp_status sp_cuda_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_csr *b,
-                                 const sp_spgemm_options *options, void *state, sp_csr *c);
-void sp_cuda_spgemm_forget(sp_context *context, void *state);
-sp_status sp_cuda_contract(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
-                           const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
-sp_status sp_cuda_triple_product(sp_context *context, const sp_csr *s, const sp_csr *g, sp_csr *c,
-                                 sp_spgemm_info *info, bool *done);
+#define DECLARE(name) std::remove_pointer_t<decltype(sp_backend::name)> sp_cuda_##name;
+SP_OPERATIONS(DECLARE)
+#undef DECLARE
 /* B gets arrays; or its own are filled. */
 sp_status sp_cuda_transpose(sp_context *context, const sp_csr *a, sp_csr *b);
 sp_status sp_cuda_fill_transpose(sp_context *context, const sp_csr *a, const sp_csr *b);
@@ -111,42 +103,10 @@ sp_status sp_cuda_spgemm_warp_places(sp_context *context, const sp_csr *a, const
                                      const product_places *places, const sp_csr *pattern);
 sp_status sp_cuda_spgemm_warp_values(sp_context *context, const sp_csr *a, const sp_csr *b,
                                      const sp_spgemm_options *options, sp_csr *c);
-sp_status sp_cuda_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b,
-                                const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
-                                sp_spgemm_info *info);
 
-sp_status sp_cuda_inverse_lengths(sp_context *context, const sp_csr *a, double *factors);
-sp_status sp_cuda_similarity(sp_context *context, const sp_csr *a, const double *factors, const sp_csr *b,
-                             const sp_similarity_options *options, sp_csr *c, sp_spgemm_info *info);
-
-sp_status sp_cuda_spmm_prepare(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options,
-                               void **state, sp_spmm_info *info);
-sp_status sp_cuda_spmm_refresh(sp_context *context, const sp_csr *a, void *state);
-sp_status sp_cuda_spmm(sp_context *context, const sp_csr *a, const sp_spmm_options *options, void *state,
-                       double alpha, const sp_dense *x, double beta, sp_dense *y, int64_t *argument);
-void sp_cuda_spmm_forget(sp_context *context, void *state);
-sp_status sp_cuda_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values);
-sp_status sp_cuda_edge_softmax(sp_context *context, const sp_csr *a, int64_t heads, void *values);
-sp_status sp_cuda_edge_softmax_backward(sp_context *context, const sp_csr *a, int64_t heads, const void *softmax,
-                                        void *gradient);
 sp_status sp_cuda_number(sp_context *context, int64_t count, int64_t *to);
 sp_status sp_cuda_gather(sp_context *context, const int64_t *index, int64_t count, const void *from, size_t size,
                          void *to);
-
-sp_status sp_cuda_add(sp_context *context, double alpha, const sp_csr *a, double beta, const sp_csr *b, sp_csr *c);
-sp_status sp_cuda_scale(sp_context *context, const sp_csr *a, const double *row_factors, const double *col_factors,
-                        void *values);
-sp_status sp_cuda_extract(sp_context *context, const sp_csr *a, const int32_t *rows, int64_t row_count,
-                          const int32_t *cols, int64_t col_count, sp_csr *b);
-sp_status sp_cuda_find_outside(sp_context *context, const int32_t *list, int64_t count, int64_t bound,
-                               int64_t *place);
-sp_status sp_cuda_top_k(sp_context *context, const sp_csr *a, int64_t k, sp_csr *b);
-sp_status sp_cuda_reduce_rows(sp_context *context, const sp_csr *a, sp_combine combine, double *result);
-sp_status sp_cuda_degree_order(sp_context *context, const sp_csr *a, int32_t *order);
-sp_status sp_cuda_sample_rows(sp_context *context, const sp_csr *a, const int32_t *rows, int64_t row_count,
-                              const int64_t *offsets, uint64_t seed, int64_t *places);
-sp_status sp_cuda_hadamard(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c);
-sp_status sp_cuda_select(sp_context *context, const sp_csr *a, sp_select select, double bound, sp_csr *b);
 
 #define CUDA_CHECK(call) CHECK(cuda_status(context, (call), #call))
 
