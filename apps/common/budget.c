@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/system.h"
+#include "common/tool.h"
 
 /* Threads may call these at the same time. */
 static int64_t add(memory_budget *b, int64_t bytes) { return __atomic_add_fetch(&b->held, bytes, __ATOMIC_RELAXED); }
@@ -60,4 +61,18 @@ int64_t budget_need(const memory_budget *b)
 {
     const int64_t megabyte = 1 << 20;
     return b->wanted > 0 ? (b->wanted + b->wanted / 8) / megabyte + 4 : 0;
+}
+
+void budget_explain(const memory_budget *b, sp_context *context, sp_status status, const char *what, bool enough,
+                    const char *advice)
+{
+    char held[COUNT_TEXT], least[COUNT_TEXT];
+    if (status != SP_ERROR_HOST_MEMORY || b->wanted == 0) return;
+    show_count(b->limit / 1000000, held);
+    show_count(b->wanted / 1000000 + 1, least);
+    if (enough)
+        sp_fail(context, status, "%s does not fit --memory (%s MB): --memory %lldM would do%s", what, held,
+                (long long)budget_need(b), advice);
+    else
+        sp_fail(context, status, "%s does not fit --memory (%s MB): %s MB or more are needed%s", what, held, least, advice);
 }

@@ -16,5 +16,9 @@ typedef struct memory_budget {
 const sp_allocator *budget_open(memory_budget *budget, const device_choice *choice);
 /* The value of --memory, in units of M, that the refused request would have fitted; 0: none was refused. */
 int64_t budget_need(const memory_budget *budget);
+/* If a run failed because the budget refused memory, makes the context's sentence say that `what` does not fit and how
+ * much is needed: with `enough` the --memory that would do, else the least. `advice` ends the sentence. */
+void budget_explain(const memory_budget *budget, sp_context *context, sp_status status, const char *what, bool enough,
+                    const char *advice);
 
 #endif

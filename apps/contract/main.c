@@ -26,12 +26,6 @@ static int64_t count_edges(int64_t entries, int64_t loops, bool undirected)
 
 static void summarize(contract_job *job)
 {
-    static const char *const formats[] = {
-        [IO_AUTO] = "label pairs", [IO_ABC] = "label pairs",   [IO_SIF] = "SIF",       [IO_ETC] = "ETC",
-        [IO_NATIVE] = "an mcl matrix", [IO_MTX] = "Matrix Market", [IO_STRING] = "STRING", [IO_BLAST] = "BLAST",
-        [IO_METIS] = "METIS",      [IO_CSR] = "binary",        [IO_TSV] = "label pairs",
-        [IO_CSV] = "a table of edges", [IO_NPZ] = "a scipy matrix", [IO_GRAPHML] = "GraphML",
-        [IO_DIMACS] = "DIMACS"};
     const contract_options *o = job->options;
     const io_graph *in = &job->input;
     const bool both_listed = in->undirected && !in->symmetric;
@@ -51,14 +45,15 @@ static void summarize(contract_job *job)
     else if (o->label_output) snprintf(better, sizeof better, " to %.150s", output_name(o->label_output));
     if (!o->out) {
         counted(job->old ? job->groups : job->groups - job->empty, "group", groups);
-        summary_line(&job->line, "read %s as %s, %s, %s; %s %s%s%s", input_name(o->graph), formats[in->format], nodes,
-                     edges, o->refine ? "refined" : o->label_output ? "wrote the labels of" : "judged", groups, better, dropped);
+        summary_line(&job->line, "read %s as %s, %s, %s; %s %s%s%s", input_name(o->graph), io_format_name(in->format),
+                     nodes, edges, o->refine ? "refined" : o->label_output ? "wrote the labels of" : "judged", groups, better,
+                     dropped);
         return;
     }
     if (o->refine) snprintf(better, sizeof better, "; refined: %s", refined);
     else *better = '\0';
     summary_line(&job->line, "read %s as %s, %s, %s; wrote %s%s, %s to %s%s%s%s",
-                 input_name(o->graph), formats[in->format], nodes, edges, levels, groups, joined, output_name(o->out),
+                 input_name(o->graph), io_format_name(in->format), nodes, edges, levels, groups, joined, output_name(o->out),
                  job->tab && !o->names ? ", their names beside it" : "", better, dropped);
 }
 
@@ -120,21 +115,12 @@ static void close_job(contract_job *job)
     sp_context_destroy(job->host);
 }
 
-/* If the run failed because the budget refused memory, makes its sentence say how much would do. */
-static void explain_memory(contract_job *job, sp_status status)
-{
-    if (status != SP_ERROR_HOST_MEMORY || job->budget.wanted == 0) return;
-    sp_fail(job->host, status, "%s does not fit --memory (%lld MB): %lld MB or more are needed",
-            input_name(job->options->graph), (long long)(job->budget.limit / 1000000),
-            (long long)(job->budget.wanted / 1000000 + 1));
-}
-
 /* Returns the exit code. */
 static int say_failure(contract_job *job, sp_status status)
 {
     if (job->mistaken) return EXIT_USAGE;
     if (job->team.silent) return interrupt_signal ? EXIT_SIGNAL + interrupt_signal : EXIT_FAILED;
-    explain_memory(job, status);
+    budget_explain(&job->budget, job->host, status, input_name(job->options->graph), false, "");
     team_name_failure(&job->team, status);
     return end_failed(&job->line, job->host, status);
 }

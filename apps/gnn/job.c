@@ -82,17 +82,12 @@ sp_status gnn_on_device(gnn_job *job, sp_status (*work)(gnn_job *))
 void gnn_explain_memory(gnn_job *job, sp_status status)
 {
     const gnn_settings *s = job->settings;
-    char held[COUNT_TEXT], wanted[COUNT_TEXT];
-    if (status != SP_ERROR_HOST_MEMORY || job->budget.wanted == 0) return;
-    show_count(job->budget.limit / 1000000, held);
-    show_count(job->budget.wanted / 1000000 + 1, wanted);
-    if (job->least_known)
-        sp_fail(job->host, status, "the prediction does not fit --memory (%s MB): --memory %lldM would do", held,
-                (long long)budget_need(&job->budget));
+    char what[256];
+    snprintf(what, sizeof what, "%s%.200s", job->compute ? "the work on " : "", s->folder);
+    if (job->least_known) budget_explain(&job->budget, job->host, status, "the prediction", true, "");
     else
-        sp_fail(job->host, status, "%s%s does not fit --memory (%s MB): %s MB or more are needed%s",
-                job->compute ? "the work on " : "", s->folder, held, wanted,
-                job->compute && s->command == COMMAND_TRAIN && s->sampler == 0 ? "; --sampler node takes less" : "");
+        budget_explain(&job->budget, job->host, status, what, false, job->compute && s->command == COMMAND_TRAIN &&
+                       s->sampler == 0 ? "; --sampler node takes less" : "");
 }
 
 /* ---- input --------------------------------------------------------------------------------------------- */

@@ -503,19 +503,13 @@ static void explain_columns(job *j, sp_status status)
             team_would_do(&j->team, enough, s->memory, parts, remedy));
 }
 
-/* If the run failed because the budget refused memory, makes its sentence say how much would do. */
 static void explain_memory(job *j, sp_status status)
 {
-    char held[COUNT_TEXT], wanted[COUNT_TEXT];
     if (j->needed > 0) explain_columns(j, status);
-    if (status != SP_ERROR_HOST_MEMORY || j->budget.wanted == 0) return;
-    show_count(j->budget.limit / 1000000, held);
-    show_count(j->budget.wanted / 1000000, wanted);
     if (j->iterates)
-        sp_fail(j->host, status, "the matrix of the next iteration does not fit --memory (%s MB): --memory %lldM would "
-                "do; lower -S and -R take less, and several hosts share it", held, (long long)budget_need(&j->budget));
-    else
-        sp_fail(j->host, status, "the network does not fit --memory (%s MB): more than %s MB are needed", held, wanted);
+        budget_explain(&j->budget, j->host, status, "the matrix of the next iteration", true,
+                       "; lower -S and -R take less, and several hosts share it");
+    else budget_explain(&j->budget, j->host, status, "the network", false, "");
 }
 
 /* Returns the exit code. */

@@ -676,7 +676,7 @@ printf '4 4\n2 4\n1 3\n2 4\n1 3\n' >ring.graph
 ok 'edges of METIS' closes \
     'read ring.graph as METIS, 4 nodes, 4 edges; wrote 1 level, 2 groups, 3 edges to X.mtx' ring.graph -o X.mtx \
     --repeat matching --levels 1
-ok 'edges of an undirected binary' closes 'read u.bin as binary, 3 nodes, 4 edges; wrote 2 groups, 2 edges to X.mtx' \
+ok 'edges of an undirected binary' closes 'read u.bin as a binary matrix, 3 nodes, 4 edges; wrote 2 groups, 2 edges to X.mtx' \
     u.bin xyz -o X.mtx
 ok 'nodes that were left out' closes \
     'read g.abc as label pairs, 4 nodes, 4 edges; wrote 1 group, 1 edge to X.abc; left out 2 nodes without a label' g.abc \
