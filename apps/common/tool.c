@@ -46,8 +46,8 @@ enum { LONGEST_LINE = 8192 }; /* bytes: two names of files */
 
 static struct {
     const char *tool;
-    bool terminal; /* stderr is one: a changing line may stand there */
-    bool silent;   /* nothing is said of a signal */
+    bool terminal; /* stderr is a terminal: a changing line may stand there */
+    bool silent;   /* signals get no message */
 } process;
 
 void leave_signals_unsaid(void) { process.silent = true; }
@@ -113,7 +113,7 @@ void catch_signals(const char *tool)
     static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM,
                                  SIGVTALRM, SIGPROF, SIGXCPU, SIGIO};
     static const int crashing[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS};
-    static char stack[1 << 16]; /* for a crash because the other one is full */
+    static char stack[1 << 16]; /* for the handler of a stack overflow */
     int others[SYSTEM_SIGNALS];
     process.tool = tool;
     process.terminal = isatty(STDERR_FILENO);

@@ -38,8 +38,7 @@ typedef struct gnn_input {
  * requires training nodes.) A failure leaves a sentence "FILE:LINE: what; remedy" in sp_last_error. `options` may be
  * NULL. */
 sp_status gnn_input_load(sp_context *context, const char *folder, const gnn_input_options *options, gnn_input *input);
-/* Whether PATH (or NULL) is a file that gnn reads from the folder, or would read once written. Then a mistake of
- * `command` was printed. */
+/* Whether PATH (or NULL) is a file that gnn reads from the folder, or would read once written. If so, prints that as a mistake of `command`. */
 bool gnn_input_overwritten(const char *command, const char *folder, const char *path);
 void gnn_input_free(sp_context *context, gnn_input *input);
 

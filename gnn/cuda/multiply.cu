@@ -152,7 +152,7 @@ static int multiply(const cublas *blas, cublas_multiply<T> *function, bool trans
 /* cuBLAS 13.0 takes two to five times as long if the length of a row is not a multiple of eight numbers: 89,250 x
  * 500 times 500 x 256 takes 121 us, with 504 for 500 45; Aᵀ·B of these takes 239 and 47. Rows of the engine's
  * matrices end in padding (gnn_row_stride) that holds finite numbers (gnn_matrix_shape), so a product takes it for
- * columns. Columns too many of C fall into its padding. An inner dimension too long meets zeros in a copy of B. */
+ * columns. Surplus columns of C fall into its padding. Where the inner dimension is longer, B is copied with zeros behind it. */
 enum { EIGHT = 8, BLAS_TILE = 128 };
 
 static int64_t in_eights(int64_t cols) { return ceil_div(cols, EIGHT) * EIGHT; }

@@ -16,7 +16,7 @@
 #include "core/coo.h"
 
 enum {
-    LEAST_ENTRIES = 1 << 17, /* with fewer entries everything stays in the cache anyway */
+    LEAST_ENTRIES = 1 << 17, /* fewer entries fit the cache without blocks */
     BLOCK_ENTRIES = 1 << 13, /* the least size of a block: 160 KB of words and values */
     BLOCKS = 512,            /* the number of blocks of equal size; at most twice as many */
     GROUPS = 1 << 14,        /* groups of rows, from which blocks are made */

@@ -140,7 +140,7 @@ template <typename Key, typename Value> cudaError_t sort(const cub_graph &g, int
     return cudaSuccess;
 }
 
-/* Equal keys summed; the keys that are left come where the unsorted ones were. */
+/* Sums equal keys; the distinct keys are written over the unsorted ones. */
 template <typename Key, typename Value> cudaError_t reduce(const cub_graph &g, Memory &m, int *count)
 {
     size_t bytes = 0;

@@ -7,9 +7,9 @@
 
 typedef double four __attribute__((vector_size(BLOCK * sizeof(double))));
 
-/* Shorter runs of such rows are not worth the places. */
+/* Finding the places costs more than they save for shorter runs of such rows. */
 enum { LEAST_SHIFTED = 4 };
-/* With fewer products an entry of B it takes as long to find its shifted rows as to do without. */
+/* With fewer products an entry of B, the search for shifted rows costs what they save. */
 enum { FEW_PRODUCTS = 3 };
 
 /* Whether the row is the row before it, `by` columns to the right. */

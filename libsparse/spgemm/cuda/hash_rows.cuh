@@ -21,7 +21,7 @@ struct count_job {
     const int64_t *products;
     int32_t *lengths; /* made here */
     int lane_bits;    /* 2^lane_bits lanes take a row of B */
-    int32_t *spilled; /* takes the places of rows that no table holds */
+    int32_t *spilled; /* receives the places of rows that no table holds */
     int *spill_count;
 };
 

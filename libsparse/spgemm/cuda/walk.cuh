@@ -344,7 +344,7 @@ static __device__ __forceinline__ void walk_row(const product_view<V> &product, 
                        __ldg(product.a.cols + base + lane - 1) != k - 1) {
                 from = __ldg(product.b.offsets + k);
                 to = __ldg(product.b.offsets + k + 1);
-            } /* else nothing that the row before has not */
+            } /* otherwise the row adds no column to those of the row before */
         }
         b.length = (int)(to - from);
         walk_rows(product, b, from, rows, sink);

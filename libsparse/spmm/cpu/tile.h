@@ -26,7 +26,7 @@ typedef struct tile_job {
     bool mean;
     bool least;           /* minimum in place of maximum */
     int64_t *argument;    /* Y.rows x Y.cols or NULL */
-    int64_t limit;        /* entries of A: nothing is fetched ahead of it */
+    int64_t limit;        /* the number of A's entries, which bounds the prefetch */
     /* TILE_HEADS: the columns of a head and of a vector. For head h entry k has
      * weights[h * head_step + at * entry_step], where `at` is places[k], or k for NULL. */
     int64_t head_width, head_lanes, head_step, entry_step;

@@ -87,7 +87,7 @@ struct plan_rows {
 struct row_part {
     int64_t row, begin;
     int count, groups, part;
-    bool active;        /* there is a row */
+    bool active;        /* whether there is a row */
     int piece, pieces;  /* of a row that takes several blocks; pieces 0: this block has all of the row */
 };
 
@@ -246,7 +246,7 @@ static __device__ __forceinline__ void add_kept(const sum_product &p, const row_
             }
             /* Where a warp has parts, all of a kept row is taken at once. */
             for (int base = 0; base < (BITS > 0 ? 1 : p.k); base += LANES) {
-                /* What lanes without an entry load is there anyway. */
+                /* Lanes without an entry load some entry that exists. */
                 const int e = min(base + own, p.k - 1);
                 const bool mine = base + own < p.k;
                 T value[IN_FLIGHT];
