@@ -2,7 +2,8 @@
  * Labellings may overlap or have weights (a matrix S), may come from the graph itself (matching), and may be repeated
  * (hierarchies). Uses libsparse only and reads no file. Conventions are those of sparse.h. `options` and `info` may be
  * NULL everywhere. A call has finished when it returns, with three exceptions on CUDA: what contraction_coarsen,
- * contraction_add_weights and contraction_mirror write to device memory may still be queued, in the context's stream. */
+ * contraction_add_weights and contraction_mirror write to device memory may still be queued, in the context's stream.
+ */
 #ifndef CONTRACTION_H
 #define CONTRACTION_H
 
@@ -72,8 +73,8 @@ sp_status contraction_groups(sp_context *context, const sp_csr *g, const int32_t
 /* Their conductances, from their weights: for figures of groups that were made in several places. */
 void contraction_conductances(contraction_group *group, int64_t groups);
 
-/* How good a labelling is. Nodes without a label do not count, nor do their edges. In an undirected graph an edge counts
- * once, and a loop counts at both of its ends. */
+/* How good a labelling is. Nodes without a label do not count, nor do their edges. In an undirected graph an edge
+ * counts once, and a loop counts at both of its ends. */
 typedef struct contraction_judgement {
     int64_t nodes, left_out;  /* with a label and without one */
     int64_t groups, empty;    /* with nodes and without any */
@@ -83,7 +84,8 @@ typedef struct contraction_judgement {
     double modularity;        /* undirected: Newman and Girvan 2004; directed: Leicht and Newman 2008 */
     double mean_conductance, worst_conductance; /* over groups with nodes; as in contraction_group, but for loops */
     int64_t worst;            /* the first group of the worst conductance; -1 without groups */
-    double balance;           /* weight of the nodes of the heaviest group over the mean; of several weights the worst */
+    /* weight of the nodes of the heaviest group over the mean; of several weights the worst */
+    double balance;
     int64_t smallest, largest, alone; /* sizes of groups with nodes; those of one node */
     double median, mean;
 } contraction_judgement;
@@ -115,15 +117,17 @@ typedef struct contraction_coarsening {
     const double *weights; /* of nodes, above 0; NULL: 1 each */
 } contraction_coarsening;
 
-/* Labels the nodes of G by groups of strongly connected neighbours. `labels` (G.rows) and how->weights lie where G lies.
+/* Labels the nodes of G by groups of strongly connected neighbours. `labels` (G.rows) and how->weights lie where G
+ * lies.
  * Labels are group numbers in the order of the lowest node of each group, the same for any number of threads and on
  * every device. `how` may be NULL: two-hop. On CUDA the device finds the groups; two steps use a copy in host memory:
- * matchings of directed graphs or of long chains, and the choice of the nodes that stay alone. O(nnz) a round, few rounds. */
+ * matchings of directed graphs or of long chains, and the choice of the nodes that stay alone. O(nnz) a round, few
+ * rounds. */
 sp_status contraction_coarsen(sp_context *context, const sp_csr *g, const contraction_coarsening *how, int32_t *labels,
                               int64_t *groups);
 
-/* The weights of groups from those of their nodes, in place: weights[p] = Σ of the weights of the nodes with label p, in
- * their order, for the labels of contraction_coarsen. Both arrays lie in `space`. O(nodes). */
+/* The weights of groups from those of their nodes, in place: weights[p] = Σ of the weights of the nodes with label p,
+ * in their order, for the labels of contraction_coarsen. Both arrays lie in `space`. O(nodes). */
 sp_status contraction_add_weights(sp_context *context, const int32_t *labels, int64_t nodes, int64_t groups,
                                   sp_space space, double *weights);
 
@@ -154,10 +158,10 @@ typedef struct contraction_refined {
 
 /* Lowers the edge cut of a partition, as of one carried back from a coarse graph: moves nodes at the borders of parts,
  * on G and on graphs of joined nodes. G is symmetric and on the host. `labels` (host, below `groups`; negative: in no
- * part) are changed in place, on success only. No part with nodes loses all of them. The cut does not rise, unless parts
- * are heavier than how->imbalance, if it is not 0, allows: nodes leave these first, as long as others have room. *made,
- * which may be NULL, receives figures. The same for any number of threads. On every device the CPU moves the nodes.
- * `how` may be NULL. A cycle takes O(nnz) and O(degree · log nodes) a move. */
+ * part) are changed in place, on success only. No part with nodes loses all of them. The cut does not rise, unless
+ * parts are heavier than how->imbalance, if it is not 0, allows: nodes leave these first, as long as others have room.
+ * *made, which may be NULL, receives figures. The same for any number of threads. On every device the CPU moves the
+ * nodes. `how` may be NULL. A cycle takes O(nnz) and O(degree · log nodes) a move. */
 sp_status contraction_refine(sp_context *context, const sp_csr *g, int64_t groups, const contraction_refinement *how,
                              int32_t *labels, contraction_refined *made);
 

@@ -1,9 +1,9 @@
 /* Algebraic distances (Safro, Sanders and Schulz, "Advanced coarsening schemes for graph partitioning", 2012): random
- * numbers at the nodes are smoothed along the edges, x ← x/2 + (W·x)/2 with rows of W that sum to 1. Nodes whose numbers
- * agree after some sweeps are joined by many short ways, also where all edges weigh the same. Rating edges by weight over
- * distance keeps the borders between communities, where a partitioner will cut: METIS on coarse graphs of a quarter of
- * the nodes cuts 5.0 % more than on the graphs themselves after two-hop matching, 10.5 % after a matching by weights
- * alone (17 graphs, 8 and 32 parts; bench/partition.py). O(nnz) a sweep. */
+ * numbers at the nodes are smoothed along the edges, x ← x/2 + (W·x)/2 with rows of W that sum to 1. Nodes whose
+ * numbers agree after some sweeps are joined by many short ways, also where all edges weigh the same. Rating edges by
+ * weight over distance keeps the borders between communities, where a partitioner will cut: METIS on coarse graphs of a
+ * quarter of the nodes cuts 5.0 % more than on the graphs themselves after two-hop matching, 10.5 % after a matching by
+ * weights alone (17 graphs, 8 and 32 parts; bench/partition.py). O(nnz) a sweep. */
 #include "coarsen.h"
 
 /* Adds entries first to end - 1 of the node's row. */

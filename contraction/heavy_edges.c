@@ -4,9 +4,9 @@
  * and one that proposes to a member of a group enters it if there is room (enter.c). A round asks twice with the same
  * proposals, so that a node follows its neighbour that has just entered. O(nnz) a round.
  *
- * Chains of rising ratings would take a round for each node, and in directed graphs no two may agree. After some rounds,
- * and as soon as nobody is joined, coins decide: heads enter the group of their best neighbour, even if that is a free
- * node, unless it has heads itself. A quarter of the wishes to free nodes come true in each round. */
+ * Chains of rising ratings would take a round for each node, and in directed graphs no two may agree. After some
+ * rounds, and as soon as nobody is joined, coins decide: heads enter the group of their best neighbour, even if that is
+ * a free node, unless it has heads itself. A quarter of the wishes to free nodes come true in each round. */
 #include "coarsen.h"
 
 static candidate best_group(const coarsening *c, int32_t node)
@@ -36,8 +36,8 @@ static int32_t aim(const coarsening *c, const int32_t *wish, int32_t node, uint6
 }
 
 /* Open nodes ask to enter groups; returns how many were joined. `asks` and `to` have an element for each open node. */
-static int64_t ask(coarsening *c, const int32_t *wish, const int32_t *open, int64_t count, uint64_t coins, int32_t *asks,
-                   int32_t *to)
+static int64_t ask(coarsening *c, const int32_t *wish, const int32_t *open, int64_t count, uint64_t coins,
+                   int32_t *asks, int32_t *to)
 {
     int64_t asking = 0, joined;
     for (int64_t i = 0; i < count; i++) {

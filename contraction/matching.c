@@ -28,8 +28,8 @@ typedef struct proposals {
     int64_t *kept, *paired;  /* of each share of them */
 } proposals;
 
-/* Open nodes whose wish is taken propose again. Which these are cannot be predicted, so a block of them is listed before
- * their rows are read. */
+/* Open nodes whose wish is taken propose again. Which these are cannot be predicted, so a block of them is listed
+ * before their rows are read. */
 static void wish_again(const proposals *p, int64_t low, int64_t high)
 {
     int32_t again[BLOCK];
@@ -92,7 +92,8 @@ static bool propose(proposals *p, bool first)
 
 sp_status coarsen_match(coarsening *c)
 {
-    proposals p = {.c = c, .best = coarsen_best_edge(c, false), .first = coarsen_best_edge(c, true), .count = c->g->rows};
+    proposals p = {.c = c, .best = coarsen_best_edge(c, false), .first = coarsen_best_edge(c, true),
+                   .count = c->g->rows};
     bool paired = true;
     sp_status status;
     TRY(sp_alloc(c->context, p.count, sizeof *p.wish, (void **)&p.wish));

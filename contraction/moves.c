@@ -398,7 +398,8 @@ static bool may_leave(const moving *m, int32_t node)
     const int64_t part = p->labels[node];
     if (part < 0 || m->size[part] == 1) return false;
     for (int c = 0; c < p->constraints; c++)
-        if ((double)m->load[part * p->constraints + c] > p->cap[c] && p->weights[(int64_t)node * p->constraints + c] > 0)
+        if ((double)m->load[part * p->constraints + c] > p->cap[c] &&
+            p->weights[(int64_t)node * p->constraints + c] > 0)
             return true;
     return false;
 }

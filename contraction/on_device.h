@@ -1,5 +1,5 @@
-/* The CUDA code of this module: coarsening, and what hierarchies need between two levels. Matrices and arrays lie on the
- * device of the context. Results have the bits of the CPU's. */
+/* The CUDA code of this module: coarsening, and what hierarchies need between two levels. Matrices and arrays lie on
+ * the device of the context. Results have the bits of the CPU's. */
 #ifndef CONTRACTION_ON_DEVICE_H
 #define CONTRACTION_ON_DEVICE_H
 
@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* As contraction_coarsen, but for how->least, which it does not know. Where a matching needs a step that takes the nodes
- * one by one (directed graphs, long chains of rising weights), *complete is false, and labels mean nothing. */
+/* As contraction_coarsen, but for how->least, which it does not know. Where a matching needs a step that takes the
+ * nodes one by one (directed graphs, long chains of rising weights), *complete is false, and labels mean nothing. */
 sp_status contraction_cuda_coarsen(sp_context *context, const sp_csr *g, const contraction_coarsening *how,
                                    int32_t *labels, int64_t *groups, bool *complete);
 /* As contraction_add_weights. */

@@ -1,8 +1,8 @@
 /* Label propagation with bounded groups (Meyerhenke, Sanders and Schulz, "Partitioning complex networks via
- * size-constrained clustering", 2014): a node moves to the neighbouring group to which it has the heaviest edges and that
- * has room. The nodes of a round are dealt into parts by random bits; the nodes of a part choose at once, by the groups
- * as they were before the part, and those that find room move (enter.c). Ratings of edges are whole numbers of a small
- * step, so that sums by group have no order, and of rows of hubs only some entries are looked at. */
+ * size-constrained clustering", 2014): a node moves to the neighbouring group to which it has the heaviest edges and
+ * that has room. The nodes of a round are dealt into parts by random bits; the nodes of a part choose at once, by the
+ * groups as they were before the part, and those that find room move (enter.c). Ratings of edges are whole numbers of a
+ * small step, so that sums by group have no order, and of rows of hubs only some entries are looked at. */
 #include <omp.h>
 
 #include "coarsen.h"

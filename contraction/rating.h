@@ -20,8 +20,8 @@ enum {
     LOOKED_AT = 1024 /* neighbours that label propagation looks at, spread over longer rows */
 };
 
-/* Equal edges are ordered by bits that both ends see alike. So the best edge of all is the best of both of its ends, and
- * rounds of proposals end. */
+/* Equal edges are ordered by bits that both ends see alike. So the best edge of all is the best of both of its ends,
+ * and rounds of proposals end. */
 INLINE uint64_t edge_bits(uint64_t seed, int32_t a, int32_t b)
 {
     const uint64_t low = (uint64_t)(uint32_t)(a < b ? a : b), high = (uint64_t)(uint32_t)(a < b ? b : a);

@@ -43,8 +43,8 @@ static sp_status check_shapes(sp_context *context, const gnn_data *data)
 static sp_status not_finite(sp_context *context, const gnn_data *data, int64_t row, int64_t feature)
 {
     gnn_node_name node;
-    return sp_fail(context, SP_ERROR_NOT_FINITE, "feature %lld (from 0) of %s is not a finite number", (long long)feature,
-                   gnn_node_of(data, row, node));
+    return sp_fail(context, SP_ERROR_NOT_FINITE, "feature %lld (from 0) of %s is not a finite number",
+                   (long long)feature, gnn_node_of(data, row, node));
 }
 
 static sp_status check_dense(sp_context *context, const gnn_data *data)

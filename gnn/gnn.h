@@ -6,10 +6,11 @@
  * index), the same on both back ends.
  *
  * On the CPU a call has finished when it returns. On CUDA a call whose results lie in host memory has finished, too
- * (gnn_trainer_epoch only if it reads the loss: `loss_every`). All that others write to device memory (logits, gradients,
- * parameters, blocks) may still be queued when they return, in the stream that the context had when the engine was made.
- * Later calls with the engine, and kernels in that stream, run after this work. The arrays of minibatches are written in
- * the context's stream of the call. */
+ * (gnn_trainer_epoch only if it reads the loss: `loss_every`). All that others write to device memory (logits,
+ * gradients, parameters, blocks) may still be queued when they return, in the stream that the context had when the
+ * engine was made.
+ * Later calls with the engine, and kernels in that stream, run after this work. The arrays of minibatches are written
+ * in the context's stream of the call. */
 #ifndef GNN_H
 #define GNN_H
 
@@ -88,8 +89,8 @@ sp_status gnn_data_normalise(sp_context *context, gnn_data *data);
 /* Draws a split: `train` and `validation` nodes of each class (of all nodes, if targets are given); all others with a
  * known label are for testing. A class with too few nodes gives all it has, half of them to train. */
 sp_status gnn_data_draw_split(sp_context *context, gnn_data *data, int64_t train, int64_t validation, uint64_t seed);
-/* The same by shares of each class, above 0 and together at most 1: sizes are rounded to the nearest, but every class has
- * a node to train. */
+/* The same by shares of each class, above 0 and together at most 1: sizes are rounded to the nearest, but every class
+ * has a node to train. */
 sp_status gnn_data_draw_shares(sp_context *context, gnn_data *data, double train, double validation, uint64_t seed);
 /* Draws links, shares of all that the graph has, together below 1: those for validation and for test leave the graph,
  * and get as many pairs beside them that have no link (fewer, where the graph is so dense that they are hard to find).
@@ -408,9 +409,9 @@ sp_status gnn_trainer_evaluate(gnn_trainer *trainer, gnn_epoch *epoch);
 /* The class of every node (host; `classes` has an element for each node, in the original order if data->place renumbers
  * them), or with targets nodes x classes of 0 and 1; and, if `scores` is not NULL, nodes x classes probabilities. */
 sp_status gnn_trainer_predict(gnn_trainer *trainer, int32_t *classes, uint8_t *targets, float *scores);
-/* The numbers of the last hidden layer, after its activation, for every node (host, nodes x columns in the original order):
- * embeddings. For links the outputs. gnn_trainer_width has the number of columns, 0 for models of one layer, which have
- * none. */
+/* The numbers of the last hidden layer, after its activation, for every node (host, nodes x columns in the original
+ * order): embeddings. For links the outputs. gnn_trainer_width has the number of columns, 0 for models of one layer,
+ * which have none. */
 int64_t gnn_trainer_width(const gnn_trainer *trainer);
 sp_status gnn_trainer_embed(gnn_trainer *trainer, float *embeddings);
 /* How well scores tell links from other pairs. */

@@ -94,8 +94,8 @@ typedef struct gnn_product_gradient {
     sp_dense *w_gradient;
 } gnn_product_gradient;
 
-/* Attention of GAT: Y(i, ·) = Σ_j w_ij·H(j, ·) for each head over the entries of A, w = dropout(α), α = softmax over j of
- * leakyrelu(l_i + r_j). Masks of entry e are number e of `site`, and of one GNN_MAX_LAYERS further for each further
+/* Attention of GAT: Y(i, ·) = Σ_j w_ij·H(j, ·) for each head over the entries of A, w = dropout(α), α = softmax over j
+ * of leakyrelu(l_i + r_j). Masks of entry e are number e of `site`, and of one GNN_MAX_LAYERS further for each further
  * head. Scores have a column a head. */
 typedef struct gnn_attention {
     const sp_csr *a;                 /* its pattern */
@@ -323,7 +323,8 @@ void gnn_tiles_release(gnn_tiles *tiles);
 typedef char gnn_node_name[80];
 const char *gnn_node_of(const gnn_data *data, int64_t row, gnn_node_name text);
 /* gnn_operator of the graph in `data`, whose names of nodes messages use. */
-sp_status gnn_operator_of(sp_context *context, const gnn_data *data, gnn_layer layer, sp_value_type type, sp_csr *matrix);
+sp_status gnn_operator_of(sp_context *context, const gnn_data *data, gnn_layer layer, sp_value_type type,
+                          sp_csr *matrix);
 
 /* links.c: the links of a host graph in both directions, a pattern; and the number of drawn pairs, of at most `wanted`,
  * that it does not have: a function of seed, step and graph. Distinct ones ascend; others can be equal. */
@@ -362,9 +363,9 @@ sp_status gnn_model_forward_open(gnn_model *model, gnn_block *const *block, cons
                                  sp_dense **logits, const void **bias);
 /* Where the column sums of the logits' gradient go, and the backward pass once they are known. */
 void *gnn_model_logit_sums(gnn_model *model);
-/* What the last linear map reads after a forward pass: the output of the last hidden layer, with norm and residual, which
- * the last layer has finished in place; with GNN_JUMP_MAX the maximum over all layers. With GNN_JUMP_CAT the output of the
- * last of the layers that are concatenated. NULL if there is no hidden layer. */
+/* What the last linear map reads after a forward pass: the output of the last hidden layer, with norm and residual,
+ * which the last layer has finished in place; with GNN_JUMP_MAX the maximum over all layers. With GNN_JUMP_CAT the
+ * output of the last of the layers that are concatenated. NULL if there is no hidden layer. */
 const sp_dense *gnn_model_hidden(const gnn_model *model);
 sp_status gnn_model_backward_summed(gnn_model *model, gnn_block *const *block, const gnn_features *x,
                                     const sp_dense *logits_gradient);

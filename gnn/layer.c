@@ -60,7 +60,8 @@ void gnn_matrix_free(gnn_engine *engine, gnn_matrix *matrix)
 sp_status gnn_layer_multiply(gnn_engine *engine, const gnn_layer_input *x, const sp_dense *w, sp_dense *c)
 {
     const gnn_product_with product = {w, c};
-    return x->plan ? sp_spmm_execute(x->plan, 1, w, 0, c) : engine->backend->multiply_features(engine, false, &x->dense, 1, &product);
+    return x->plan ? sp_spmm_execute(x->plan, 1, w, 0, c) : engine->backend->multiply_features(engine, false, &x->dense,
+                                                                                               1, &product);
 }
 
 sp_status gnn_layer_gradient(gnn_engine *engine, const gnn_layer_input *x, const sp_dense *g, sp_dense *w_gradient)

@@ -1,5 +1,6 @@
-/* GAT: Y = w·H for each head, H = X·W. w is α after dropout, α the softmax over each row of A's pattern of leakyrelu(l_i +
- * r_j), with l = H·left and r = H·right. Heads lie side by side in H and in Y; the last layer averages them instead.
+/* GAT: Y = w·H for each head, H = X·W. w is α after dropout, α the softmax over each row of A's pattern of
+ * leakyrelu(l_i + r_j), with l = H·left and r = H·right. Heads lie side by side in H and in Y; the last layer averages
+ * them instead.
  * What an entry has of its own is never stored: see cuda/attention.cu. */
 #include "layer.h"
 

@@ -88,7 +88,8 @@ static void scale(sp_context *context, const sp_csr *a, const double *roots, sp_
     }
 }
 
-sp_status gnn_operator_of(sp_context *context, const gnn_data *data, gnn_layer layer, sp_value_type type, sp_csr *matrix)
+sp_status gnn_operator_of(sp_context *context, const gnn_data *data, gnn_layer layer, sp_value_type type,
+                          sp_csr *matrix)
 {
     const sp_csr *graph = &data->graph;
     sp_csr made = {0};

@@ -1,8 +1,8 @@
 /* Links: training, judging and prediction. The score of a pair is the dot product of the outputs Z of its nodes.
  *
  * The pairs of an epoch are a sparse matrix S with both directions of each: the training links, and others that are
- * drawn. Their scores are Z·Zᵀ at the entries of S (sp_sddmm). If G has the gradients of the scores at the entries of S,
- * the gradient of Z is G·Z (sp_spmm): row i has all pairs of node i. */
+ * drawn. Their scores are Z·Zᵀ at the entries of S (sp_sddmm). If G has the gradients of the scores at the entries of
+ * S, the gradient of Z is G·Z (sp_spmm): row i has all pairs of node i. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -22,8 +22,8 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 typedef enum io_format {
-    IO_AUTO = 0,  /* by content: native matrix, binary matrices, npz, GraphML, Matrix Market, STRING, DIMACS; METIS by the
-                     file's name (.graph, .metis), or if every line fits its header (unless the name is .abc, .tsv,
+    IO_AUTO = 0,  /* by content: native matrix, binary matrices, npz, GraphML, Matrix Market, STRING, DIMACS; METIS by
+                     the file's name (.graph, .metis), or if every line fits its header (unless the name is .abc, .tsv,
                      .csv); a table by its heading, or by the name (.csv); anything else is label triples */
     IO_ABC,       /* LABEL LABEL [WEIGHT] a line (tab or blank separated), # comments */
     IO_SIF,       /* LABEL RELATION LABEL... (mcl --sif): arcs from the first label to each of the others */
@@ -91,10 +91,10 @@ enum { IO_NAME_GROUP = 1 << 12 };
 /* Arcs with one tail for many heads, without weights if the text has none. */
 typedef struct io_packed io_packed;
 
-/* What only all parts of an IO_MTX, IO_CSR or IO_NATIVE file together show. Its entries have to be as many as its header
- * has announced (IO_NATIVE: 0; a part with a mistake has -1). If it is symmetric and has entries both above and below the
- * diagonal, it may hold one of them twice. The checksums of all parts, combined by exclusive or, have to be the one that
- * is written in it. */
+/* What only all parts of an IO_MTX, IO_CSR or IO_NATIVE file together show. Its entries have to be as many as its
+ * header has announced (IO_NATIVE: 0; a part with a mistake has -1). If it is symmetric and has entries both above and
+ * below the diagonal, it may hold one of them twice. The checksums of all parts, combined by exclusive or, have to be
+ * the one that is written in it. */
 typedef struct io_part {
     int64_t entries, announced, above, below;
     int64_t checksum, written; /* IO_CSR */
@@ -219,14 +219,14 @@ typedef struct io_labelling {
 } io_labelling;
 
 /* Reads the labels of a graph's nodes from PATH ("-": standard input), compressed or not. Nodes are called by their
- * names, those of native matrices by their ids, others by their numbers from graph->first. An array (.npy) has a label a
- * node. Takes at most 6 times the uncompressed file + 14 bytes a node + 64 MB; 16 times if nodes are in several
+ * names, those of native matrices by their ids, others by their numbers from graph->first. An array (.npy) has a label
+ * a node. Takes at most 6 times the uncompressed file + 14 bytes a node + 64 MB; 16 times if nodes are in several
  * groups. */
 sp_status io_read_labels(sp_context *context, const char *path, const io_graph *graph,
                          const io_label_options *options, io_labelling *labelling);
 void io_labelling_free(sp_context *context, io_labelling *labelling);
-/* Whether a list of labels follows the order of the graph's nodes, as where these have no names. In an edge list they have
- * no order. */
+/* Whether a list of labels follows the order of the graph's nodes, as where these have no names. In an edge list they
+ * have no order. */
 bool io_have_order(const io_graph *graph);
 
 /* A table of nodes: a column an attribute. */
@@ -248,12 +248,12 @@ typedef struct io_node_table {
 
 typedef struct io_node_options {
     const char *node_column; /* the column that names nodes, in GraphML the attribute, or id; NULL: found */
-    const char *wanted; /* the column whose values count, not NULL: it names no node unless node_column says so; a table of
-                           it alone has a row for each node, in their order */
+    const char *wanted; /* the column whose values count, not NULL: it names no node unless node_column says so; a table
+                           of it alone has a row for each node, in their order */
     const char *row;   /* what a row is about, in messages; NULL: node */
     bool skip_unknown; /* rows of unknown nodes are skipped, and counted */
-    bool classes;      /* a column called label holds values; and if the
-                          first field is a node's name, the first line is a row, whose columns are called (2), (3), ... */
+    bool classes;      /* a column called label holds values; and if the first field is a node's name, the first line is
+                          a row, whose columns are called (2), (3), ... */
     const volatile int *interrupt;
 } io_node_options;
 
@@ -265,7 +265,8 @@ typedef struct io_node_options {
  * bytes a node and column + 8 times the uncompressed file + 64 MB. */
 sp_status io_read_node_table(sp_context *context, const char *path, const io_graph *graph,
                              const io_node_options *options, io_node_table *table);
-/* The column whose heading is one of the words (in lower case; ends with NULL), or the only column; -1 if there is none. */
+/* The column whose heading is one of the words (in lower case; ends with NULL), or the only column; -1 if there is
+ * none. */
 int64_t io_find_heading(const io_node_table *table, const char *const *words);
 void io_node_table_free(sp_context *context, io_node_table *table);
 /* Reads weights of nodes, whole numbers from 0 to 2^53, in their order: a line a node with *each numbers, from 1 to
@@ -310,8 +311,8 @@ static inline size_t io_name_length(const io_names *names, int64_t i)
 /* ---- output -------------------------------------------------------------------------------------------- */
 
 /* A buffered output file that appears complete or not at all. Regular files are written as PATH.tmp.XXXXXXXX in the
- * same folder and renamed by io_output_commit. "-", FIFOs and devices are written directly. If PATH ends in .gz, what is
- * written is compressed by gzip; the same content gives the same bytes. */
+ * same folder and renamed by io_output_commit. "-", FIFOs and devices are written directly. If PATH ends in .gz, what
+ * is written is compressed by gzip; the same content gives the same bytes. */
 typedef struct io_output io_output;
 
 sp_status io_output_open(sp_context *context, const char *path, io_output **output);
@@ -523,9 +524,9 @@ sp_status io_make_adjacency(sp_context *context, const char *name, bool undirect
 /* Reads features of nodes, a row a node, f32 in host memory. By content: Matrix Market (coordinate: sparse; array:
  * dense), .npy (dense), .npz of scipy's CSR (sparse); otherwise text, a row a line, separated by commas, semicolons,
  * tabs or blanks, with at most one line of headings. Text takes up to 16 times the file ("1," is a feature) + 64 MB.
- * `sparse` or `dense` is filled, the other zeroed. All numbers are finite. A column of text that is called id, node, name
- * or the like, or whose fields are no numbers, goes to `names`, which is empty otherwise. `headings` (or NULL) gets the
- * heading of each feature, or none. */
+ * `sparse` or `dense` is filled, the other zeroed. All numbers are finite. A column of text that is called id, node,
+ * name or the like, or whose fields are no numbers, goes to `names`, which is empty otherwise. `headings` (or NULL)
+ * gets the heading of each feature, or none. */
 sp_status io_read_features(sp_context *context, const char *path, const volatile int *interrupt, sp_dense *dense,
                            sp_csr *sparse, io_names *names, io_names *headings);
 
@@ -571,8 +572,8 @@ sp_status io_read_node_list(sp_context *context, const char *path, const volatil
 sp_status io_read_node_pairs(sp_context *context, const char *path, const volatile int *interrupt,
                              const io_graph *graph, int32_t **nodes, int64_t *count);
 
-/* io_read_classes for `nodes` nodes from GraphSAINT's class_map.json; and the roles in its role.json: 0 none, 1 training, 2
- * validation, 3 test. */
+/* io_read_classes for `nodes` nodes from GraphSAINT's class_map.json; and the roles in its role.json: 0 none, 1
+ * training, 2 validation, 3 test. */
 sp_status io_read_class_map(sp_context *context, const char *path, const volatile int *interrupt, int64_t nodes,
                             io_classes *classes);
 sp_status io_read_roles(sp_context *context, const char *path, const volatile int *interrupt, int64_t nodes,
@@ -598,8 +599,8 @@ typedef struct io_json {
 
 void io_json_space(io_json *j);
 bool io_json_take(io_json *j, char c);
-/* The bytes between two quotes, with escapes as they stand; and as a text with a NUL, never longer than these. False for
- * NUL, and for halves of a pair, which stand for a character beyond U+FFFF. */
+/* The bytes between two quotes, with escapes as they stand; and as a text with a NUL, never longer than these. False
+ * for NUL, and for halves of a pair, which stand for a character beyond U+FFFF. */
 bool io_json_string(io_json *j, const char **string, size_t *length);
 bool io_json_unescape(const char *string, size_t length, char *text);
 /* A number; NaN for null, and for NaN as Python writes it. A whole number from `low` to `high`, also as 1.0. */

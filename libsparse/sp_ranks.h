@@ -23,13 +23,13 @@ typedef struct sp_ranks {
     /* Process 0 gets in `all` the bytes of process 0, 1, ..., counts[r] of process r, which is `count` in that process.
      * Elsewhere only bytes[count] counts. Process 0's own bytes may already be in their place. */
     const char *(*gather)(void *user, const void *bytes, int64_t count, const int64_t *counts, void *all);
-    /* counts[r] bytes go to process r, those for process 0 first; process r's got_counts[r] bytes come into `got` in the
-     * same order. What comes is known beforehand. */
+    /* counts[r] bytes go to process r, those for process 0 first; process r's got_counts[r] bytes come into `got` in
+     * the same order. What comes is known beforehand. */
     const char *(*exchange)(void *user, const void *bytes, const int64_t *counts, void *got,
                             const int64_t *got_counts);
     /* Gets rows of an f32 matrix from the processes that keep them; `part` has those of this process. First the lengths
-     * of the `count` rows whose numbers are listed (ascending), then, if at all, the entries of the same rows, one after
-     * another. */
+     * of the `count` rows whose numbers are listed (ascending), then, if at all, the entries of the same rows, one
+     * after another. */
     const char *(*fetch_lengths)(void *user, const int64_t *cut, const sp_csr *part, int64_t count,
                                  const int32_t *numbers, int64_t *lengths);
     const char *(*fetch_entries)(void *user, const sp_csr *part, int32_t *columns, float *values);
@@ -63,7 +63,8 @@ sp_status sp_ranks_gather(sp_context *context, const sp_ranks *ranks, const void
 sp_status sp_ranks_share(sp_context *context, const sp_ranks *ranks, const int64_t *first, int64_t size, void *all);
 /* all[r]: the number that process r gave; the same in all. */
 sp_status sp_ranks_numbers(sp_context *context, const sp_ranks *ranks, int64_t own, int64_t *all);
-/* cut[r]: where the elements of process r begin, which has `own` of them; cut[size]: the number of all. The same in all. */
+/* cut[r]: where the elements of process r begin, which has `own` of them; cut[size]: the number of all. The same in
+ * all. */
 sp_status sp_ranks_cut(sp_context *context, const sp_ranks *ranks, int64_t own, int64_t *cut);
 /* The whole matrix at process 0, in host memory, from the rows that each was given there; elsewhere a matrix without
  * rows. All parts have values of one type. */

@@ -28,8 +28,8 @@
  *   (sp_free, sp_csr_free, sp_dense_free), holds (sp_context_retain, sp_context_destroy) and the plans of a CPU context
  *   may be released by any thread at any time, if the allocator can be called by several threads, as malloc can. The
  *   only state outside contexts is the sentence of sp_last_error(NULL), one for each thread.
- * Fork. The threads of OpenMP do not survive a fork. If a process with a context and several threads forks, all contexts
- *   of the child have one thread, also those that it creates. CUDA contexts cannot be used in a forked child.
+ * Fork. The threads of OpenMP do not survive a fork. If a process with a context and several threads forks, the child's
+ *   contexts have one thread, also those that it creates. CUDA contexts cannot be used in a forked child.
  * Options. Options that are all zero are the defaults: pass {0}, or NULL if the call allows it.
  * Sizes are int64_t. Dimensions are below 2^31; only memory limits the number of nonzeros. O(...) is a call's work.
  * "The space where the context computes" is host memory for a CPU context and device memory for a CUDA context.
@@ -95,9 +95,9 @@ typedef struct sp_allocator {
     void *(*resize)(void *user, void *pointer, size_t bytes);
 } sp_allocator;
 
-/* A source of device memory, such as the pool of torch or RMM. `allocate` returns memory of CUDA device `device`, aligned
- * to 256 bytes, for later work in `stream` (a cudaStream_t), or NULL. `release` gets it back when the work that uses it is
- * queued in `stream`, which sp_context_set_stream may have changed since. The device is current during both. */
+/* A source of device memory, such as the pool of torch or RMM. `allocate` returns memory of CUDA device `device`,
+ * aligned to 256 bytes, for later work in `stream` (a cudaStream_t), or NULL. `release` gets it back when the work that
+ * uses it is queued in `stream`, which sp_context_set_stream may have changed. The device is current during both. */
 typedef struct sp_device_allocator {
     void *(*allocate)(void *user, size_t bytes, int device, void *stream);
     void (*release)(void *user, void *pointer, size_t bytes, int device, void *stream);
@@ -108,7 +108,7 @@ typedef struct sp_context_options {
     const char *device;            /* "cpu", "cuda", "cuda:N" or "auto" (CUDA if there is one); NULL: "auto". Or several
                                       devices of one kind, see below: "cuda:0,cuda:1", "cuda:all", "cpu,cpu" */
     int threads;                   /* CPU threads; 0: all that OpenMP offers (one after a fork, see above) */
-    size_t memory_budget; /* CUDA: bytes of memory that the context may hold at once on a device, including its own arrays,
+    size_t memory_budget; /* CUDA: bytes of memory that the context may hold at once on a device, with its own arrays,
                              the caller's (sp_array_create) and plans; 0: all free memory of the device. A call whose
                              description says so works in parts to keep to the budget; others fail with
                              SP_ERROR_DEVICE_MEMORY. Calls on the CPU ignore the budget, except sp_spgemm_top_k */
@@ -137,7 +137,7 @@ int sp_cuda_count(void);
 /* Adds a hold, which one more sp_context_destroy releases. For handles of modules built on the library. */
 void sp_context_retain(sp_context *context);
 
-/* "cpu", "cuda:N NAME", "cpu,cpu" or "cuda:N,cuda:M NAME" (of the first), for logs; "" for NULL. Valid as long as the context. */
+/* "cpu", "cuda:N NAME", "cpu,cpu" or "cuda:N,cuda:M NAME" (of the first); "" for NULL. Valid as long as the context. */
 const char *sp_context_device(const sp_context *context);
 /* Whether the context computes on GPUs; false for NULL. */
 bool sp_context_is_cuda(const sp_context *context);
@@ -190,9 +190,9 @@ sp_status sp_array_copy(sp_context *context, int64_t count, size_t size, void *t
  * captured with it if all their operands lie on the device: sp_spmm_execute, sp_sddmm, sp_edge_softmax, the MaxK calls,
  * sp_csr_sample_rows and copies within the device. */
 void *sp_context_stream(const sp_context *context);
-/* From here on the context works in the order of `stream`, a cudaStream_t of the caller on the context's (first) device,
- * after what it has queued before. The stream must exist until the context gets another or ends. NULL stands for the
- * context's own (and is all that the CPU takes); cudaStreamLegacy is the default stream. Engines of gnn keep theirs. */
+/* From here on the context works in the order of `stream`, a cudaStream_t of the caller on the context's (first)
+ * device, after what it has queued before. The stream must exist until the context gets another or ends. NULL stands
+ * for the context's own (all the CPU takes); cudaStreamLegacy is the default stream. Engines of gnn keep theirs. */
 sp_status sp_context_set_stream(sp_context *context, void *stream);
 /* Makes the context's (first) device the current one of the calling thread, for kernels of the caller, until
  * sp_context_leave restores the one before. Pairs nest. All other calls restore it themselves. Nothing on the CPU. */
@@ -249,8 +249,8 @@ typedef struct sp_coo {
 /* Makes a matrix of triples, in their space. Columns are sorted within each row, and triples at one place are combined
  * in the order of their appearance. The matrix always has values; to make it a pattern, release them by sp_array_free
  * and set them to NULL. With `symmetric` every triple also stands for its mirror image: rows must equal cols, and a
- * diagonal entry counts once. A triple outside the matrix is SP_ERROR_ARGUMENT. In host memory at least 2^33 triples are
- * possible, and 2^(64 - b) if column numbers have b bits (2^44 for a million columns), on a device 2^31; more are
+ * diagonal entry counts once. A triple outside the matrix is SP_ERROR_ARGUMENT. In host memory at least 2^33 triples
+ * are possible, and 2^(64 - b) if column numbers have b bits (2^44 for a million columns), on a device 2^31; more are
  * SP_ERROR_OVERFLOW. Values are not checked. CPU: O(count + rows), and O(n log n) for n triples of one row if few rows
  * have most of them. CUDA: radix sort, O(count + rows log count), 36 bytes a triple and image of working memory. */
 sp_status sp_csr_from_coo(sp_context *context, const sp_coo *coo, sp_combine combine, bool symmetric, sp_csr *matrix);
@@ -260,8 +260,8 @@ sp_status sp_widen_offsets(sp_context *context, int64_t count, const int32_t *fr
 sp_status sp_csr_transpose(sp_context *context, const sp_csr *a, sp_csr *b);
 /* The same into arrays of the caller: `b` has the shape, nnz, type and space of Aᵀ, and values if A has some. */
 sp_status sp_csr_transpose_into(sp_context *context, const sp_csr *a, const sp_csr *b);
-/* B = A with ascending columns, in the space of A, whose rows may have columns in any order. Entries with the same column
- * stay, in their order; sp_csr_check finds them. Two transposes. O(nnz + rows + cols). */
+/* B = A with ascending columns, in the space of A, whose rows may have columns in any order. Entries with the same
+ * column stay, in their order; sp_csr_check finds them. Two transposes. O(nnz + rows + cols). */
 sp_status sp_csr_sort(sp_context *context, const sp_csr *a, sp_csr *b);
 /* B(i, column[j]) = A(row[i], j): row i of B is row row[i] of A, and column j of A becomes column[j] of B. `row`
  * (A.rows entries) and `column` (A.cols) must be permutations; this is not checked. All lies in host memory; a device
@@ -269,7 +269,7 @@ sp_status sp_csr_sort(sp_context *context, const sp_csr *a, sp_csr *b);
 sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *row, const int32_t *column, sp_csr *b);
 /* Numbers the nodes of a square matrix in host memory so that the nodes of a community are neighbours: (*order)[new] =
  * old. Communities come from three passes of label propagation by modularity (Barber and Clark 2009) with positive
- * entries as weights, and do not depend on threads. The caller releases *order by sp_free. O(nnz), 8 bytes a row each. */
+ * entries as weights, and do not depend on threads. The caller frees *order by sp_free. O(nnz), 8 bytes a row each. */
 sp_status sp_csr_community_order(sp_context *context, const sp_csr *a, int32_t **order);
 
 /* ---- SpGEMM ------------------------------------------------------------------------------------------- */
@@ -292,7 +292,7 @@ typedef enum sp_spgemm_algorithm {
                         for all but small matrices. SP_ERROR_UNSUPPORTED on the CPU */
 } sp_spgemm_algorithm;
 
-/* The gather stage ("AIA", Li et al., Algorithm 5; CUDA): gathers the ranges of B's rows before the products are formed.
+/* The gather stage ("AIA", Li et al., Algorithm 5; CUDA): gathers the ranges of B's rows before the products.
  * SP_AIA_UNCACHED is SP_AIA_OFF with loads that bypass the first-level cache, for measurements. */
 typedef enum sp_aia { SP_AIA_AUTO, SP_AIA_OFF, SP_AIA_ON, SP_AIA_UNCACHED } sp_aia;
 
@@ -332,8 +332,8 @@ typedef struct sp_spgemm_info {
  * options->to_host is set, or if it does not fit the device beside the working memory; then it is made in blocks of
  * rows that do (info->batches). Entries that cancel to zero are kept. `options` and `info` may be NULL.
  * Sums are f64 for all value types, run over A's row in ascending column order and are rounded once, so values do not
- * depend on threads, algorithm or back end. Row by row (Gustavson 1978), in one pass on the CPU and in two on CUDA, with
- * an accumulator by the size of the row. O(products). */
+ * depend on threads, algorithm or back end. Row by row (Gustavson 1978), in one pass on the CPU and in two on CUDA,
+ * with an accumulator by the size of the row. O(products). */
 sp_status sp_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                     sp_csr *c, sp_spgemm_info *info);
 
@@ -425,10 +425,10 @@ typedef struct sp_markov_row {
 } sp_markov_row;
 
 /* C = epilogue(A·B) for matrices with f32 values, square or not; spaces and rules as for sp_spgemm. `rows` (host,
- * A.rows entries) and `info` may be NULL. On CUDA rows are processed in batches under the memory budget. Several devices
- * make ranges of rows of about equal numbers of products; there epilogue->fast has no effect. Several GPUs work as one
- * does, in the memory of the first. Where a GPU has no room for A, B, C and its work, the product is made from host
- * memory, where C then lies: the GPU gets some rows of A at a time, and the rows of B that they name. O(products). */
+ * A.rows entries) and `info` may be NULL. On CUDA rows are processed in batches under the memory budget. Several
+ * devices make ranges of rows of about equal numbers of products; there epilogue->fast has no effect. Several GPUs work
+ * as one does, in the memory of the first. Where a GPU has no room for A, B, C and its work, the product is made from
+ * host memory, where C then lies: the GPU gets some rows of A at a time, and the rows of B they name. O(products). */
 sp_status sp_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_markov_epilogue *epilogue,
                            sp_csr *c, sp_markov_row *rows, sp_spgemm_info *info);
 
@@ -472,7 +472,7 @@ typedef struct sp_contract_info {
  * Several devices share what lies in host memory by ranges of groups with about equal numbers of entries; info->groups
  * is 0 then, and peak_bytes the sum of all, with their rows of G and C. Entries are combined in the order of G's rows,
  * and within a row in the order of its columns. SP_COMBINE_FIRST takes the first of them. Sums are f64, run in that
- * order and are rounded once, so values do not depend on threads or back end. O(nnz + rows + groups + sorting within rows of C). */
+ * order, rounded once, so values do not depend on threads or back end. O(nnz + rows + groups + sorting rows of C). */
 sp_status sp_contract(sp_context *context, const sp_csr *g, const int32_t *labels, sp_space labels_space,
                       int64_t groups, const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
 /* The same into arrays of the caller, in either space: `c` is groups x groups of G's type, and c->nnz, the number of
@@ -497,8 +497,8 @@ typedef enum sp_dense_type { SP_DENSE_F32, SP_DENSE_F64, SP_DENSE_F16, SP_DENSE_
 typedef enum sp_layout { SP_ROW_MAJOR, SP_COLUMN_MAJOR } sp_layout;
 
 /* A dense matrix, or a batch of them. Entry (i, j) of matrix b is values[b * batch_stride + i * stride + j], by columns
- * values[b * batch_stride + j * stride + i]. Layouts and batches other than 0 are for sp_spmm_execute and _heads, layouts
- * for sp_dense_copy, batches for sp_sddmm; all other calls refuse them (SP_ERROR_UNSUPPORTED). */
+ * values[b * batch_stride + j * stride + i]. Layouts and batches other than 0 are for sp_spmm_execute and _heads,
+ * layouts for sp_dense_copy, batches for sp_sddmm; all other calls refuse them (SP_ERROR_UNSUPPORTED). */
 typedef struct sp_dense {
     int64_t rows, cols, stride; /* stride >= cols; by columns, >= rows */
     void *values;
@@ -522,7 +522,7 @@ typedef enum sp_reduce { SP_REDUCE_SUM, SP_REDUCE_MEAN, SP_REDUCE_MAX, SP_REDUCE
 typedef enum sp_spmm_algorithm {
     SP_SPMM_AUTO,           /* chosen by degrees, width and the size of the second-level cache */
     SP_SPMM_ROW_SPLIT,      /* a warp, or part of one, a row, in the order of the rows */
-    SP_SPMM_BLOCK_PARTITION,/* rows sorted by degree, in blocks of equal work (Xie et al., Accel-GCN, Algorithms 1, 2) */
+    SP_SPMM_BLOCK_PARTITION,/* rows sorted by degree, in blocks of equal work (Xie et al., Accel-GCN, Algorithms 1-2) */
     SP_SPMM_BIDIRECTIONAL   /* ranges of A's columns, so that the rows of X stay in the cache (Kim et al., BiKD) */
 } sp_spmm_algorithm;
 
@@ -546,7 +546,7 @@ typedef struct sp_spmm_info {
  * other space or is transposed, the plan has a copy instead. */
 typedef struct sp_spmm_plan sp_spmm_plan;
 
-/* Makes a plan for X of `width` columns; others take longer. `options` may be NULL. On failure *plan is NULL. O(nnz). */
+/* Makes a plan for X of `width` columns; others take longer. O(nnz). `options` may be NULL, and *plan is on failure. */
 sp_status sp_spmm_plan_create(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options,
                               sp_spmm_plan **plan);
 /* Figures of the plan. Valid as long as the plan; NULL for NULL. */
@@ -557,11 +557,11 @@ sp_status sp_spmm_plan_set_values(sp_spmm_plan *plan, const void *values, sp_spa
 /* Y = alpha · reduce(A · X) + beta · Y. With one column it is a product with a vector. X has A.cols rows and Y A.rows
  * rows (with `transpose` the reverse); both have the same number of columns. With beta = 0 Y is not read. X and Y must
  * not overlap; with equal strides they may be different columns of one array.
- * Batches of X and Y have the same size; X with batch_stride 0 is one matrix for all. Columns of one matrix (batch_stride
- * = cols; by columns, cols * stride) take one product; on CUDA the width and the alignment of rows may change the order
- * of additions. A matrix by columns is copied to rows where the context computes: two more passes over X, four over Y.
- * Types: A f32 with X f32, f16 or bf16 and Y f32 or X's type; A f64 with X and Y f64; a pattern with any of these. Sums
- * are f64 if X is f64, else f32.
+ * Batches of X and Y have the same size; X with batch_stride 0 is one matrix for all. Columns of one matrix
+ * (batch_stride = cols; by columns, cols * stride) take one product; on CUDA the width and the alignment of rows may
+ * change the order of additions. A matrix by columns is copied to rows where the context computes: two more passes
+ * over X, four over Y. Types: A f32 with X f32, f16 or bf16 and Y f32 or X's type; A f64 with X and Y f64; a pattern
+ * with any of these. Sums are f64 if X is f64, else f32.
  * X and Y may lie in either space. Matrices in host memory are moved to the device for the call, or, if they do not
  * fit, in tiles during the computation; after a failure of the latter Y is undefined. With one of them in host memory
  * the call waits for Y, else the product is only queued on CUDA. O(nnz · width). */
@@ -571,17 +571,17 @@ sp_status sp_spmm_execute(sp_spmm_plan *plan, double alpha, const sp_dense *x, d
 sp_status sp_spmm_execute_argument(sp_spmm_plan *plan, const sp_dense *x, sp_dense *y, int64_t *argument);
 void sp_spmm_plan_free(sp_spmm_plan *plan);
 
-/* Several heads, matrices of A's pattern with values of their own: Y_h = alpha · reduce(A_h · X_h) + beta · Y_h. X and Y
- * are batches with a matrix for each head; `values`, in `space`, has A.nnz of A's value type for each, in A's order. The
- * plan's own values are undefined afterwards. On the CPU heads that are columns of one matrix (batch_stride = cols), of
- * whole 16 bytes, take one pass over A; else each takes a product. All else is as for sp_spmm_execute. */
+/* Several heads, matrices of A's pattern with values of their own: Y_h = alpha · reduce(A_h · X_h) + beta · Y_h. X and
+ * Y are batches with a matrix for each head; `values`, in `space`, has A.nnz of A's value type for each, in A's order.
+ * The plan's own values are undefined afterwards. On the CPU heads that are columns of one matrix (batch_stride =
+ * cols), of whole 16 bytes, take one pass over A; else each takes a product. All else is as for sp_spmm_execute. */
 sp_status sp_spmm_execute_heads(sp_spmm_plan *plan, const void *values, sp_space space, double alpha, const sp_dense *x,
                                 double beta, sp_dense *y);
 
 /* values[e] = Σ_k X(i, k) · Y(j, k) for every entry e = (i, j) of A's pattern: the sampled dense-dense product. X
  * (A.rows rows) and Y (A.cols rows) have the same number of columns and the same type, f32 or f64. `values` has A.nnz
- * elements of that type in the space where the context computes; A, X and Y may lie in either. Batches of X and Y have the
- * same size, and `values` A.nnz elements for each matrix. O(nnz · width). */
+ * elements of that type in the space where the context computes; A, X and Y may lie in either. Batches of X and Y have
+ * the same size, and `values` A.nnz elements for each matrix. O(nnz · width). */
 sp_status sp_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values);
 /* Softmax within each row of A's pattern, in place: `values` has A.nnz elements of A's value type for each head, in the
  * space where the context computes. The second call is its gradient: given the softmax s and the gradient g of its
@@ -618,7 +618,7 @@ sp_status sp_maxk_expand(sp_context *context, const sp_cbsr *kept, sp_dense *x);
  * `transpose` for each row), Y has kept.cols columns and kept's type. O(nnz · k + rows · cols). */
 sp_status sp_maxk_spmm(sp_spmm_plan *plan, double alpha, const sp_cbsr *kept, double beta, sp_dense *y);
 /* values(j, e) = (reduce(A · G))(j, kept.columns(j, e)) for every kept entry, for a plan with sums or means. With a
- * plan for the transpose it is the gradient of the values that were gathered. Only kept.values is written. O(nnz · k). */
+ * plan for the transpose it is the gradient of the gathered values. Only kept.values is written. O(nnz · k). */
 sp_status sp_maxk_spmm_backward(sp_spmm_plan *plan, const sp_dense *gradient, sp_cbsr *kept);
 
 /* ---- between products ----------------------------------------------------------------------------------- */
@@ -686,10 +686,10 @@ sp_status sp_csr_degree_order(sp_context *context, const sp_csr *a, int32_t *ord
 
 /* Draws offsets[i + 1] - offsets[i] entries of row rows[i] of A, for each i, without replacement, all sets alike. Their
  * positions in A's arrays become places[offsets[i]] and those after it, ascending. `rows` and `offsets` have row_count
- * and row_count + 1 elements, `places` has offsets[row_count]; rows may be listed more than once. A and these arrays lie
- * where the context computes. A's columns and values are not read, so columns may have any order. It is not checked that
- * the rows exist and that none has fewer entries than are drawn. Draws depend on the seed, on i and on the row's length,
- * not on threads or back end. On CUDA the call returns when the work is queued. O(min(n², length)) for n draws a row. */
+ * and row_count + 1 elements, `places` has offsets[row_count]; rows may be listed more than once. A and these arrays
+ * lie where the context computes. A's columns and values are not read, so columns may have any order. It is not checked
+ * that the rows exist and that none has fewer entries than are drawn. Draws depend on the seed, on i and on the row's
+ * length, not on threads or back end. On CUDA the work is only queued. O(min(n², length)) for n draws a row. */
 sp_status sp_csr_sample_rows(sp_context *context, const sp_csr *a, const int32_t *rows, int64_t row_count,
                              const int64_t *offsets, uint64_t seed, int64_t *places);
 

@@ -298,7 +298,8 @@ template <typename T> class spmm_plan {
     {
         if (x.size() != in_ * width || y.size() != out_ * width)
             throw error(SP_ERROR_ARGUMENT, "sparse::spmm_plan: x or y does not have the size of the product");
-        const sp_dense from = {in_, width, width, const_cast<T *>(x.data()), type_of<T>::dense, SP_HOST, SP_ROW_MAJOR, 0, 0};
+        const sp_dense from = {in_, width, width, const_cast<T *>(x.data()), type_of<T>::dense, SP_HOST, SP_ROW_MAJOR,
+                               0, 0};
         sp_dense to = {out_, width, width, y.data(), type_of<T>::dense, SP_HOST, SP_ROW_MAJOR, 0, 0};
         check(context_, sp_spmm_execute(plan_, alpha, &from, beta, &to));
     }

@@ -367,7 +367,8 @@ static process begin(sp_context *context, const sp_csr *start, const mcl_options
 {
     return (process){.context = context, .options = options, .monitor = monitor, .user = user, .current = start,
                      .nnz_input = start->nnz, .done = {.marks = {100, 100, 100}},
-                     .inflation = (double)(float)options->inflation}; /* mcl reads it as f32, which decides the last bits */
+                     /* mcl reads it as f32, which decides the last bits */
+                     .inflation = (double)(float)options->inflation};
 }
 
 sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_options *options, mcl_monitor monitor,

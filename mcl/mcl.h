@@ -38,7 +38,8 @@ typedef struct mcl_options {
     double recover_percent;   /* -pct, 90 */
     int64_t dense_factor;     /* -sparse, 10 */
     bool fast;                /* --fast, false: sums of dense matrices may be f32 on the CPU */
-    bool device_only;         /* false: one GPU makes what its memory has no room for from host memory; true: it fails */
+    /* false: one GPU makes what its memory has no room for from host memory; true: it fails */
+    bool device_only;
     mcl_overlap overlap;      /* -overlap, cut */
     bool force_connected;     /* -force-connected, false */
     bool weak_attraction;     /* as in -dump cls, false: arcs of less than average weight count too */
@@ -141,11 +142,11 @@ typedef struct mcl_run {
 sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_options *options, mcl_monitor monitor,
                       void *user, sp_csr *limit, mcl_run *run);
 
-/* mcl_iterate in several processes. With `given` NULL each gives the same start matrix, else process r its rows given[r]
- * to given[r + 1] - 1, in a matrix of the whole shape whose other rows are empty. All get the same iterations and *run as
- * a single process on one device of that kind. Of the same limit each gets some rows, one process after another
- * (sp_ranks_stream_rows, sp_ranks_gather_rows). The monitor is called with this process's rows of the iterand; what it
- * returns counts at process 0. An interrupt of one process is one of all, which have the same iteration then.
+/* mcl_iterate in several processes. With `given` NULL each gives the same start matrix, else process r its rows
+ * given[r] to given[r + 1] - 1, in a matrix of the whole shape whose other rows are empty. All get the same iterations
+ * and *run as a single process on one device of that kind. Of the same limit each gets some rows, one process after
+ * another (sp_ranks_stream_rows, sp_ranks_gather_rows). The monitor is called with this process's rows of the iterand;
+ * what it returns counts at process 0. An interrupt of one process is one of all, which have the same iteration then.
  * options->fast has no effect. */
 sp_status mcl_iterate_together(sp_context *context, const sp_ranks *ranks, const sp_csr *start, const int64_t *given,
                                const mcl_options *options, mcl_monitor monitor, void *user, sp_csr *limit,
@@ -214,7 +215,8 @@ void mcl_clustering_labels(const mcl_clustering *clustering, int32_t *labels);
 /* The clusters of each node: the reverse of a clustering. */
 typedef struct mcl_memberships {
     const mcl_clustering *clustering; /* stays where it is */
-    int64_t *starts;                  /* node i is in the clusters[starts[i]] to clusters[starts[i + 1] - 1], ascending */
+    /* node i is in the clusters[starts[i]] to clusters[starts[i + 1] - 1], ascending */
+    int64_t *starts;
     int32_t *clusters;
 } mcl_memberships;
 
@@ -298,8 +300,8 @@ sp_status mcl_measure(sp_context *context, const sp_csr *start, const mcl_cluste
                       mcl_measures *measures);
 
 /* The same of a matrix that comes by blocks of rows, in their order, as sp_ranks_stream_rows brings them: begin, then
- * mcl_measure_rows (an sp_take_rows) for all, then end, which releases the measuring, as drop does. The clustering stays
- * where it is until then. */
+ * mcl_measure_rows (an sp_take_rows) for all, then end, which releases the measuring, as drop does. The clustering
+ * stays where it is until then. */
 typedef struct mcl_measuring mcl_measuring;
 sp_status mcl_measure_begin(sp_context *context, const mcl_clustering *clustering, mcl_measuring **measuring);
 void mcl_measure_rows(void *measuring, int64_t first, const sp_csr *rows);

@@ -134,7 +134,8 @@ sp_status mcl_measure_end(mcl_measuring *measuring, mcl_measures *measures)
         efficiency += s->efficiency;
         area += (double)sizes[k] * (double)(sizes[k] - 1);
         if (measuring->arcs > 0)
-            m.modularity += s->arcs_inside / measuring->arcs - (s->arcs / measuring->arcs) * (s->arcs / measuring->arcs);
+            m.modularity += s->arcs_inside / measuring->arcs -
+                            (s->arcs / measuring->arcs) * (s->arcs / measuring->arcs);
     }
     if (members > 0) {
         m.efficiency = efficiency / (double)members;

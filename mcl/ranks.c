@@ -3,9 +3,9 @@
  * A process fetches the rows that its own rows name, into a matrix of the whole shape in which all other rows are
  * empty: 8 bytes a row beside the entries. So columns, the order of sums and the diagonal keep their numbers, and a row
  * gets the bits that it has in a product of the whole. With a limit for the fetched rows it does so in batches of its
- * rows; processes take turns together, because all serve all. Rows move between neighbours before an expansion in which a
- * process would have too much to multiply and to receive. Figures of rows are gathered by process 0 in the order of the
- * rows and evaluated there, as those of a single process are.
+ * rows; processes take turns together, because all serve all. Rows move between neighbours before an expansion in which
+ * a process would have too much to multiply and to receive. Figures of rows are gathered by process 0 in the order of
+ * the rows and evaluated there, as those of a single process are.
  */
 #include <string.h>
 
@@ -227,8 +227,8 @@ static int64_t cut_batches(const sp_csr *part, int64_t memory, const int64_t *le
 
 /* ---- a new cut ----------------------------------------------------------------------------------------- */
 
-/* sums[i]: the work of the part's rows before row i: one a row, its products, and a share of the time in which the process
- * receives the rows that it names. Rows that name the same one divide it. */
+/* sums[i]: the work of the part's rows before row i: one a row, its products, and a share of the time in which the
+ * process receives the rows that it names. Rows that name the same one divide it. */
 static sp_status add_up_work(sp_context *context, const sp_ranks *ranks, const int64_t *cut, const sp_csr *part,
                              int64_t *sums)
 {

@@ -17,8 +17,8 @@ static inline int64_t mcl_ranks_received(int processes) { return processes >= 64
  * this process's rows. */
 sp_status mcl_ranks_cut(sp_context *context, const sp_ranks *ranks, const sp_csr *whole, int64_t **cut, sp_csr *part);
 
-/* The same for a start matrix of which each process gives the rows given[rank] to given[rank + 1] - 1 (share.c). *order:
- * the new numbering of the nodes, NULL: as they were. *nnz: entries of the whole. */
+/* The same for a start matrix of which each process gives the rows given[rank] to given[rank + 1] - 1 (share.c).
+ * *order: the new numbering of the nodes, NULL: as they were. *nnz: entries of the whole. */
 sp_status mcl_ranks_share(sp_context *context, const sp_ranks *ranks, const sp_csr *start, const int64_t *given,
                           int64_t **cut, int32_t **order, sp_csr *part, int64_t *nnz);
 

@@ -3,7 +3,8 @@
  * First each process keeps equally many rows. Before the iterations the nodes are numbered by communities, as a single
  * process does it by sp_csr_community_order, so that the rows which a process needs are mostly its own; here by label
  * propagation, in which each process moves its own nodes and all learn the labels after each round. The numbers change
- * no result (order.c). Then the rows move to where the cut by products wants them. A node takes 24 bytes in each process.
+ * no result (order.c). Then the rows move to where the cut by products wants them. A node takes 24 bytes in each
+ * process.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -97,7 +97,8 @@ static const char *exchange(void *user, const void *bytes, const int64_t *counts
     (void)user;
     for (int r = 0; r < ranks->size; r++)
         if (r != ranks->rank)
-            messages += (counts[r] + self.message - 1) / self.message + (got_counts[r] + self.message - 1) / self.message;
+            messages += (counts[r] + self.message - 1) / self.message +
+                        (got_counts[r] + self.message - 1) / self.message;
     MPI_Request *requests = messages <= INT_MAX ? malloc((size_t)(messages + 1) * sizeof *requests) : NULL;
     if (!requests) return no_memory;
     for (int r = 0; r < ranks->size; to += got_counts[r++])

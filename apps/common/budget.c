@@ -74,5 +74,6 @@ void budget_explain(const memory_budget *b, sp_context *context, sp_status statu
         sp_fail(context, status, "%s does not fit --memory (%s MB): --memory %lldM would do%s", what, held,
                 (long long)budget_need(b), advice);
     else
-        sp_fail(context, status, "%s does not fit --memory (%s MB): %s MB or more are needed%s", what, held, least, advice);
+        sp_fail(context, status, "%s does not fit --memory (%s MB): %s MB or more are needed%s", what, held, least,
+                advice);
 }

@@ -56,7 +56,8 @@ static void print_driver(void)
 static void print_choice(int devices, const char *large)
 {
     printf("%-20s", "--device auto");
-    if (devices > 0) printf("the first GPU for %s; otherwise the CPU, because opening a GPU takes about 0.3 s\n", large);
+    if (devices > 0)
+        printf("the first GPU for %s; otherwise the CPU, because opening a GPU takes about 0.3 s\n", large);
 #ifdef SPARSE_CUDA
     else puts("the CPU, because no GPU can be used; the line GPUs says why");
 #else

@@ -46,7 +46,8 @@ bool team_is_alone(const char *tool)
 
 int team_hide_messages(void)
 {
-    const int kept = team_launched_behind() ? dup(STDERR_FILENO) : -1, nowhere = kept >= 0 ? open("/dev/null", O_WRONLY) : -1;
+    const int kept = team_launched_behind() ? dup(STDERR_FILENO) : -1,
+              nowhere = kept >= 0 ? open("/dev/null", O_WRONLY) : -1;
     if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
     if (nowhere >= 0) close(nowhere);
     return kept;

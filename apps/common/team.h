@@ -1,5 +1,5 @@
-/* One run in several processes that a launcher such as mpirun has started. All come to the same steps in the same order;
- * process 0 writes, and says what is to be said. With one process nothing happens here.
+/* One run in several processes that a launcher such as mpirun has started. All come to the same steps in the same
+ * order; process 0 writes, and says what is to be said. With one process nothing happens here.
  */
 #ifndef TEAM_H
 #define TEAM_H
@@ -50,8 +50,8 @@ void team_end(const team *t, int code);
 
 /* ---- together --------------------------------------------------------------------------------------------- */
 
-/* A step that all processes take by themselves has ended with this status. All go on, or none: the first that has failed
- * says why. */
+/* A step that all processes take by themselves has ended with this status. All go on, or none: the first that has
+ * failed says why. */
 sp_status team_agree_on(team *t, sp_status status);
 /* The run was interrupted, and all know. The signal that one has got is that of all, and process 0 says it. */
 sp_status team_agree_on_signal(team *t);
@@ -72,8 +72,8 @@ sp_status team_gather(team *t, const void *bytes, int64_t count, const int64_t *
 bool team_can_read(const team *t, const char *path, const io_read_options *options, int64_t least);
 /* Reads a part of the input in each process: of a file some lines, of a folder some files. `part` gets the arcs of this
  * process, with the numbers that one process would give the nodes, and no names; `whole` what is to be said of all
- * parts together and, at process 0 alone, the names. *sound is false, and neither has anything, if the parts do not make
- * one graph: then a process that reads the whole input finds out why. */
+ * parts together and, at process 0 alone, the names. *sound is false, and neither has anything, if the parts do not
+ * make one graph: then a process that reads the whole input finds out why. */
 sp_status team_read(team *t, const char *path, io_read_options options, io_graph *part, io_graph *whole, bool *sound);
 
 #endif

@@ -3,8 +3,8 @@
  *
  * Nodes of a Matrix Market file have their numbers. Those of label pairs are numbered by their first appearance in the
  * file, as one process numbers them. Each label belongs to a process by its hash, which finds out whose part has it
- * first. Those that a process has first get numbers in the order of its part, behind those of the parts before; the owner
- * tells them to the others. Four messages between any two processes.
+ * first. Those that a process has first get numbers in the order of its part, behind those of the parts before; the
+ * owner tells them to the others. Four messages between any two processes.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -298,7 +298,8 @@ bool is_kind(const char *path, const char *ending)
 bool is_uncompressed(const char *command, const char *option, const char *path)
 {
     return !path || !ends_with(path, ".gz") ||
-           usage_mistake(command, "%s writes a file that is not compressed: leave .gz out (got \"%.200s\")", option, path);
+           usage_mistake(command, "%s writes a file that is not compressed: leave .gz out (got \"%.200s\")", option,
+                         path);
 }
 
 int64_t file_bytes(const char *path)
@@ -326,8 +327,8 @@ bool add_output(output_list *list, const char *command, const char *path)
 {
     if (!path) return true;
     if (ends_with(path, ".zst"))
-        return usage_mistake(command, "outputs are compressed by gzip only: end the name in .gz, or pipe - to zstd (got "
-                             "\"%.200s\")", path);
+        return usage_mistake(command, "outputs are compressed by gzip only: end the name in .gz, or pipe - to zstd "
+                             "(got \"%.200s\")", path);
     if (list->count == MOST_PLACES) return usage_mistake(command, "more than %d outputs", MOST_PLACES);
     io_place *place = &list->places[list->count];
     io_output_place(path, place);

@@ -89,7 +89,8 @@ const char *output_name(const char *path);
 bool ends_with(const char *path, const char *ending);
 /* The same for the name without its .gz, which says that an output is compressed. */
 bool is_kind(const char *path, const char *ending);
-/* Refuses, as a mistake on the command line, the name of an output that is read back as it was written. NULL is none. */
+/* Refuses, as a mistake on the command line, the name of an output that is read back as it was written. NULL is none.
+ */
 bool is_uncompressed(const char *command, const char *option, const char *path);
 /* The size of a plain file; -1 for pipes, standard input and files that do not exist. */
 int64_t file_bytes(const char *path);
@@ -106,8 +107,8 @@ typedef struct output_list {
     int count;
     io_place places[MOST_PLACES];
 } output_list;
-/* Adds an output. Reports a mistake and returns false if it is another output as well, or would have to be compressed in
- * a way that outputs are not. NULL is no output. */
+/* Adds an output. Reports a mistake and returns false if it is another output as well, or would have to be compressed
+ * in a way that outputs are not. NULL is no output. */
 bool add_output(output_list *list, const char *command, const char *path);
 /* `wanted` threads, or for 0 a number by the size of the file at `path`; at most the processors that this process may
  * use. */

@@ -58,8 +58,9 @@ bool contract_check_rules(const char *text)
     for (const char *at = text; at;) {
         const rule_part part = take_part(&at);
         if (part.rule < 0)
-            return mistake("--combine-attributes takes sum, mean, min, max, median, first, mode, count, and COLUMN=RULE, "
-                           "with \"COLUMN\" if it holds a comma (got \"%.*s\")", part.length < 40 ? part.length : 40,
+            return mistake("--combine-attributes takes sum, mean, min, max, median, first, mode, count, and "
+                           "COLUMN=RULE, with \"COLUMN\" if it holds a comma (got \"%.*s\")", part.length < 40
+                           ? part.length : 40,
                            part.text);
         for (const char *before = text; before < part.text;) {
             const rule_part other = take_part(&before);
@@ -99,7 +100,8 @@ static sp_status apply_part(contract_job *job, const rule_part *part)
     if (status != SP_OK) return status;
     if (!fits(&table->column[c], part->rule))
         return sp_fail(job->host, SP_ERROR_ARGUMENT,
-                       "%s: some values of the column \"%.*s\" are not numbers, and have no %s: give first, mode or count",
+                       "%s: some values of the column \"%.*s\" are not numbers, and have no %s: give first, mode or "
+                       "count",
                        file, part->column_length < 40 ? part->column_length : 40, part->column, words[part->rule]);
     job->rules[c] = (contract_attribute_rule)part->rule;
     return SP_OK;
@@ -169,7 +171,8 @@ static void notice_gaps(contract_job *job)
         short_name name;
         notice_line(&job->line, "%s: the column \"%.*s\" is one of texts, because node %s has \"%.*s\"", file,
                     (int)io_name_length(&table->headings, c), io_name(&table->headings, c),
-                    contract_short_node(job, node, name), (int)(length < 40 ? length : 40), io_name(&table->texts, text));
+                    contract_short_node(job, node, name), (int)(length < 40 ? length : 40),
+                    io_name(&table->texts, text));
     }
 }
 

@@ -62,9 +62,9 @@ static sp_status refuse_repeats(contract_job *job, int64_t entry)
     const sp_csr *g = &job->g;
     short_name from, to;
     if (job->team.follows && job->input.first < 0) /* process 0 has the names */
-        return sp_fail(job->host, SP_ERROR_OVERFLOW, "%s: the weights of a repeated edge, signs aside, add up to more than "
-                       "2^53, beyond which whole sums are not exact; scale the weights down, or give --values f32, which "
-                       "rounds", job->options->graph);
+        return sp_fail(job->host, SP_ERROR_OVERFLOW, "%s: the weights of a repeated edge, signs aside, add up to more "
+                       "than 2^53, beyond which whole sums are not exact; scale the weights down, or give --values "
+                       "f32, which rounds", job->options->graph);
     return sp_fail(job->host, SP_ERROR_OVERFLOW,
                    "%s: the weights of the repeated edge from %s to %s, signs aside, add up to more than 2^53, beyond "
                    "which whole sums are not exact; scale the weights down, or give --values f32, which rounds",

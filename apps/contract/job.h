@@ -136,8 +136,8 @@ sp_status contract_view(contract_job *job, arcs_view *view);
 /* Notices a list that has each edge in both directions with different weights: since label pairs stand for both
  * directions, it counts each edge twice. Then the matrix has as many entries as the list has lines. */
 void contract_notice_directions(contract_job *job, int64_t entries);
-/* Gives the arcs' weights, which were rounded as they were read, the type in which they are combined; says what is known
- * of all weights; makes g of the arcs and, for means of repeated edges, the number of repetitions of each. */
+/* Gives the arcs' weights, which were rounded as they were read, the type in which they are combined; says what is
+ * known of all weights; makes g of the arcs and, for means of repeated edges, the number of repetitions of each. */
 sp_status contract_widen_weights(contract_job *job);
 sp_status contract_weigh(contract_job *job, bool mirror);
 sp_status contract_build(contract_job *job, const arcs_view *view);
@@ -176,7 +176,8 @@ void contract_free_attributes(const contract_job *job, double **columns);
 sp_status contract_read_weights(contract_job *job);
 sp_status contract_sum_nodes(contract_job *job);
 
-/* compute.c: opens the context of the CPU, and that of a CUDA device which was asked for; the quotient graph, or the hierarchy and its last graph. */
+/* compute.c: opens the context of the CPU, and that of a CUDA device which was asked for; the quotient graph, or the
+ * hierarchy and its last graph. */
 sp_status contract_open_host(contract_job *job);
 sp_status contract_open_device(contract_job *job);
 sp_status contract_compute(contract_job *job);

@@ -74,10 +74,12 @@ sp_status contract_check_label_file(const contract_job *job)
     const char *path = label_file(job->options);
     if (!path || !is_kind(path, ".npy")) return SP_OK;
     if (job->labelling.names.count > 0 || job->options->names)
-        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: groups have names, and an array has numbers only: give a name "
+        return sp_fail(job->host, SP_ERROR_ARGUMENT,
+                       "%s: groups have names, and an array has numbers only: give a name "
                                                      "that ends in .csv, or in .tsv", path);
     if (!io_have_order(&job->input))
-        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the nodes of %s are known by names and have no order, which an "
+        return sp_fail(job->host, SP_ERROR_ARGUMENT,
+                       "%s: the nodes of %s are known by names and have no order, which an "
                        "array needs: give a name that ends in .csv, or in .tsv", path, job->options->graph);
     return SP_OK;
 }

@@ -30,7 +30,8 @@ static void summarize(contract_job *job)
     const io_graph *in = &job->input;
     const bool both_listed = in->undirected && !in->symmetric;
     char nodes[COUNTED_TEXT], edges[COUNTED_TEXT], groups[COUNTED_TEXT], joined[COUNTED_TEXT], left[COUNTED_TEXT];
-    char levels[COUNTED_TEXT + 2] = "", dropped[COUNTED_TEXT + 32] = "", refined[REFINED_TEXT], better[REFINED_TEXT + 16] = "";
+    char levels[COUNTED_TEXT + 2] = "", dropped[COUNTED_TEXT + 32] = "", refined[REFINED_TEXT],
+         better[REFINED_TEXT + 16] = "";
     if (job->line.quiet) return;
     counted(job->g.rows, "node", nodes);
     counted(count_edges(job->arcs, job->loops, both_listed), "edge", edges);
@@ -46,15 +47,16 @@ static void summarize(contract_job *job)
     if (!o->out) {
         counted(job->old ? job->groups : job->groups - job->empty, "group", groups);
         summary_line(&job->line, "read %s as %s, %s, %s; %s %s%s%s", input_name(o->graph), io_format_name(in->format),
-                     nodes, edges, o->refine ? "refined" : o->label_output ? "wrote the labels of" : "judged", groups, better,
+                     nodes, edges, o->refine ? "refined" : o->label_output
+                     ? "wrote the labels of" : "judged", groups, better,
                      dropped);
         return;
     }
     if (o->refine) snprintf(better, sizeof better, "; refined: %s", refined);
     else *better = '\0';
     summary_line(&job->line, "read %s as %s, %s, %s; wrote %s%s, %s to %s%s%s%s",
-                 input_name(o->graph), io_format_name(in->format), nodes, edges, levels, groups, joined, output_name(o->out),
-                 job->tab && !o->names ? ", their names beside it" : "", better, dropped);
+                 input_name(o->graph), io_format_name(in->format), nodes, edges, levels, groups, joined,
+                 output_name(o->out), job->tab && !o->names ? ", their names beside it" : "", better, dropped);
 }
 
 /* ---- the whole run -------------------------------------------------------------------------------------- */

@@ -54,7 +54,8 @@ sp_status contract_sum_nodes(contract_job *job)
                        "%s: the graph has weights or sizes of nodes, which cannot be shared between groups: give"
                        " each node one label", o->labels);
     if (given && o->out && !(has && job->labelling.labels) && !o->node_output)
-        notice_line(&job->line, "%s: the weights and sizes of its nodes are left out; --to metis or graphml writes their sums",
+        notice_line(&job->line, "%s: the weights and sizes of its nodes are left out; --to metis or graphml writes "
+                                "their sums",
                     o->graph);
     if (!job->labelling.labels) return SP_OK;
     job->constraints = in->node_weights ? in->constraints : 1;

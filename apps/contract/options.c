@@ -55,13 +55,15 @@ static bool parse_from(void *settings, const char *value)
 
 static bool parse_to(void *settings, const char *value)
 {
-    static const char *const known[] = {"mtx", "abc", "tsv", "csv", "mcl", "metis", "dimacs", "npz", "graphml", "bin", NULL};
+    static const char *const known[] = {"mtx", "abc", "tsv", "csv", "mcl", "metis", "dimacs", "npz", "graphml", "bin",
+                                        NULL};
     static const io_format format[] = {IO_MTX, IO_ABC, IO_TSV, IO_CSV, IO_NATIVE, IO_METIS, IO_DIMACS, IO_NPZ,
                                        IO_GRAPHML, IO_CSR};
     contract_options *o = settings;
     const int place = find_word(value, known);
     if (place < 0)
-        return mistake("--to is one of mtx, abc, tsv, csv, mcl, metis, dimacs, npz, graphml, bin (got \"%.40s\")", value);
+        return mistake("--to is one of mtx, abc, tsv, csv, mcl, metis, dimacs, npz, graphml, bin (got \"%.40s\")",
+                       value);
     o->to = format[place];
     return true;
 }
@@ -92,7 +94,8 @@ static const option_row rows[] = {
      .once = true},
     {"--from", "FORMAT", "abc csv sif etc mcl mtx string blast metis dimacs npz graphml bin [by content, else abc]",
      OPTION_OWN, .then = parse_from},
-    {"--to", "FORMAT", "mtx abc tsv csv mcl metis dimacs npz graphml bin [by the ending of OUT]", OPTION_OWN, .then = parse_to},
+    {"--to", "FORMAT", "mtx abc tsv csv mcl metis dimacs npz graphml bin [by the ending of OUT]", OPTION_OWN,
+     .then = parse_to},
     {"--labels", "KIND", "list pairs clusters mcl [by content]", OPTION_WORD, AT(label_format),
      .words = label_formats + 1, .low = 1},
     {"--base", "0|1", "the first label, if a number [0 if one is 0, else 1]", OPTION_COUNT, AT(base),
@@ -135,7 +138,8 @@ static const option_row rows[] = {
     {"--attributes", "FILE", "of nodes, for --node-output", OPTION_TEXT, AT(attributes)},
     {"--node-weight", "COLUMN", "that weighs them", OPTION_TEXT, AT(node_weight), .beside = true},
     {"--node-weights", "FILE", "of weights", OPTION_TEXT, AT(node_weights), .beside = true},
-    {"--combine-attributes", "RULES", "sum mean min max median first mode count, or COLUMN=RULE,... [mean, of texts mode]",
+    {"--combine-attributes", "RULES", "sum mean min max median first mode count, or COLUMN=RULE,... [mean, of texts "
+                                      "mode]",
      OPTION_TEXT, AT(attribute_rules)},
     {"--judge", "FORM", "edge cut, modularity ... of the labels on stdout: line tsv json; without -o nothing else",
      OPTION_WORD, AT(judge), .words = judge_words, .low = JUDGE_LINE},
@@ -145,7 +149,8 @@ static const option_row rows[] = {
     {"--imbalance", "F", "of groups [the heaviest, or 0.03]", OPTION_NUMBER, AT(imbalance), OPTION_FROM(0),
      .beside = true},
     {"--report", "FILE", "what was done and how long it took, as JSON", OPTION_TEXT, AT(report), .once = true},
-    {"--mpi", "HOW", "share with processes: auto yes no [auto]", OPTION_WORD, AT(mpi), .words = mpi_words, .beside = true},
+    {"--mpi", "HOW", "share with processes: auto yes no [auto]", OPTION_WORD, AT(mpi), .words = mpi_words,
+     .beside = true},
     {"--values", "f32|f64", "weights and sums in single or double precision [f64]", OPTION_WORD, AT(values),
      .words = value_words},
     {"--quiet", NULL, "print nothing but errors", OPTION_FLAG, AT(quiet), .beside = true},
@@ -257,7 +262,8 @@ static bool check_refine(const contract_options *o)
     if (!o->refine) return true;
     if (!o->labels) return mistake("--refine goes with LABELS, which it makes better");
     if (o->directed) return mistake("--refine takes undirected graphs: leave --directed out");
-    if (o->combine == SP_COMBINE_MEAN) return mistake("--refine adds the weights of edges up: leave --combine mean out");
+    if (o->combine == SP_COMBINE_MEAN)
+        return mistake("--refine adds the weights of edges up: leave --combine mean out");
     return true;
 }
 
@@ -298,7 +304,8 @@ static bool check_together(contract_options *o)
 
 options_outcome contract_parse(int argc, char **argv, contract_options *o)
 {
-    *o = (contract_options){.base = -1, .node_base = -1, .seed = -1, .imbalance = -1, .values = SP_F64, .device = "auto"};
+    *o = (contract_options){.base = -1, .node_base = -1, .seed = -1, .imbalance = -1, .values = SP_F64,
+                            .device = "auto"};
     const options_outcome outcome = options_parse(&line, argc, argv, o);
     return outcome == OPTIONS_RUN && !check_together(o) ? OPTIONS_MISTAKE : outcome;
 }

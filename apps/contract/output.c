@@ -43,7 +43,8 @@ static bool needs_tab(const contract_options *o) { return o->names && !has_names
 static bool mistakes_folder(const contract_options *o, const char *path)
 {
     if (!lies_in_folder(path, o->graph)) return false;
-    return !usage_mistake("contract", "the output \"%.200s\" lies in the folder that is the input: put it elsewhere", path);
+    return !usage_mistake("contract", "the output \"%.200s\" lies in the folder that is the input: put it elsewhere",
+                          path);
 }
 
 static sp_status check_output(contract_job *job, output_list *all, const char *path)
@@ -92,8 +93,8 @@ sp_status contract_check_tab(contract_job *job)
         job->tab = true;
         return contract_check_outputs(job);
     }
-    notice_line(&job->line, "%s: the names of groups are left out, as --to %s has none: give -o a new file, for OUT.tab, or "
-                "--to abc, tsv, csv, graphml or bin", output_name(o->out), format_word(o->to));
+    notice_line(&job->line, "%s: the names of groups are left out, as --to %s has none: give -o a new file, for "
+                "OUT.tab, or --to abc, tsv, csv, graphml or bin", output_name(o->out), format_word(o->to));
     return SP_OK;
 }
 
@@ -337,8 +338,8 @@ static void put_member(const contract_job *job, io_output *out, const int32_t *f
     else io_output_int(out, job->base + node);
 }
 
-/* NODE<TAB>GROUP a line; the groups of a level are the nodes of the next, and those of the first are the input's. `from`
- * and `to` have the first nodes of both if maps have names. */
+/* NODE<TAB>GROUP a line; the groups of a level are the nodes of the next, and those of the first are the input's.
+ * `from` and `to` have the first nodes of both if maps have names. */
 static sp_status put_map(contract_job *job, output_set *all, int level, const int32_t *map, int64_t nodes,
                          const int32_t *from, const int32_t *to)
 {

@@ -8,8 +8,8 @@ static void notice_balance(contract_job *job)
 {
     const contraction_refined *r = &job->refined;
     if (job->options->imbalance < 0 || !(r->balance > r->bound * (1 + 1e-12))) return;
-    notice_line(&job->line, "%s: the heaviest group still weighs %.4f times the mean, where --imbalance allows %.4f: no "
-                "group has room for more of its nodes", job->options->labels, r->balance, r->bound);
+    notice_line(&job->line, "%s: the heaviest group still weighs %.4f times the mean, where --imbalance allows %.4f: "
+                "no group has room for more of its nodes", job->options->labels, r->balance, r->bound);
 }
 
 sp_status contract_refine(contract_job *job)

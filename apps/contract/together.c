@@ -1,11 +1,11 @@
 /* One contraction in several processes (common/team.h), whose result has the bytes of one process.
  *
- * Each process reads a part of the graph and keeps its arcs; what cannot be read in parts process 0 reads alone. It also
- * reads the labels, which all get. A group belongs to one process: groups are cut by their numbers, so that all get
- * about equally many arcs. An arc goes to the process of its source's group. Processes send in the order of their parts,
- * so the owner of a group has its arcs in the order of the file. It makes the rows of G for its nodes, and from them its
- * rows of C, by the same calls as one process: their sums have the same terms in the same order. Where memory is
- * limited, groups come in batches. Process 0 gathers the figures of groups and writes; rows of C stay where they are
+ * Each process reads a part of the graph and keeps its arcs; what cannot be read in parts process 0 reads alone. It
+ * also reads the labels, which all get. A group belongs to one process: groups are cut by their numbers, so that all
+ * get about equally many arcs. An arc goes to the process of its source's group. Processes send in the order of their
+ * parts, so the owner of a group has its arcs in the order of the file. It makes the rows of G for its nodes, and from
+ * them its rows of C, by the same calls as one process: their sums have the same terms in the same order. Where memory
+ * is limited, groups come in batches. Process 0 gathers the figures of groups and writes; rows of C stay where they are
  * until they are written (together_rows.c).
  */
 #include <string.h>
@@ -39,7 +39,8 @@ static sp_status check_command(contract_job *job)
     uint64_t first = job->arguments;
     sp_status status = SP_OK;
     if (option && !job->team.follows)
-        usage_mistake("contract", "%s is for a run in one process, and there are %d: %s", option, job->team.ranks->size, why);
+        usage_mistake("contract", "%s is for a run in one process, and there are %d: %s", option, job->team.ranks->size,
+                      why);
     job->mistaken = option != NULL;
     if (!option && !job->team.follows) status = contract_check_outputs(job);
     TRY(team_agree(&job->team, &job->mistaken, sizeof job->mistaken));
@@ -219,7 +220,10 @@ typedef struct group_plan {
     int32_t current;
 } group_plan;
 
-static int64_t home(const group_plan *p, int32_t node) { return p->labels[node] >= 0 ? p->labels[node] : node % p->groups; }
+static int64_t home(const group_plan *p, int32_t node)
+{
+    return p->labels[node] >= 0 ? p->labels[node] : node % p->groups;
+}
 
 static int owner_now(const void *user, int32_t node)
 {
@@ -281,8 +285,8 @@ static sp_status refuse_large(const contract_job *job, const group_plan *p, int6
     short_name name;
     team_remedy remedy;
     return sp_fail(job->host, SP_ERROR_HOST_MEMORY,
-                   "%s: the %lld edges of group %s take %lld MB while they are contracted, and --memory leaves each process "
-                   "%lld MB: %s", job->options->graph, (long long)p->arcs[group],
+                   "%s: the %lld edges of group %s take %lld MB while they are contracted, and --memory leaves each "
+                   "process %lld MB: %s", job->options->graph, (long long)p->arcs[group],
                    contract_short_group(job, group, name), (long long)(bytes / 1000000 + 1),
                    (long long)(t->ranks->memory / 1000000),
                    team_would_do(t, bytes, job->options->memory, t->mpi->host_size, remedy));
@@ -464,7 +468,8 @@ static sp_status collect(contract_job *job, const group_plan *p, own_rows *own)
     job->first = p->cut[ranks->rank];
     own->c = (sp_csr){0};
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) TRY(team_add_up(&job->team, sums[i]));
-    job->g = (sp_csr){.rows = job->input.nodes, .cols = job->input.nodes, .nnz = own->entries}; /* nobody has its arrays */
+    /* nobody has its arrays */
+    job->g = (sp_csr){.rows = job->input.nodes, .cols = job->input.nodes, .nnz = own->entries};
     job->repeated = own->repeated;
     job->loops = own->loops;
     if (!own->figures) return SP_OK;

@@ -1,8 +1,8 @@
 /* The rows of C that several processes have (together.c): made symmetric, and written.
  *
- * A process that has a row sends its entries below the diagonal to the processes that have their mirror images. Process 0
- * writes formats that have the rows one after another as the rows come, so it holds a block of them beside its own; for
- * others it gathers them.
+ * A process that has a row sends its entries below the diagonal to the processes that have their mirror images. Process
+ * 0 writes formats that have the rows one after another as the rows come, so it holds a block of them beside its own;
+ * for others it gathers them.
  */
 #include "base/value.h"
 #include "job.h"
@@ -20,7 +20,8 @@ static sp_status list_below(contract_job *job, sp_arcs *arcs)
     int64_t count = 0;
     sp_status status;
     for (int64_t i = 0; i < c->rows; i++)
-        for (int64_t e = c->row_offsets[i]; e < c->row_offsets[i + 1] && c->col_indices[e] < job->first + i; e++) count++;
+        for (int64_t e = c->row_offsets[i]; e < c->row_offsets[i + 1] && c->col_indices[e] < job->first + i; e++)
+            count++;
     *arcs = (sp_arcs){.type = c->value_type};
     TRY(sp_alloc(job->host, count, sizeof *arcs->rows, (void **)&arcs->rows));
     TRY(sp_alloc(job->host, count, sizeof *arcs->columns, (void **)&arcs->columns));
@@ -35,8 +36,8 @@ done:
     return status;
 }
 
-/* Whether the arcs are the entries of this process above the diagonal; with `take` these get their values. Arcs of a row
- * come in the order of its columns. next[i] is scratch. */
+/* Whether the arcs are the entries of this process above the diagonal; with `take` these get their values. Arcs of a
+ * row come in the order of its columns. next[i] is scratch. */
 static bool take_above(contract_job *job, const sp_arcs *arcs, int64_t *next, bool take)
 {
     const sp_csr *c = &job->c;

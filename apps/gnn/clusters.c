@@ -60,8 +60,8 @@ static sp_status from_file(gnn_job *job)
     if (!read.labels)
         TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: a node is in several clusters; it must be in one", path));
     if (read.unlabelled > 0)
-        TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: node %s is in no cluster; nodes are numbers from 0 there, in the "
-                    "order of the features", path, gnn_input_node(&job->input, read.first_unlabelled, name)));
+        TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: node %s is in no cluster; nodes are numbers from 0 there, in "
+                    "the order of the features", path, gnn_input_node(&job->input, read.first_unlabelled, name)));
     memcpy(job->clusters, read.labels, (size_t)job->data.graph.rows * sizeof *job->clusters);
     job->cluster_count = read.groups;
 done:

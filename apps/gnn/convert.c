@@ -39,9 +39,10 @@ static const option_row table[] = {
     {"SOURCE", .help = "a folder that gnn reads; one of GraphSAINT (adj_full.npz, feats.npy, class_map.json,\n"
      "role.json); a .npz of gnn-benchmark (adj_data, ..., labels); generate:SPEC, see below", .kind = OPTION_OPERAND},
     {"--edges", "FILE", "SOURCE TARGET [WEIGHT] a line, numbers from 0 or names; or a matrix", OPTION_TEXT, AT(edges)},
-    {"--features", "FILE", "a row of numbers a node, one column may be names: text, .mtx, .npy, .npz", OPTION_TEXT, AT(features)},
-    {"--labels", "FILE", "a class a line, or NODE CLASS: numbers from 0 (-1 unknown) or names; or .npy, .mtx", OPTION_TEXT,
-     AT(labels)},
+    {"--features", "FILE", "a row of numbers a node, one column may be names: text, .mtx, .npy, .npz", OPTION_TEXT,
+     AT(features)},
+    {"--labels", "FILE", "a class a line, or NODE CLASS: numbers from 0 (-1 unknown) or names; or .npy, .mtx",
+     OPTION_TEXT, AT(labels)},
     {"--split", "FILE", "train, val, test or unused a line, or beside a node; or .npy", OPTION_TEXT, AT(split)},
     {"--classes", "FILE", "names of the classes, one a line", OPTION_TEXT, AT(classes)},
     {"--nodes", "FILE", "names of the nodes, one a line, if the features have no column of them", OPTION_TEXT,

@@ -13,7 +13,7 @@ enum { GNN_BINS = 10, GNN_MOST_CONFUSED = 256, GNN_MOST_SHOWN = 40 };
 typedef struct gnn_figures {
     int64_t classes, nodes;               /* nodes 0: there was nothing to judge, and all else is empty */
     int64_t *right, *predicted, *support; /* nodes of each class: found, predicted, in truth */
-    int64_t *confusion;                   /* classes x classes, row: the truth; NULL if nodes can have several classes, or
+    int64_t *confusion;                   /* classes x classes, row: the truth; NULL if nodes can have several, or
                                              for more than GNN_MOST_CONFUSED of them */
     double accuracy;                      /* micro F1 if nodes can have several classes */
     double macro_f1;                      /* over classes that are there in truth or prediction; all, if several */
@@ -33,8 +33,8 @@ typedef struct gnn_class_figures {
 } gnn_class_figures;
 gnn_class_figures gnn_class_judged(const gnn_figures *figures, int64_t class);
 
-/* A table on standard output, a line a class, unless there are more than GNN_MOST_SHOWN; and an object of a report. `names`
- * are those of the classes, count 0: numbers. */
+/* A table on standard output, a line a class, unless there are more than GNN_MOST_SHOWN; and an object of a report.
+ * `names` are those of the classes, count 0: numbers. */
 void gnn_show_figures(const gnn_figures *figures, const io_names *names);
 void gnn_put_figures(const gnn_figures *figures, const io_names *names, const char *key, json *j);
 /* The name or number of a class, cut to the room. */

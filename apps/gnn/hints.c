@@ -1,4 +1,5 @@
-/* Hints: where the defaults of gnn train, which are those of a paper about Cora, will not do for other data. A line each.
+/* Hints: where the defaults of gnn train, which are those of a paper about Cora, will not do for other data. A line
+ * each.
  * Figures are means of three splits by --split 20,30. */
 #include <math.h>
 
@@ -11,7 +12,8 @@ static bool has_negative(const float *values, int64_t count)
     return false;
 }
 
-/* Amazon Photo with features scaled to mean 0 and deviation 1: 0.47 as they are by default, 0.90 with --no-normalise. */
+/* Amazon Photo with features scaled to mean 0 and deviation 1: 0.47 as they are by default, 0.90 with --no-normalise.
+ */
 static void hint_normalisation(gnn_job *job, const gnn_data *data)
 {
     const sp_dense *dense = &data->features.dense;
@@ -22,8 +24,9 @@ static void hint_normalisation(gnn_job *job, const gnn_data *data)
     for (int64_t i = 0; dense->values && !negative && i < dense->rows; i++)
         negative = has_negative((const float *)dense->values + i * dense->stride, dense->cols);
     if (negative)
-        notice_line(&job->line, "%s: some features are negative, as scaled ones are, and each row is divided by the sum of "
-                    "its magnitudes; --no-normalise leaves them as they are, which is mostly better", job->settings->folder);
+        notice_line(&job->line, "%s: some features are negative, as scaled ones are, and each row is divided by the "
+                    "sum of its magnitudes; --no-normalise leaves them as they are, which is mostly better",
+                    job->settings->folder);
 }
 
 /* Coauthor CS with 15 classes: 0.884 with 8 columns, 0.918 with 16, 0.921 with 64. */
@@ -32,8 +35,8 @@ static void hint_width(gnn_job *job, const gnn_data *data)
     const gnn_settings *s = job->settings;
     const int64_t columns = s->model == GNN_GAT ? s->hidden * s->heads : s->hidden;
     if (s->layers > 1 && columns < data->classes)
-        notice_line(&job->line, "%s: %lld classes from %lld hidden columns; more of them may tell the classes better, such "
-                    "as --hidden %lld", s->folder, (long long)data->classes, (long long)columns,
+        notice_line(&job->line, "%s: %lld classes from %lld hidden columns; more of them may tell the classes better, "
+                    "such as --hidden %lld", s->folder, (long long)data->classes, (long long)columns,
                     (long long)(data->classes <= 64 ? 64 : 256));
 }
 
@@ -44,7 +47,8 @@ static void hint_empty_class(gnn_job *job, const gnn_data *data)
     if (!data->labels || job->input.classes.count > 0) return;
     for (int64_t i = 0; i < data->graph.rows && !any; i++) any = data->labels[i] == 0;
     if (!any)
-        notice_line(&job->line, "%s: no node has label 0, so one of the %lld classes is empty; number the classes from 0",
+        notice_line(&job->line, "%s: no node has label 0, so one of the %lld classes is empty; number the classes from "
+                                "0",
                     job->settings->folder, (long long)data->classes);
 }
 

@@ -54,19 +54,20 @@ static sp_status add_file(sp_context *context, folder *in, int stem, const char 
 /* Refuses files that say of a graph what gnn does not learn from, rather than pass over them. */
 static sp_status refuse_kinds(sp_context *context, const char *path, const char *name)
 {
-    static const char *const edges[] = {"edge_features", "edge_attr", "edge_attributes", "edge-feat", "edge_feat", NULL};
+    static const char *const edges[] = {"edge_features", "edge_attr", "edge_attributes", "edge-feat", "edge_feat",
+                                        NULL};
     static const char *const kinds[] = {"node_types", "node_type", "edge_types", "edge_type", "edge_reltype", NULL};
     const char *end = name + strcspn(name, ".");
     char stem[32];
     if (end - name >= (ptrdiff_t)sizeof stem || !end[0] || name[strlen(name) - 1] == '~') return SP_OK;
     snprintf(stem, sizeof stem, "%.*s", (int)(end - name), name);
     if (find_word(stem, edges) >= 0)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%s/%.100s: features of edges; gnn does not learn from these; make one "
-                       "of them the weight in the graph, and move this file away", path, name);
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s/%.100s: features of edges; gnn does not learn from these; make "
+                       "one of them the weight in the graph, and move this file away", path, name);
     if (find_word(stem, kinds) >= 0)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%s/%.100s: kinds of nodes or edges; gnn knows one kind of each; add "
-                       "a feature for the kind of a node, keep the edges of one kind, and move this file away", path,
-                       name);
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s/%.100s: kinds of nodes or edges; gnn knows one kind of each; "
+                       "add a feature for the kind of a node, keep the edges of one kind, and move this file away",
+                       path, name);
     return SP_OK;
 }
 

@@ -38,7 +38,8 @@ typedef struct gnn_input {
  * requires training nodes.) A failure leaves a sentence "FILE:LINE: what; remedy" in sp_last_error. `options` may be
  * NULL. */
 sp_status gnn_input_load(sp_context *context, const char *folder, const gnn_input_options *options, gnn_input *input);
-/* Whether PATH (or NULL) is a file that gnn reads from the folder, or would read once written. If so, prints that as a mistake of `command`. */
+/* Whether PATH (or NULL) is a file that gnn reads from the folder, or would read once written. If so, prints that as a
+ * mistake of `command`. */
 bool gnn_input_overwritten(const char *command, const char *folder, const char *path);
 void gnn_input_free(sp_context *context, gnn_input *input);
 
@@ -51,8 +52,8 @@ sp_status gnn_input_graph(sp_context *context, const char *path, const gnn_input
 sp_status gnn_input_labels(sp_context *context, const char *path, const char *names, const gnn_input_options *options,
                            gnn_input *input);
 int64_t gnn_input_rows(const gnn_features *features);
-/* Prints notices, unless the line is quiet: about edges and rows that were left out, and if the first of several features is the number of
- * the node, as in a table with such a column. */
+/* Prints notices, unless the line is quiet: about edges and rows that were left out, and if the first of several
+ * features is the number of the node, as in a table with such a column. */
 void gnn_input_notice(tool_line *line, const char *path, const gnn_input *input);
 /* For the closing line: "120 nodes (3 of unknown class), 504 edges, 6 features, 3 classes". */
 enum { GNN_DESCRIPTION = 256 };

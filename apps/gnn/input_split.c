@@ -34,7 +34,8 @@ sp_status gnn_input_list(sp_context *context, const char *path, gnn_split kind, 
         const uint8_t other = data->split[nodes[i]];
         if (other == (uint8_t)kind)
             status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: node %s is there twice; write each node once%s", path,
-                             gnn_input_node(input, nodes[i], name), input->nodes.count > 0 ? "" : " (a mask is no list)");
+                             gnn_input_node(input, nodes[i], name), input->nodes.count > 0
+                             ? "" : " (a mask is no list)");
         else if (other != GNN_UNUSED)
             status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: node %s is in %s, too; a node is in one list", path,
                              gnn_input_node(input, nodes[i], name), split_words[other]);
@@ -77,7 +78,8 @@ static sp_status take_column(sp_context *context, const char *path, const io_nod
                                             io_name_length(&table->texts, (int64_t)value));
         else part = value == floor(value) && value >= GNN_UNUSED && value <= GNN_TEST ? (int)value : -1;
         if (part < 0)
-            return sp_fail(context, SP_ERROR_ARGUMENT, "%s: node %s is in no part of a split; write train, val, test or "
+            return sp_fail(context, SP_ERROR_ARGUMENT,
+                           "%s: node %s is in no part of a split; write train, val, test or "
                            "unused", path, gnn_input_node(input, i, name));
         input->data.split[i] = (uint8_t)part;
     }

@@ -226,8 +226,8 @@ static sp_status order_features(gnn_job *job, const char *path, const char *name
     TRY(sp_alloc(job->host, count, sizeof *column, (void **)&column));
     TRY(find_columns(job, path, &list.names, column, &moved));
     if (moved && !job->data.features.dense.values)
-        TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the sparse features are in another order than in the model in %s; "
-                    "write them in that order", job->settings->folder, path));
+        TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the sparse features are in another order than in the model in "
+                    "%s; write them in that order", job->settings->folder, path));
     if (moved) TRY(move_columns(job, column));
 done:
     sp_free(job->host, column);

@@ -48,7 +48,8 @@ typedef struct gnn_job {
     int64_t cluster_count;
     double *class_weights;  /* of a file */
 
-    int judged;             /* predict: the gnn_split whose labels are compared, GNN_SPLITS for all; -1: there are none */
+    /* predict: the gnn_split whose labels are compared, GNN_SPLITS for all; -1: there are none */
+    int judged;
     bool drawn;             /* predict: the split is that of the training, drawn again */
     float *embeddings;      /* nodes x width */
     int64_t width;
@@ -114,8 +115,8 @@ sp_status gnn_predict_links(gnn_job *job, gnn_trainer *trainer);
 sp_status gnn_make_clusters(gnn_job *job);
 /* class_weights.c: those of the loss, as --class-weights says. */
 sp_status gnn_take_class_weights(gnn_job *job);
-/* hints.c: notices where the defaults will not do for the data (before they are normalised), once the trainer knows whether
- * the graph is directed, and after the training. */
+/* hints.c: notices where the defaults will not do for the data (before they are normalised), once the trainer knows
+ * whether the graph is directed, and after the training. */
 void gnn_hint_before(gnn_job *job, const gnn_data *data);
 void gnn_hint_directed(gnn_job *job);
 void gnn_hint_after(gnn_job *job);

@@ -135,7 +135,8 @@ static const option_row train_rows[] = {
     {"--clusters", "HOW", "matching, mcl, or a file of them [matching]", OPTION_TEXT, AT(clusters)},
     {"--order", "HOW", "nodes in memory: auto, keep, community (those of one side by side) [auto]", OPTION_WORD,
      AT(order), .words = orders},
-    {"--split", "A,B", "draw A training and B validation nodes, or A% and B%, of each class; the others test", OPTION_OWN,
+    {"--split", "A,B", "draw A training and B validation nodes, or A% and B%, of each class; the others test",
+     OPTION_OWN,
      .then = parse_split},
     {"--seed", "N", "[1]", OPTION_COUNT, AT(seed), OPTION_RANGE(0, 0x1p62)},
     {"--seeds", "N", "as many runs, each with its own split; mean and deviation", OPTION_COUNT, AT(seeds),
@@ -147,7 +148,8 @@ static const option_row train_rows[] = {
      AT(checkpoint), .once = true},
     {"--checkpoint-every", "N", "epochs [100]", OPTION_COUNT, AT(checkpoint_every), OPTION_RANGE(1, MOST),
      .beside = true},
-    {"--report", "FILE", "write what was done as JSON, or for a browser (.html)", OPTION_TEXT, AT(report), .once = true},
+    {"--report", "FILE", "write what was done as JSON, or for a browser (.html)", OPTION_TEXT, AT(report),
+     .once = true},
     {"--plot", "FILE", "write the curves as SVG", OPTION_TEXT, AT(plot), .once = true, .beside = true},
 };
 
@@ -272,7 +274,8 @@ gnn_trainer_options gnn_trainer_settings(const gnn_settings *s)
         .optimizer = {.method = (gnn_method)s->optimizer, .rate = s->rate, .decay = s->decay,
                       .decay_first_layer = !s->decay_all},
         .sampled = s->sampler != SAMPLER_FULL,
-        .sampler = {.layers = (int)s->layers, .by_value = s->by_weight, .batch = s->batch ? s->batch : BATCH, .bulk = s->bulk},
+        .sampler = {.layers = (int)s->layers, .by_value = s->by_weight, .batch = s->batch ? s->batch : BATCH,
+                    .bulk = s->bulk},
         .epochs = s->epochs, .patience = s->patience, .evaluate_every = s->evaluate_every,
         .schedule = (gnn_schedule)s->schedule, .rate_step = s->rate_step, .rate_factor = s->rate_factor,
         .warmup = s->warmup, .links = s->task == TASK_LINK, .negatives = s->negatives};
@@ -311,7 +314,8 @@ static bool check_together(const gnn_saved *saved, const gnn_settings *s)
         if (!s->out && s->scores) return mistake("--scores goes with -o FILE");
         return check_out("-o", s->out) && check_out("--embeddings", s->embeddings);
     }
-    if (!is_uncompressed("gnn", "--save", s->save) || !is_uncompressed("gnn", "--checkpoint", s->checkpoint)) return false;
+    if (!is_uncompressed("gnn", "--save", s->save) || !is_uncompressed("gnn", "--checkpoint", s->checkpoint))
+        return false;
     if (is_weights(s->checkpoint))
         return mistake("--checkpoint writes all that --resume needs to go on: no .safetensors, which has the weights "
                        "alone");

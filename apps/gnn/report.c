@@ -1,5 +1,5 @@
-/* The report of gnn train, as JSON or as a page that draws it: data, options, every epoch of every run, results. Times are wall seconds. Values that
- * were not evaluated are null. */
+/* The report of gnn train, as JSON or as a page that draws it: data, options, every epoch of every run, results. Times
+ * are wall seconds. Values that were not evaluated are null. */
 #include <math.h>
 
 #include "base/system.h"

@@ -82,8 +82,8 @@ static sp_status prepare_data(gnn_job *job)
     sp_status status;
     if (!job->input.has_split && !s->split && !links)
         return sp_fail(job->host, SP_ERROR_ARGUMENT,
-                       "%s: there is no split; add train.txt, val.txt and test.txt, or draw one with --split 20,30 (nodes "
-                       "of a class) or --split 60%%,20%%", s->folder);
+                       "%s: there is no split; add train.txt, val.txt and test.txt, or draw one with --split 20,30 "
+                       "(nodes of a class) or --split 60%%,20%%", s->folder);
     if (links) TRY(gnn_draw_links(job));
     else if (s->split) TRY(draw_split(job->host, s, data, s->seed));
     status = gnn_data_check(job->host, data);
@@ -97,8 +97,8 @@ static sp_status prepare_data(gnn_job *job)
     if (links) memcpy(job->nodes, data->links.linked, sizeof job->nodes);
     for (int64_t i = 0; !links && i < data->graph.rows; i++) job->nodes[data->split[i]]++;
     if (s->split && !links && job->nodes[GNN_TEST] == 0)
-        TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: --split takes all nodes of known class, so none are left to test "
-                    "with; take fewer, or shares such as --split 60%%,20%%", s->folder));
+        TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: --split takes all nodes of known class, so none are left to "
+                    "test with; take fewer, or shares such as --split 60%%,20%%", s->folder));
     const bool plateau = s->schedule == GNN_SCHEDULE_PLATEAU;
     if ((s->patience > 0 || plateau) && job->nodes[GNN_VALIDATION] == 0)
         TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: there are no validation %s, whose loss %s waits for; "
@@ -232,7 +232,8 @@ static sp_status run_epochs(gnn_job *job, gnn_trainer *trainer, gnn_run *run)
         TRY(gnn_trainer_epoch(trainer, &epoch, &last));
         if (epoch.epoch == 0)
             TRY(sp_fail(job->compute, SP_ERROR_ARGUMENT,
-                        "%s was trained for %lld epochs already: give --epochs a larger number", s->resume, (long long)gnn_trainer_epochs(trainer)));
+                        "%s was trained for %lld epochs already: give --epochs a larger number", s->resume,
+                        (long long)gnn_trainer_epochs(trainer)));
         TRY(add_epoch(job, run, &epoch));
         show_epoch(job, run, began, &shown);
         if (s->checkpoint && epoch.epoch % s->checkpoint_every == 0) TRY(write_checkpoint(job, trainer));

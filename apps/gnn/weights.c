@@ -1,8 +1,8 @@
-/* Weights for other programs, as safetensors: 8 bytes with the length of a header, the header (JSON: name, type, shape and
- * place of each tensor, and texts about the model), the numbers. docs/formats.md lists names and texts.
+/* Weights for other programs, as safetensors: 8 bytes with the length of a header, the header (JSON: name, type, shape
+ * and place of each tensor, and texts about the model), the numbers. docs/formats.md lists names and texts.
  *
- * Files are read as a saved model: those that gnn train --save and spgraph.torch write. Their header is JSON of one form: an
- * object of tensors, each an object of dtype, shape and data_offsets, and __metadata__, an object of texts. */
+ * Files are read as a saved model: those that gnn train --save and spgraph.torch write. Their header is JSON of one
+ * form: an object of tensors, each an object of dtype, shape and data_offsets, and __metadata__, an object of texts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,8 @@ sp_status gnn_take_weights(gnn_job *job, gnn_model *model)
     TRY(sp_alloc(job->host, job->weight_parts, sizeof *job->weight_list, (void **)&job->weight_list));
     job->weight_size = size;
     memcpy(job->weight_list, parameters, (size_t)job->weight_parts * sizeof *job->weight_list);
-    status = sp_array_copy(job->compute, size, sizeof *job->weights, job->weights, SP_HOST, gnn_model_weights(model), there);
+    status = sp_array_copy(job->compute, size, sizeof *job->weights, job->weights, SP_HOST, gnn_model_weights(model),
+                           there);
 done:
     return status;
 }
@@ -144,8 +145,8 @@ typedef struct weight_reader {
 
 static sp_status refuse(const weight_reader *r, const char *what)
 {
-    return sp_fail(r->job->host, SP_ERROR_ARGUMENT, "%s: %s; give what gnn train --save or spgraph.torch wrote", r->path,
-                   what);
+    return sp_fail(r->job->host, SP_ERROR_ARGUMENT, "%s: %s; give what gnn train --save or spgraph.torch wrote",
+                   r->path, what);
 }
 
 /* ---- the header ----------------------------------------------------------------------------------------- */
@@ -213,7 +214,8 @@ static sp_status take_tensor(weight_reader *r, const char *name)
     char what[128];
     int64_t shape[2] = {0, 0}, offsets[2] = {0, 0};
     bool floats = false;
-    if (r->count == MOST_TENSORS || strlen(name) >= NAME || !take(r, '{')) return refuse(r, "it has tensors of no model");
+    if (r->count == MOST_TENSORS || strlen(name) >= NAME || !take(r, '{'))
+        return refuse(r, "it has tensors of no model");
     do {
         const char *key = take_text(r), *type;
         bool good = key && take(r, ':');
@@ -279,12 +281,14 @@ static sp_status make_options(weight_reader *r, gnn_saved *saved)
     const int64_t layers = whole_of(t->layers, GNN_MAX_LAYERS, -1);
     const int64_t norm = word_of(t->norm, norm_word, GNN_NORM_LAYER + 1);
     const int64_t jump = word_of(t->jump, jump_word, GNN_JUMP_MAX + 1);
-    gnn_model_options m = {.layer = (gnn_layer)layer, .layers = (int)layers, .inputs = whole_of(t->inputs, INT32_MAX, -1),
+    gnn_model_options m = {.layer = (gnn_layer)layer, .layers = (int)layers,
+                           .inputs = whole_of(t->inputs, INT32_MAX, -1),
                            .outputs = whole_of(t->outputs, INT32_MAX, -1), .hidden = whole_of(t->hidden, INT32_MAX, -1),
                            .heads = (int)whole_of(t->heads, 1 << 10, 1), .output_heads = 1,
                            .maxk = whole_of(t->maxk, 1 << 16, 0),
                            .norm = (gnn_norm)norm, .jump = (gnn_jump)jump, .residual = strcmp(t->residual, "yes") == 0,
-                           .normalised = strcmp(t->normalised, "yes") == 0, .undirected = strcmp(t->undirected, "yes") == 0,
+                           .normalised = strcmp(t->normalised, "yes") == 0,
+                           .undirected = strcmp(t->undirected, "yes") == 0,
                            .dropout = rate_of(t->dropout), .input_dropout = rate_of(t->input_dropout),
                            .attention_dropout = rate_of(t->attention_dropout)};
     if (task < 0 || layer < 0 || layers < 1 || m.inputs < 1 || m.outputs < 1 || m.hidden < 0 || m.heads < 1 ||
@@ -293,7 +297,8 @@ static sp_status make_options(weight_reader *r, gnn_saved *saved)
     const bool gat = layer == GNN_GAT;
     saved->options.model = m;
     saved->options.links = task == TASK_LINK;
-    saved->options.optimizer = (gnn_optimizer_options){.rate = gat ? 0.005 : 0.01, .decay = 5e-4, .decay_first_layer = !gat};
+    saved->options.optimizer = (gnn_optimizer_options){.rate = gat ? 0.005 : 0.01, .decay = 5e-4,
+                                                       .decay_first_layer = !gat};
     saved->several = strcmp(t->several, "yes") == 0;
     saved->seed = 1;
     return SP_OK;
@@ -335,7 +340,8 @@ static sp_status collect(weight_reader *r, const char *data, int64_t size, const
     return r->count == count ? SP_OK : refuse(r, what);
 }
 
-/* A model is made to learn what its parameters are. The header promises as many bytes, so a small file asks for little. */
+/* A model is made to learn what its parameters are. The header promises as many bytes, so a small file asks for little.
+ */
 static sp_status make_saved(weight_reader *r, const char *data, int64_t size, const gnn_saved *saved, void **bytes,
                             int64_t *bytes_size)
 {

@@ -1,7 +1,7 @@
 /* Checkpoints of a run, and going on from one. A checkpoint is a header, the figures of the iterations so far, the
- * numbering of the nodes, the iterand (offsets, columns, values), and a checksum, all as they are in memory: it is for the
- * program that wrote it. Each of several processes writes its rows of the iterand at their places, and reads others when
- * it goes on. So the checksum is that of the first three parts and of a sum over the rows.
+ * numbering of the nodes, the iterand (offsets, columns, values), and a checksum, all as they are in memory: it is for
+ * the program that wrote it. Each of several processes writes its rows of the iterand at their places, and reads others
+ * when it goes on. So the checksum is that of the first three parts and of a sum over the rows.
  */
 #include <errno.h>
 #include <math.h>

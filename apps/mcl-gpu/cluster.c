@@ -79,7 +79,8 @@ typedef struct monitor_state {
     sp_context *context; /* where the iterand lives */
     bool keep_start;     /* for another inflation, for the CPU when the device fails, or to judge clusters */
     saved_state *saved;  /* where the run goes on, until its first iteration has ended; NULL: it does not */
-    sp_csr expanded;     /* the next iterand before inflation, if -dump cls wants its clusters; the rows of this process */
+    /* the next iterand before inflation, if -dump cls wants its clusters; the rows of this process */
+    sp_csr expanded;
     report_run *run;
     sp_status status;
 } monitor_state;
@@ -234,7 +235,8 @@ static expansion foresee(const monitor_state *m, const sp_csr *iterand)
     const int threads = sp_context_threads(m->context);
     const int64_t *offsets = iterand->row_offsets;
     double products = 0, entries = 0;
-    if (j->team.ranks || sp_context_is_cuda(m->context) || (j->log.quiet && !j->log.plain)) return (expansion){.threads = threads};
+    if (j->team.ranks || sp_context_is_cuda(m->context) || (j->log.quiet && !j->log.plain))
+        return (expansion){.threads = threads};
 #pragma omp parallel for schedule(dynamic, 1024) reduction(+ : products, entries) num_threads(threads)
     for (int64_t row = 0; row < iterand->rows; row++) {
         int64_t row_products = 0;
@@ -322,11 +324,13 @@ static sp_status iterate_on(job *j, sp_context *context, bool resume, const mcl_
                                        &run->run);
     else if (resume) status = mcl_continue(context, &saved.state, options, on_iteration, &monitor, limit, &run->run);
     else if (j->team.ranks)
-        status = mcl_iterate_together(context, j->team.ranks, &j->start, j->given, options, on_iteration, &monitor, limit, &run->run);
+        status = mcl_iterate_together(context, j->team.ranks, &j->start, j->given, options, on_iteration, &monitor,
+                                      limit, &run->run);
     else status = mcl_iterate(context, &j->start, options, on_iteration, &monitor, limit, &run->run);
     sp_csr_free(j->host, &monitor.expanded);
     job_free_saved(j, &saved);
-    if (status == SP_ERROR_INTERRUPTED) status = team_agree_on(&j->team, status); /* who says it; all were interrupted */
+    /* who says it; all were interrupted */
+    if (status == SP_ERROR_INTERRUPTED) status = team_agree_on(&j->team, status);
     if (status == SP_OK && monitor.status != SP_OK) {
         sp_csr_free(context, limit);
         return monitor.status;
@@ -501,8 +505,8 @@ static sp_status put_clusters(job *j, const report_run *run, const io_clusters *
         put_measures(output, j, run, measures);
         log_line(&j->log, "[mcl parlour] included performance measures in cluster output");
         if (is_labelled(&j->input))
-            log_line(&j->log, "mcl-gpu: these are two lines behind the clusters, not clusters; --quality prints figures "
-                     "instead");
+            log_line(&j->log, "mcl-gpu: these are two lines behind the clusters, not clusters; --quality prints "
+                     "figures instead");
     }
     return SP_OK;
 }
@@ -569,7 +573,8 @@ static void report_clusters(report_run *run, const mcl_clustering *c)
 static sp_status find_clusters(job *j, report_run *run, mcl_clustering *clustering)
 {
     mcl_options options = j->mcl;
-    sp_csr limit = {0}, attracting = {0}; /* of several processes the rows of this one, and at the first what it interprets */
+    /* of several processes the rows of this one, and at the first what it interprets */
+    sp_csr limit = {0}, attracting = {0};
     sp_context *owner = j->host;
     char limit_name[MAX_PATH + 8];
     bool *empty = NULL, *now = NULL;

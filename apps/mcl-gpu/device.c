@@ -9,15 +9,16 @@
 static device_choice choice_of(const job *j)
 {
     const settings *s = j->settings;
-    return (device_choice){.device = s->device, .input = s->input, .threads = team_threads(&j->team, s->input, s->threads), .memory = s->memory};
+    return (device_choice){.device = s->device, .input = s->input,
+                           .threads = team_threads(&j->team, s->input, s->threads), .memory = s->memory};
 }
 
 sp_status job_open_host(job *j)
 {
     device_choice choice = choice_of(j);
     if (!j->team.ranks) choice.allocator = budget_open(&j->budget, &choice);
-    const sp_status status = device_open(&choice, device_is_cpu(choice.device) ? choice.device : "cpu", &interrupt_signal,
-                                         &j->host);
+    const sp_status status = device_open(&choice, device_is_cpu(choice.device) ? choice.device : "cpu",
+                                         &interrupt_signal, &j->host);
     j->team.host = j->host;
     return status;
 }
@@ -38,7 +39,8 @@ static void *open_device(void *argument)
     const device_choice choice = choice_of(o->job);
     const char *name = device_is_auto(choice.device) ? "cuda" : choice.device;
     char own[24];
-    if (o->job->team.ranks && strcmp(name, "cuda") == 0 && sp_cuda_count() > 0) { /* the processes of a host share its GPUs out */
+    /* the processes of a host share its GPUs out */
+    if (o->job->team.ranks && strcmp(name, "cuda") == 0 && sp_cuda_count() > 0) {
         snprintf(own, sizeof own, "cuda:%d", o->job->team.mpi->host_rank % sp_cuda_count());
         name = own;
     }

@@ -202,8 +202,8 @@ sp_status job_find_empty(sp_context *context, const sp_csr *columns, bool **empt
 /* Warns of columns that inflation has left without entries, all below the smallest f32, and that were not empty
  * before: in mcl's words, which scripts look for. */
 void job_warn_vanished(job *j, int64_t columns, const bool *empty, const bool *before);
-/* One expansion of a start matrix on the host, pruned and made stochastic, as an iteration has it before inflation. Each
- * of several processes gets some rows, one after another. */
+/* One expansion of a start matrix on the host, pruned and made stochastic, as an iteration has it before inflation.
+ * Each of several processes gets some rows, one after another. */
 sp_status job_expand(job *j, const sp_csr *start, sp_csr *expanded);
 /* A matrix asked for by an option, in mcl's format, with its lines in the log; with `numbers`, one a column. A dump
  * is there at once, others appear with the next clustering. Several processes have its rows one after another, and the

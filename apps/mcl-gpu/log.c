@@ -144,8 +144,8 @@ static void foresee(const run_log *log, double last, double next, char text[128]
     else snprintf(text, 128, "; next about %s; about %lld more, at most about %s", one, (long long)left, all);
 }
 
-/* Seconds of the next expansion, by those of the last one: a part for each multiplication, whose cost varies little, and
- * the rest for each entry of the product, whose number is foreseen as well, or badly, as the last time. */
+/* Seconds of the next expansion, by those of the last one: a part for each multiplication, whose cost varies little,
+ * and the rest for each entry of the product, whose number is foreseen as well, or badly, as the last time. */
 static double next_seconds(const run_log *log, const mcl_iteration *i, const expansion *next)
 {
     const double each = 1.5e-9; /* seconds of one thread */

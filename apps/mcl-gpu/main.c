@@ -104,7 +104,8 @@ static sp_status differs_from_transpose(const job *j, bool *directed)
     const sp_status status = sp_csr_transpose(j->host, g, &opposite);
     if (status != SP_OK) return status;
     *directed = memcmp(g->row_offsets, opposite.row_offsets, (size_t)(g->rows + 1) * sizeof *g->row_offsets) != 0 ||
-                (g->nnz > 0 && memcmp(g->col_indices, opposite.col_indices, (size_t)g->nnz * sizeof *g->col_indices) != 0);
+                (g->nnz > 0 &&
+                 memcmp(g->col_indices, opposite.col_indices, (size_t)g->nnz * sizeof *g->col_indices) != 0);
     sp_csr_free(j->host, &opposite);
     return SP_OK;
 }
@@ -287,7 +288,8 @@ done:
 static bool mistakes_folder(const job *j, const char *path)
 {
     if (!path || !lies_in_folder(path, j->settings->input)) return false;
-    return !usage_mistake("mcl-gpu", "the output \"%.200s\" lies in the folder that is the input: put it elsewhere", path);
+    return !usage_mistake("mcl-gpu", "the output \"%.200s\" lies in the folder that is the input: put it elsewhere",
+                          path);
 }
 
 /* Inputs stay, and outputs are apart. */

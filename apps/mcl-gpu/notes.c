@@ -87,9 +87,9 @@ static void note_wide(job *j, int64_t hub, double products, const speeds *speed)
     }
     const double seconds = kept * kept / (double)m->rows * speed->multiplication;
     if (seconds < speed->least || 2 * through < products) return;
-    log_line(&j->log, "mcl-gpu: %s has %s neighbours: %.0f %% of the first expansion goes through nodes like it, and the "
-             "second may take %.0f s on %s; -R 0 recovers no small entries, -tf '#knn(500)' keeps the strongest edges of "
-             "each node, or leave it out", job_node_name(j, hub, name, sizeof name),
+    log_line(&j->log, "mcl-gpu: %s has %s neighbours: %.0f %% of the first expansion goes through nodes like it, and "
+             "the second may take %.0f s on %s; -R 0 recovers no small entries, -tf '#knn(500)' keeps the strongest "
+             "edges of each node, or leave it out", job_node_name(j, hub, name, sizeof name),
              show_count(length_of(m, hub), degree), 100 * fmin(1, through / products), seconds, speed->name);
 }
 

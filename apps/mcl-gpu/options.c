@@ -27,8 +27,8 @@ bool settings_judge(const settings *s)
 /* From coarse to fine: mcl's manual names 1.4, 2, 4 and 6 as a start. */
 static const char sweep[] = "1.4,2,2.8,4,6";
 
-/* F or F,F,...: each above 0 and at most 30. Or "sweep". One above 30 is left out with a warning, as mcl does; so is the
- * option, if no other is in it. */
+/* F or F,F,...: each above 0 and at most 30. Or "sweep". One above 30 is left out with a warning, as mcl does; so is
+ * the option, if no other is in it. */
 static bool parse_inflations(void *into, const char *value)
 {
     settings *s = into;
@@ -363,7 +363,8 @@ static const option_row options[] = {
     {"Log", .kind = OPTION_HEADING},
     {"-V", "all", "silence the log (warnings remain)", OPTION_OWN, .then = use_verbosity, .main = true},
     {"-q", "x", "the same", OPTION_OWN, .then = be_quiet},
-    {"--progress", "HOW", "plain: lines of progress with an estimate of what is left; auto: on\na terminal [auto]; none",
+    {"--progress", "HOW", "plain: lines of progress with an estimate of what is left; auto: on\na terminal [auto]; "
+                          "none",
      OPTION_OWN, .then = use_progress},
     {"--report", "FILE", "what was done and the clusters: a page if FILE ends in .html, else JSON",
      OPTION_TEXT, AT(report), .once = true, .then = refuse_stdout, .main = true},

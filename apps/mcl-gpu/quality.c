@@ -162,7 +162,8 @@ static void show_run(const report_run *run, const mcl_distance *distance)
     const quality *q = &run->quality;
     char clusters[COUNT_TEXT], largest[COUNT_TEXT], median[COUNT_TEXT], alone[COUNT_TEXT], moved[COUNT_TEXT];
     fprintf(stderr, "  %9g  %9s  %9s  %7s  %9s  %10.5f  %10.5f  %8.5f  %8.5f  %8.5f", run->inflation,
-            show_count(run->clusters, clusters), show_count(run->largest, largest), show_count(q->measures.median, median),
+            show_count(run->clusters, clusters), show_count(run->largest, largest),
+            show_count(q->measures.median, median),
             show_count(run->singletons, alone), q->modularity, q->measures.efficiency, q->measures.mass_fraction,
             q->measures.area_fraction, q->coverage);
     if (distance)

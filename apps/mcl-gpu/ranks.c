@@ -43,7 +43,8 @@ bool ranks_allow(const job *j)
                          : s->fast && !device_is_cuda(s->device) ? "--fast"
                                                     : NULL;
     if (!j->team.ranks || !option) return true;
-    return j->team.follows ? false : usage_mistake("mcl-gpu", "%s is for a run in one process, and there are %d", option,
+    return j->team.follows
+        ? false : usage_mistake("mcl-gpu", "%s is for a run in one process, and there are %d", option,
                                               j->team.ranks->size);
 }
 
@@ -210,7 +211,8 @@ void ranks_log(job *j)
         if (all[r].worked > all[slowest].worked) slowest = r;
         if (all[r].worked < all[fastest].worked) fastest = r;
     }
-    log_line(&j->log, "mcl-gpu: %d processes received %s MB of columns, one of them %s MB; at most %s MB of memory in one",
+    log_line(&j->log, "mcl-gpu: %d processes received %s MB of columns, one of them %s MB; at most %s MB of memory in "
+                      "one",
              size, show_count(megabytes(received.sum), total), show_count(megabytes(received.most), largest),
              show_count(megabytes(memory.most), peak));
     log_process(j, "slowest", all, slowest); /* for which the others have waited */

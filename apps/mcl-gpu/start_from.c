@@ -202,8 +202,8 @@ sp_status job_check_update(job *j, const mcl_clustering *found, const mcl_cluste
     if (f->same_as_full)
         log_warning(&j->log, "mcl-gpu: --check-start: a run of everything finds the same clusters");
     else
-        log_warning(&j->log, "mcl-gpu: --check-start: a run of everything differs: %lld clusters, not %lld; %lld nodes to "
-                    "move", (long long)full->clusters, (long long)found->clusters,
+        log_warning(&j->log, "mcl-gpu: --check-start: a run of everything differs: %lld clusters, not %lld; %lld nodes "
+                    "to move", (long long)full->clusters, (long long)found->clusters,
                     (long long)(distance.moved_first + distance.moved_second));
     return SP_OK;
 }

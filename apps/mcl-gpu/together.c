@@ -27,10 +27,12 @@ static sp_status decide(job *j, const io_read_options *options, bool *parts)
     const char *option = whole_for(j);
     *parts = false;
     if (!j->team.ranks || s->mpi_read == MPI_READ_WHOLE) return SP_OK;
-    if (!j->team.follows && !option) *parts = team_can_read(&j->team, s->input, options, s->mpi_read == MPI_READ_PARTS ? 0 : LEAST_BYTES);
+    if (!j->team.follows && !option)
+        *parts = team_can_read(&j->team, s->input, options, s->mpi_read == MPI_READ_PARTS ? 0 : LEAST_BYTES);
     if (!j->team.follows && s->mpi_read == MPI_READ_PARTS && !*parts)
         log_line(&j->log, "mcl-gpu: each process reads the whole input: %s%s",
-                 option ? option : "only uncompressed label pairs and matrices (Matrix Market, mcl, binary) are read in parts",
+                 option ? option : "only uncompressed label pairs and matrices (Matrix Market, mcl, binary) are read "
+                                   "in parts",
                  option ? " needs it" : "");
     return team_agree(&j->team, parts, sizeof *parts);
 }
@@ -42,7 +44,8 @@ static sp_status share_part(job *j, const io_graph *part)
     const sp_arcs arcs = {.count = part->arcs, .rows = part->tails, .columns = part->heads, .weights = part->weights,
                           .type = SP_F32};
     sp_status status = sp_alloc(j->host, j->team.ranks->size + 1, sizeof *j->given, (void **)&j->given);
-    if (status == SP_OK) status = mcl_share_graph(j->host, j->team.ranks, in->nodes, &arcs, in->symmetric, j->given, &j->graph);
+    if (status == SP_OK)
+        status = mcl_share_graph(j->host, j->team.ranks, in->nodes, &arcs, in->symmetric, j->given, &j->graph);
     return status;
 }
 

@@ -174,7 +174,8 @@ const source *preset_named(bench_kind kind, const char *name)
 {
     for (int i = 0; preset_at(kind, i); i++)
         if (strcmp(preset_at(kind, i)->name, name) == 0) return preset_at(kind, i);
-    return kind == BENCH_CONTRACT || kind == BENCH_COARSEN ? preset_named(BENCH_SPGEMM, name) : NULL; /* square ones are graphs */
+    /* square ones are graphs */
+    return kind == BENCH_CONTRACT || kind == BENCH_COARSEN ? preset_named(BENCH_SPGEMM, name) : NULL;
 }
 
 const source *preset_of_set(bench_kind kind, const char *set, int index)
@@ -242,7 +243,8 @@ static sp_status read_file(sp_context *context, const char *path, const bench_op
     sp_status status = io_read_graph(context, path, &reading, &g);
     if (status != SP_OK) return status;
     TRY(io_graph_spread(context, &g));
-    const bool by_column = g.format == IO_MTX || g.format == IO_NPZ || g.format == IO_NATIVE, list = g.format == IO_ABC || g.format == IO_CSV;
+    const bool by_column = g.format == IO_MTX || g.format == IO_NPZ || g.format == IO_NATIVE,
+               list = g.format == IO_ABC || g.format == IO_CSV;
     if (list && g.names.count > 0) TRY(order_nodes(context, &g));
     TRY(sp_csr_from_coo(context, &(sp_coo){.rows = g.nodes, .cols = g.nodes, .count = g.arcs,
                                            .row_indices = by_column ? g.heads : g.tails,

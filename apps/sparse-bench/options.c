@@ -16,7 +16,8 @@ static const char *const memories[] = {"pageable", "pinned", NULL};             
 static const char *const ablations[] = {"warps", "partitions", "sizes", NULL};     /* by ABLATE_ */
 static const char *const label_kinds[] = {"random", "blocks", "power", NULL};      /* by LABELS_ */
 static const char *const methods[] = {"matching", "two-hop", "hec", "lp", NULL};     /* by contraction_method */
-static const char *const peer_names[] = {"none", "cusparse", "graphblas", "published", "mkl", "cub", NULL}; /* by PEER_ */
+/* by PEER_ */
+static const char *const peer_names[] = {"none", "cusparse", "graphblas", "published", "mkl", "cub", NULL};
 static const char *const product_peers[] = {"none", "cusparse", "graphblas", "published", "mkl", NULL};
 static const char *const dense_peers[] = {"none", "cusparse", "graphblas", "published", NULL};
 static const char *const orders[] = {"auto", "keep", "community", NULL};           /* by gnn_order */
@@ -191,7 +192,8 @@ static const option_row contract_rows[] = {
 static const option_row coarsen_rows[] = {
     {"coarsen", .kind = OPTION_HEADING},
     {"--method", "LIST", "matching, two-hop, hec, lp [all]", OPTION_WORDS, COARSEN(methods), .words = methods},
-    {"--most", "N", "nodes of a group [no bound]", OPTION_COUNT, COARSEN(most), OPTION_RANGE(1, INT32_MAX), .beside = true},
+    {"--most", "N", "nodes of a group [no bound]", OPTION_COUNT, COARSEN(most), OPTION_RANGE(1, INT32_MAX),
+     .beside = true},
 };
 
 static const option_row gnn_rows[] = {
@@ -229,7 +231,8 @@ static const option_row measurement_rows[] = {
     {"--help", .kind = OPTION_HELP, .beside = true},
 };
 
-#define PEERS_ROW(list) "--peers", "LIST", "cusparse, graphblas, mkl (not of spmm), published (what BENCH_PEERS has for\n" \
+#define PEERS_ROW(list) "--peers", "LIST", \
+                        "cusparse, graphblas, mkl (not of spmm), published (what BENCH_PEERS has for\n" \
                         "spgemm and spmm), cub (contract), none [those that fit the device]", \
                         OPTION_WORDS, AT(peers), .words = list
 static const option_row product_peer_rows[] = {{PEERS_ROW(product_peers)}};
@@ -274,7 +277,8 @@ void bench_usage(FILE *stream)
     static const command_line all = {"sparse-bench", {OPTION_LIST(source_rows), OPTION_LIST(spgemm_rows),
                                                       OPTION_LIST(spmm_rows), OPTION_LIST(contract_rows),
                                                       OPTION_LIST(coarsen_rows), OPTION_LIST(gnn_rows),
-                                                      OPTION_LIST(measurement_rows), OPTION_LIST(peer_rows)}, take_file, .mcl_syntax = false};
+                                                      OPTION_LIST(measurement_rows), OPTION_LIST(peer_rows)}, take_file,
+                                                      .mcl_syntax = false};
     fputs("usage: sparse-bench spgemm FILE... [options]    times sparse matrix products beside other libraries\n"
           "       sparse-bench spmm FILE... [options]      times products of sparse and dense matrices\n"
           "       sparse-bench contract FILE... [options]  times quotient graphs\n"

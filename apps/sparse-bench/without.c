@@ -1,6 +1,7 @@
 /* What every special path of the library is worth: in a build with make ABLATION=1, the environment variable
- * BENCH_WITHOUT names paths (a,b,c; libsparse/base/ablation.h), and each case of ours is timed once more without each of
- * them. A line each on stdout, between tabs, for bench/ablation.py. In other builds there are no paths to leave out. */
+ * BENCH_WITHOUT names paths (a,b,c; libsparse/base/ablation.h), and each case of ours is timed once more without each
+ * of them. A line each on stdout, between tabs, for bench/ablation.py. In other builds there are no paths to leave out.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,8 +8,8 @@
  *   RESULT  rows and entries of C, and the same arrays
  *   prints  "name NAME", "seconds S" a sample, "peak BYTES" (working memory and C); "failed SENTENCE"
  *
- * A sample is the whole call with the allocation of C, from a cache (pool.h), and ends when the device has finished; C is
- * released between samples. One call before them is not counted. */
+ * A sample is the whole call with the allocation of C, from a cache (pool.h), and ends when the device has finished; C
+ * is released between samples. One call before them is not counted. */
 #ifndef BENCH_PEERS_PEER_CUH
 #define BENCH_PEERS_PEER_CUH
 

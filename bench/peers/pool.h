@@ -1,6 +1,7 @@
 /* Forced into the sources of a peer (nvcc -include): its device memory and streams come from caches that live as long
  * as the process, as those of this toolkit do. Blocks of up to a quarter more than asked for are used again. Nothing
- * waits for the device when memory is freed: each peer waits between its last use of a block and the next allocation. */
+ * waits for the device when memory is freed: each peer waits between its last use of a block and the next allocation.
+ */
 #ifndef BENCH_PEERS_POOL_H
 #define BENCH_PEERS_POOL_H
 

@@ -32,7 +32,8 @@ static void multiply(const peer_matrix &a, const peer_matrix &b, peer_matrix *c)
     timings.measureAll = timings.measureCompleteTime = false;
     lend(a, &left);
     lend(b, &right);
-    spECK::MultiplyspECKImplementation<double, 4, 1024, SHARED, spECK_STATIC_MEM_PER_BLOCK>(left, right, product, config,
+    spECK::MultiplyspECKImplementation<double, 4, 1024, SHARED,
+        spECK_STATIC_MEM_PER_BLOCK>(left, right, product, config,
                                                                                           timings);
     *c = {(int)product.rows, (int)product.cols, (int)product.nnz, (int *)product.row_offsets, (int *)product.col_ids,
           product.data};

@@ -1,5 +1,6 @@
-/* GE-SpMM (Huang, Dai, Wang, Yang: GE-SpMM, general-purpose sparse matrix-matrix multiplication on GPUs for graph neural
- * networks, SC 2020) behind spmm_peer.cuh, launched as its extension of PyTorch does. build.sh brings the kernels. */
+/* GE-SpMM (Huang, Dai, Wang, Yang: GE-SpMM, general-purpose sparse matrix-matrix multiplication on GPUs for graph
+ * neural networks, SC 2020) behind spmm_peer.cuh, launched as its extension of PyTorch does. build.sh brings the
+ * kernels. */
 #include "spmm_peer.cuh"
 
 #include "ge_kernels.cuh"

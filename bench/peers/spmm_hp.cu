@@ -1,6 +1,6 @@
-/* HP-SpMM (Fan, Wang, Chu: Fast sparse GPU kernels for accelerated training of graph neural networks, IPDPS 2023) behind
- * spmm_peer.cuh, launched as its test program does: the same number of entries a warp, the row of each known, and
- * atomics where rows end. For widths that are multiples of 32. build.sh brings the kernels. */
+/* HP-SpMM (Fan, Wang, Chu: Fast sparse GPU kernels for accelerated training of graph neural networks, IPDPS 2023)
+ * behind spmm_peer.cuh, launched as its test program does: the same number of entries a warp, the row of each known,
+ * and atomics where rows end. For widths that are multiples of 32. build.sh brings the kernels. */
 #include "spmm_peer.cuh"
 
 #include "hp_kernels.cuh"
@@ -32,7 +32,8 @@ static void multiply(const peer_graph &g)
     check(cudaMemsetAsync(g.y, 0, (size_t)g.rows * (size_t)g.width * sizeof(float), 0), "zeros");
     if (warps == 0) return;
     if (per_warp == 32)
-        LBSPMMKernel<<<blocks, dim3(32, 8), 768 * sizeof(int)>>>(g.rows, g.width, entries, per_warp, entry_rows, g.columns,
+        LBSPMMKernel<<<blocks, dim3(32, 8), 768 * sizeof(int)>>>(g.rows, g.width, entries, per_warp, entry_rows,
+                                                                 g.columns,
                                                               g.values, g.x, g.y);
     else
         LBSPMMKernel_4_8_float4_float4_async_double_buffer<<<blocks, dim3(8, 8)>>>(

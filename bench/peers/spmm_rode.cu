@@ -1,6 +1,6 @@
 /* RoDe (Pang, Fei, Qu, Zhang, Zhuang, Li: A row decomposition-based approach for sparse matrix multiplication on GPUs,
- * PPoPP 2024) behind spmm_peer.cuh: blocks of 32 entries and segments of 512 of long rows by one kernel, what is left of
- * rows by another, beside each other, both by atomics. For widths that are multiples of 32. build.sh brings its
+ * PPoPP 2024) behind spmm_peer.cuh: blocks of 32 entries and segments of 512 of long rows by one kernel, what is left
+ * of rows by another, beside each other, both by atomics. For widths that are multiples of 32. build.sh brings its
  * sources. */
 #include "spmm_peer.cuh"
 
@@ -10,7 +10,8 @@ enum { SEGMENT = 512, VECTOR = 4, BLOCK = 32 };
 
 using rode_product = void(int, int, int, int, const float *, const int *, const int *, const int *, const int *,
                           const int *, const float *, float *, cudaStream_t, cudaStream_t);
-static rode_product *const rode_narrow = RoDeSpmm_n32, *const rode_wide = RoDeSpmm_n128; /* tiles of 32 and 64 columns */
+/* tiles of 32 and 64 columns */
+static rode_product *const rode_narrow = RoDeSpmm_n32, *const rode_wide = RoDeSpmm_n128;
 
 static int *segment_rows, *residue_rows, *segment_starts;
 static int segments, residues;

@@ -26,6 +26,7 @@ static void close_product()
 
 static void multiply(const peer_graph &g)
 {
-    check(sputnik::CudaSpmm(g.rows, g.cols, g.width, g.nnz, rows_by_length, g.values, g.offsets, g.columns, g.x, g.y, 0),
+    check(sputnik::CudaSpmm(g.rows, g.cols, g.width, g.nnz, rows_by_length, g.values, g.offsets, g.columns, g.x, g.y,
+                            0),
           "product");
 }

@@ -4,10 +4,10 @@
  *   volume GRAPH INFLATION P,P,...
  *
  * Rows: process r keeps the rows of mcl_ranks_cut, in the order of the communities, and receives the other rows that
- * its rows name (mcl/ranks.c). "rows" keep this cut; "recut" is what the program does: they are cut again where a process
- * has too much work, and rows that change hands are received, too ("moved"). Tiles: CombBLAS's Sparse SUMMA on the
- * squares among the numbers. Nodes are in random order, which balances tiles; the process of tile (i, j) receives the
- * other tiles of its row and column of the grid.
+ * its rows name (mcl/ranks.c). "rows" keep this cut; "recut" is what the program does: they are cut again where a
+ * process has too much work, and rows that change hands are received, too ("moved"). Tiles: CombBLAS's Sparse SUMMA on
+ * the squares among the numbers. Nodes are in random order, which balances tiles; the process of tile (i, j) receives
+ * the other tiles of its row and column of the grid.
  *
  * Prints one JSON object. Of each iteration and each P, in entries: what all processes receive, and what one does at
  * most; the most that one holds: its rows, those that they name, its rows of the next iterand; the most rows that one

@@ -1,6 +1,6 @@
 /* Algebraic distances on the device, with the CPU's order of additions (distance.c). Four lanes a row of one chunk, one
- * for each of its node's numbers; the rows of a warp are about as long, since it takes as long as its longest. Chunks of
- * longer rows are the work of four lanes each, wherever they are; then a block a row adds their sums in order. So a
+ * for each of its node's numbers; the rows of a warp are about as long, since it takes as long as its longest. Chunks
+ * of longer rows are the work of four lanes each, wherever they are; then a block a row adds their sums in order. So a
  * hub's row is spread over the device. */
 #ifndef CONTRACTION_DISTANCE_CUH
 #define CONTRACTION_DISTANCE_CUH

@@ -124,8 +124,8 @@ static sp_status find_room(sp_context *context, const group_view &groups, group_
     gather_targets<<<blocks, THREADS, 0, stream>>>(nodes, count, to, m->keys.data);
     CUDA_CHECK(cudaGetLastError());
     CHECK(with_scratch(context, [&](void *scratch, size_t &bytes) {
-        return cub::DeviceRadixSort::SortPairs(scratch, bytes, m->keys.data, m->sorted.data, nodes, m->moving.data, count,
-                                               0, bits, stream);
+        return cub::DeviceRadixSort::SortPairs(scratch, bytes, m->keys.data, m->sorted.data, nodes, m->moving.data,
+                                               count, 0, bits, stream);
     }));
     gather_loads<<<blocks, THREADS, 0, stream>>>(groups, m->moving.data, count, m->loads.data);
     CUDA_CHECK(cudaGetLastError());
@@ -157,8 +157,8 @@ static sp_status enter_groups(sp_context *context, const group_view &groups, gro
 
 /* The nodes that `wanted` takes, in their order. */
 template <typename Wanted>
-static sp_status select_nodes(sp_context *context, const int32_t *nodes, int count, const Wanted &wanted, int32_t *selected,
-                              int *selected_count)
+static sp_status select_nodes(sp_context *context, const int32_t *nodes, int count, const Wanted &wanted,
+                              int32_t *selected, int *selected_count)
 {
     device_array<int> found;
     CHECK(found.allocate(context, 1));
@@ -170,7 +170,8 @@ static sp_status select_nodes(sp_context *context, const int32_t *nodes, int cou
 
 /* ---- names ------------------------------------------------------------------------------------------------- */
 
-static __global__ void __launch_bounds__(THREADS) count_members(const int32_t *leader, int count, unsigned *first, int *sizes)
+static __global__ void __launch_bounds__(THREADS) count_members(const int32_t *leader, int count, unsigned *first,
+                                                                int *sizes)
 {
     const int i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= count || leader[i] < 0) return;

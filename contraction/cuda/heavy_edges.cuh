@@ -21,7 +21,8 @@ struct neighbouring_groups {
             if (other == node) continue;
             const int64_t there = groups.weight_at(other);
             if (units + there > groups.room) continue;
-            const double rating = rate_edge(c.place, entry_value(&c.g, k), node, own, other, (double)there * groups.unit);
+            const double rating = rate_edge(c.place, entry_value(&c.g, k), node, own, other,
+                                            (double)there * groups.unit);
             if (rating >= found.rating) found.take({rating, edge_bits(c.seed, node, other), other});
         }
         return found;

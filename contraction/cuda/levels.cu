@@ -1,5 +1,5 @@
-/* Between two levels of a hierarchy on a CUDA device: the weights of groups, and a quotient that is symmetric to the last
- * bit. */
+/* Between two levels of a hierarchy on a CUDA device: the weights of groups, and a quotient that is symmetric to the
+ * last bit. */
 #include "rounds.cuh"
 
 /* ---- weights of groups ------------------------------------------------------------------------------------- */
@@ -33,10 +33,11 @@ sp_status contraction_cuda_add_weights(sp_context *context, const int32_t *label
     number<<<blocks_for(nodes, THREADS), THREADS, 0, stream>>>(numbers.data, nodes);
     CUDA_CHECK(cudaGetLastError());
     CHECK(with_scratch(context, [&](void *scratch, size_t &bytes) {
-        return cub::DeviceRadixSort::SortPairs(scratch, bytes, labels, sorted.data, numbers.data, members.data, nodes, 0,
-                                               bits, stream);
+        return cub::DeviceRadixSort::SortPairs(scratch, bytes, labels, sorted.data, numbers.data, members.data, nodes,
+                                               0, bits, stream);
     }));
-    add_members<<<blocks_for(nodes, THREADS), THREADS, 0, stream>>>(sorted.data, members.data, weights, nodes, sums.data);
+    add_members<<<blocks_for(nodes, THREADS), THREADS, 0, stream>>>(sorted.data, members.data, weights, nodes,
+                                                                    sums.data);
     CUDA_CHECK(cudaGetLastError());
     return sp_array_copy(context, groups, sizeof *weights, weights, SP_DEVICE, sums.data, SP_DEVICE);
 }
@@ -53,7 +54,8 @@ static __global__ void __launch_bounds__(THREADS) compare_patterns(const sp_csr 
 }
 
 /* A warp a row: values above the diagonal from the transpose, whose values there are those below. */
-template <typename V> static __global__ void __launch_bounds__(THREADS) take_upper(const sp_csr transpose, const sp_csr c)
+template <typename V> static __global__ void __launch_bounds__(THREADS) take_upper(const sp_csr transpose,
+                                                                                   const sp_csr c)
 {
     const int64_t row = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / 32;
     if (row >= c.rows) return;

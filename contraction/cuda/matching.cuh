@@ -1,9 +1,9 @@
 /* Matching and two-hop matching on the device (matching.c has their sources).
  *
- * Rounds of proposals are what the CPU makes of them: a node's wish is the best of its neighbours, whatever the order in
- * which they are looked at, and two wishes that meet make a pair. Between rounds the lists of nodes that still wish, and
- * of those whose wish was taken, are made again. Two-hop matching sorts by radix; pairs of the nodes that follow each
- * other under one hub are known by their places.
+ * Rounds of proposals are what the CPU makes of them: a node's wish is the best of its neighbours, whatever the order
+ * in which they are looked at, and two wishes that meet make a pair. Between rounds the lists of nodes that still wish,
+ * and of those whose wish was taken, are made again. Two-hop matching sorts by radix; pairs of the nodes that follow
+ * each other under one hub are known by their places.
  *
  * Bytes an entry: the first round reads column and value and gathers leader, place and weight of the neighbour. */
 #ifndef CONTRACTION_MATCHING_CUH
@@ -154,7 +154,8 @@ struct hub_row {
     {
         const int32_t node = list[place];
         neighbours[place] = found.neighbours;
-        hubs[place] = (uint64_t)(uint32_t)found.hub << 32 | (uint64_t)(c.g.row_offsets[node + 1] - c.g.row_offsets[node]);
+        hubs[place] =
+            (uint64_t)(uint32_t)found.hub << 32 | (uint64_t)(c.g.row_offsets[node + 1] - c.g.row_offsets[node]);
     }
 };
 
@@ -214,15 +215,15 @@ static sp_status sort_relatives(sp_context *context, int count, const uint64_t *
     number<<<blocks, THREADS, 0, stream>>>(numbers.data, count);
     CUDA_CHECK(cudaGetLastError());
     CHECK(with_scratch(context, [&](void *scratch, size_t &bytes) {
-        return cub::DeviceRadixSort::SortPairs(scratch, bytes, neighbours, sorted_hubs, numbers.data, places, count, 0, 64,
-                                               stream);
+        return cub::DeviceRadixSort::SortPairs(scratch, bytes, neighbours, sorted_hubs, numbers.data, places, count, 0,
+                                               64, stream);
     }));
     gather_hubs<<<blocks, THREADS, 0, stream>>>(hubs, places, count, keys.data);
     CUDA_CHECK(cudaGetLastError());
     CUDA_CHECK(cudaMemcpyAsync(numbers.data, places, (size_t)count * sizeof *places, cudaMemcpyDeviceToDevice, stream));
     return with_scratch(context, [&](void *scratch, size_t &bytes) {
-        return cub::DeviceRadixSort::SortPairs(scratch, bytes, keys.data, sorted_hubs, numbers.data, places, count, 0, 64,
-                                               stream);
+        return cub::DeviceRadixSort::SortPairs(scratch, bytes, keys.data, sorted_hubs, numbers.data, places, count, 0,
+                                               64, stream);
     });
 }
 

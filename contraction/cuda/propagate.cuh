@@ -4,7 +4,8 @@
  * up the entries of its group as they come around by shuffles. Longer ones: a table of groups in shared memory, of a
  * warp or of a block. Of rows of hubs only LOOKED_AT entries are looked at, so no row is more work than that.
  *
- * Bytes an entry and round: column, steps, and the gathered leader of the neighbour; the weights of groups once a group. */
+ * Bytes an entry and round: column, steps, and the gathered leader of the neighbour; the weights of groups once a
+ * group. */
 #ifndef CONTRACTION_PROPAGATE_CUH
 #define CONTRACTION_PROPAGATE_CUH
 
@@ -136,7 +137,8 @@ template <int WIDTH> static __device__ void wait_for_table()
     else __syncthreads();
 }
 
-/* Rows of which at most SLOTS / 2 entries are looked at: a table of SLOTS slots for WIDTH threads, a warp or a block. */
+/* Rows of which at most SLOTS / 2 entries are looked at: a table of SLOTS slots for WIDTH threads, a warp or a block.
+ */
 template <int WIDTH, int SLOTS> static __global__ void __launch_bounds__(THREADS)
     choose_by_table(const choice_view v, const int32_t *nodes, int count)
 {
@@ -189,7 +191,8 @@ enum { ROW_8, ROW_32, ROW_256, ROW_ANY, ROW_KINDS };
 static_assert(ROW_KINDS == 4 && MOVING_PARTS == 8, "two bits and three");
 constexpr int KIND_BITS = 2, PART_BITS = 3, DEALT = MOVING_PARTS * ROW_KINDS;
 
-static sp_status choose_part(sp_context *context, const choice_view &v, const int32_t *nodes, const int counts[ROW_KINDS])
+static sp_status choose_part(sp_context *context, const choice_view &v, const int32_t *nodes,
+                             const int counts[ROW_KINDS])
 {
     const cudaStream_t stream = stream_of(context);
     for (int kind = ROW_8; kind < ROW_KINDS; nodes += counts[kind++]) {
@@ -208,7 +211,8 @@ static sp_status choose_part(sp_context *context, const choice_view &v, const in
 /* ---- parts ------------------------------------------------------------------------------------------------- */
 
 /* The part and the kind of row of each node, and how many have them. */
-static __global__ void __launch_bounds__(THREADS) deal(const sp_csr g, uint64_t bits, uint8_t *keys, int32_t *nodes, int *counts)
+static __global__ void __launch_bounds__(THREADS) deal(const sp_csr g, uint64_t bits, uint8_t *keys, int32_t *nodes,
+                                                       int *counts)
 {
     __shared__ int here[DEALT];
     const int64_t node = (int64_t)blockIdx.x * THREADS + threadIdx.x;
@@ -255,7 +259,8 @@ static sp_status deal_nodes(sp_context *context, const coarse_view &c, uint64_t 
 }
 
 /* One round; *moved counts the nodes that changed their group. */
-static sp_status move_round(sp_context *context, const choice_view &v, group_memory *memory, dealt_nodes *d, int64_t *moved)
+static sp_status move_round(sp_context *context, const choice_view &v, group_memory *memory, dealt_nodes *d,
+                            int64_t *moved)
 {
     const coarse_view &c = v.groups.c;
     int counts[DEALT], begin = 0;
@@ -267,7 +272,8 @@ static sp_status move_round(sp_context *context, const choice_view &v, group_mem
         for (int kind = 0; kind < ROW_KINDS; kind++) count += kinds[kind];
         if (count == 0) continue;
         CHECK(choose_part(context, v, d->kinds.data + begin, kinds));
-        CHECK(select_nodes(context, d->parts.data + begin, count, node_moves{c.leader, v.wish}, d->movers.data, &moving));
+        CHECK(select_nodes(context, d->parts.data + begin, count, node_moves{c.leader, v.wish}, d->movers.data,
+                           &moving));
         CHECK(enter_groups(context, v.groups, memory, d->movers.data, moving, v.wish, false, &more));
         *moved += more;
         begin += count;

@@ -118,8 +118,8 @@ template <typename Best> static __device__ Best best_of_block(Best best)
 
 /* ---- the walk ------------------------------------------------------------------------------------------------ */
 
-/* A `Row` has a type `best`, at(item, start, step), the best of every `step`-th entry of the item's row from `start` on,
- * and put(item, best). */
+/* A `Row` has a type `best`, at(item, start, step), the best of every `step`-th entry of the item's row from `start`
+ * on, and put(item, best). */
 template <typename Row> static __global__ void __launch_bounds__(THREADS)
     walk_short(const Row row, const int32_t *items, int count)
 {

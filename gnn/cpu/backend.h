@@ -87,7 +87,8 @@ static inline void cpu_round(const float *from, uint16_t *to, int64_t count)
 }
 
 /* half.c: for operations that know no bf16. *wide is the matrix, or if it is bf16 an f32 matrix of the same shape: with
- * its numbers if `read`. cpu_leave_wide frees that, after it has rounded its numbers to `narrow`, unless that is NULL. */
+ * its numbers if `read`. cpu_leave_wide frees that, after it has rounded its numbers to `narrow`, unless that is NULL.
+ */
 sp_status gnn_cpu_wide(gnn_engine *engine, const sp_dense *matrix, bool read, sp_dense *wide);
 void gnn_cpu_leave_wide(gnn_engine *engine, const sp_dense *matrix, sp_dense *narrow, sp_dense *wide);
 

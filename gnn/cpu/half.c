@@ -1,5 +1,6 @@
-/* Matrices of bf16 on the CPU, for operations that compute in f32 only: copies in f32, rounded back when the operation is
- * done. They make the CPU the reference of the device, number by number up to rounding, and are not meant to be fast. */
+/* Matrices of bf16 on the CPU, for operations that compute in f32 only: copies in f32, rounded back when the operation
+ * is done. They make the CPU the reference of the device, number by number up to rounding, and are not meant to be
+ * fast. */
 #include "backend.h"
 
 sp_status gnn_cpu_wide(gnn_engine *engine, const sp_dense *matrix, bool read, sp_dense *wide)

@@ -1,5 +1,5 @@
-/* Sixteen numbers of f32 at once (AVX-512), for the files of the CPU back end. Each of them also has loops for one number
- * at a time, for other types and processors. */
+/* Sixteen numbers of f32 at once (AVX-512), for the files of the CPU back end. Each of them also has loops for one
+ * number at a time, for other types and processors. */
 #ifndef GNN_CPU_LANES_H
 #define GNN_CPU_LANES_H
 

@@ -370,7 +370,8 @@ static sp_status choose(const gnn_sampler *sampler, const sp_csr *p, int64_t num
         const int64_t begin = p->row_offsets[m];
         uint32_t *drawn = sampler->drawn + m * sampler->words;
         const int64_t count = make_keys(sampler, p, m, number, layer, keys + begin, finite + begin);
-        const uint64_t threshold = count > fanout ? select_key(finite + begin, count, fanout) : bits_of_double(INFINITY);
+        const uint64_t threshold = count > fanout
+            ? select_key(finite + begin, count, fanout) : bits_of_double(INFINITY);
         for (int64_t e = begin; e < p->row_offsets[m + 1]; e++)
             if (keys[e] < threshold) drawn[p->col_indices[e] / 32] |= 1u << p->col_indices[e] % 32;
         thresholds[m] = double_of_bits(threshold);

@@ -16,8 +16,9 @@
  * Dao et al., FlashAttention, 2022.) An entry costs a row of H or dY, its index, and 4 or 12 bytes a head.
  *
  * PARTS lanes have V numbers each of a head, side by side, and TILES such packs; as many heads as fit lie beside each
- * other in a warp, and the rest of it takes other entries. Rows of more than LONG entries for each of these are shared by
- * the warps of a block: a warp waits a microsecond for every four entries that it takes. All sums have one order, so results have the same bits in every run.
+ * other in a warp, and the rest of it takes other entries. Rows of more than LONG entries for each of these are shared
+ * by the warps of a block: a warp waits a microsecond for every four entries that it takes. All sums have one order, so
+ * results have the same bits in every run.
  */
 #include <initializer_list>
 
@@ -171,7 +172,8 @@ static __device__ __forceinline__ double logarithm(double x) { return log(x); }
 template <bool ALL, typename T, typename Op>
 static __device__ __forceinline__ T combine(T value, int group_shift, T (*shared)[32], const Op &op)
 {
-    for (int apart = 1 << group_shift; apart < 32; apart *= 2) value = op(value, __shfl_xor_sync(FULL_WARP, value, apart));
+    for (int apart = 1 << group_shift; apart < 32; apart *= 2)
+        value = op(value, __shfl_xor_sync(FULL_WARP, value, apart));
     if (!ALL) return value;
     __syncthreads();
     shared[threadIdx.x / 32][threadIdx.x % 32] = value;

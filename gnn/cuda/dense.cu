@@ -229,9 +229,9 @@ template <typename S> struct after_job {
 };
 
 /* LANES lanes take V columns each of AHEAD rows, then of others: 8 lanes, or for bf16 a warp, which holds 256 columns.
- * Sums are dealt among 8 lanes, and added over the fours of them in a warp. W lies in registers. With 256 columns a warp
- * reads 32 KB of lines for it, as many as for 64 rows of Y, so blocks stay for all of their rows; and code for ELU would
- * not fit the instruction cache there. */
+ * Sums are dealt among 8 lanes, and added over the fours of them in a warp. W lies in registers. With 256 columns a
+ * warp reads 32 KB of lines for it, as many as for 64 rows of Y, so blocks stay for all of their rows; and code for ELU
+ * would not fit the instruction cache there. */
 enum { AFTER_LANES = 8, AFTER_AHEAD = 4 };
 
 template <typename S, int V, int COUNT, int LANES>
@@ -330,7 +330,8 @@ sp_status gnn_cuda_finish_multiply(gnn_engine *engine, const gnn_pointwise *how,
     int64_t cols = 0;
     for (int k = 0; k < count; k++) cols += product[k].b->cols;
     const bool elu = how->activation == GNN_ELU && y->type == SP_DENSE_BF16;
-    if (left_out("gnn-finish") || cols > FEW || y->cols > most_columns(y, cols) || y->rows == 0 || !is_aligned(y) || elu)
+    if (left_out("gnn-finish") || cols > FEW || y->cols > most_columns(y, cols) || y->rows == 0 || !is_aligned(y) ||
+        elu)
         return gnn_finish_multiply_by_steps(engine, how, bias, y, count, product);
     const mask own = make_mask(engine, how->activation, how->rate, how->site);
     const auto run = y->type == SP_DENSE_F32   ? finish_multiply<float>

@@ -1,6 +1,6 @@
 /* C = alpha · op(A) · op(B) + beta · C on CUDA. A C of few columns is multiply_narrow.cu's, large products of f32 on
- * Hopper multiply_split.cu's, all others cuBLAS's in f32 (no TF32), f64, or bf16 with sums in f32, also those of parts of
- * the inner dimension. cuBLAS stores by columns, so it computes Cᵀ = op(B)ᵀ · op(A)ᵀ.
+ * Hopper multiply_split.cu's, all others cuBLAS's in f32 (no TF32), f64, or bf16 with sums in f32, also those of parts
+ * of the inner dimension. cuBLAS stores by columns, so it computes Cᵀ = op(B)ᵀ · op(A)ᵀ.
  *
  * The library is loaded at run time and its few functions are declared here: neither the build nor the other tools
  * need cuBLAS. The engine gives it a work space, so that products can be captured and use the same kernel in every
@@ -152,7 +152,8 @@ static int multiply(const cublas *blas, cublas_multiply<T> *function, bool trans
 /* cuBLAS 13.0 takes two to five times as long if the length of a row is not a multiple of eight numbers: 89,250 x
  * 500 times 500 x 256 takes 121 us, with 504 for 500 45; Aᵀ·B of these takes 239 and 47. Rows of the engine's
  * matrices end in padding (gnn_row_stride) that holds finite numbers (gnn_matrix_shape), so a product takes it for
- * columns. Surplus columns of C fall into its padding. Where the inner dimension is longer, B is copied with zeros behind it. */
+ * columns. Surplus columns of C fall into its padding. Where the inner dimension is longer, B is copied with zeros
+ * behind it. */
 enum { EIGHT = 8, BLAS_TILE = 128 };
 
 static int64_t in_eights(int64_t cols) { return ceil_div(cols, EIGHT) * EIGHT; }
@@ -170,10 +171,10 @@ static int64_t scratch_bytes(const gnn_cuda_state *state)
     return state->split_partial ? (int64_t)state->processors * BLAS_TILE * BLAS_TILE * (int64_t)sizeof(float) : 0;
 }
 
-/* C = Aᵀ·B over the nodes has few tiles and a long inner dimension. It is cut into parts of equal length, a multiple of 8,
- * side by side, at least LEAST_PART rows each, which the pass over C adds up in their order. That also multiplies the rows
- * that are left. In one call cuBLAS 13.0 chooses how to cut; for 64 x 600 and an inner dimension of 8,964 the result was
- * off by 2e-4 of the sum of magnitudes, a hundred times what f32 sums lose. */
+/* C = Aᵀ·B over the nodes has few tiles and a long inner dimension. It is cut into parts of equal length, a multiple of
+ * 8, side by side, at least LEAST_PART rows each, which the pass over C adds up in their order. That also multiplies
+ * the rows that are left. In one call cuBLAS 13.0 chooses how to cut; for 64 x 600 and an inner dimension of 8,964 the
+ * result was off by 2e-4 of the sum of magnitudes, a hundred times what f32 sums lose. */
 enum { LEAST_PART = 1024, MOST_PARTS = 16 };
 
 struct parts_op {

@@ -12,8 +12,8 @@
  * H200, 89,250 rows of 500 columns, which are read in 0.040 ms: a product with 16 columns takes 0.052 ms
  * (multiply_split.cu 0.058 and 0.003 for its split of B), in bf16 0.033; the transpose times 16 columns takes 0.042
  * (multiply_split.cu 0.066). More stages are slower: with 192 KB in flight to each multiprocessor A is read in 0.054
- * ms, with 96 to 128 KB in 0.043. Left out (SPARSE_WITHOUT=gnn-narrow), multiply_split.cu takes its work, with f16 halves
- * instead of TF32 ones and the same accuracy.
+ * ms, with 96 to 128 KB in 0.043. Left out (SPARSE_WITHOUT=gnn-narrow), multiply_split.cu takes its work, with f16
+ * halves instead of TF32 ones and the same accuracy.
  */
 #include "backend.cuh"
 #include "hopper.cuh"

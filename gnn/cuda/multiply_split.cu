@@ -19,8 +19,8 @@
  * stretches, one after another.
  *
  * An H200 multiplies f16 numbers at 989 TFLOP/s, so three products run at 330, and f32 numbers at 67. Other devices
- * use cuBLAS. Left out (SPARSE_WITHOUT=gnn-split), cuBLAS in f32 takes its work, without loss of accuracy; its TF32 mode
- * would be faster but keeps 11 bits only.
+ * use cuBLAS. Left out (SPARSE_WITHOUT=gnn-split), cuBLAS in f32 takes its work, without loss of accuracy; its TF32
+ * mode would be faster but keeps 11 bits only.
  */
 #include "each.cuh"
 #include "hopper.cuh"

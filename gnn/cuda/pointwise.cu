@@ -89,7 +89,8 @@ sp_status gnn_cuda_forward(gnn_engine *engine, const gnn_pointwise *how, const s
         using S = decltype(number);
         constexpr int V = width;
         return launch_each<S, V>(engine, x->rows, x->cols,
-                                 forward_op<S, V>{own, view_of<S>(x), view_of<S>(y), (const computed_t<S> *)bias, x->cols, 0});
+                                 forward_op<S, V>{own, view_of<S>(x), view_of<S>(y), (const computed_t<S> *)bias,
+                                                  x->cols, 0});
     });
 }
 

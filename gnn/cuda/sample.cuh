@@ -40,7 +40,8 @@ template <typename... P, typename... A>
 static inline sp_status launch_lists(const gnn_sampler *s, void (*kernel)(P...), const gnn_lists *lists, int threads,
                                      const A &...arguments)
 {
-    const dim3 grid((unsigned)ceil_div(longest_of(lists->first, lists->count) * threads, THREADS), (unsigned)lists->count);
+    const dim3 grid((unsigned)ceil_div(longest_of(lists->first, lists->count) * threads, THREADS),
+                    (unsigned)lists->count);
     return grid.x == 0 ? SP_OK : launch_grid(s, false, kernel, grid, THREADS, 0, arguments...);
 }
 

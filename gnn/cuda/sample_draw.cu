@@ -173,7 +173,8 @@ static __global__ void __launch_bounds__(THREADS) draw_by_value(draw_job job, co
         int32_t place = INT32_MAX;
         for (int32_t t = lane; t < row.length; t += 32) {
             if (t == row.own) continue;
-            const uint64_t key = bits_of_double(gnn_key(gnn_follow(state, t), fabs((double)__ldg(values + row.begin + t))));
+            const uint64_t key = bits_of_double(gnn_key(gnn_follow(state, t),
+                                                        fabs((double)__ldg(values + row.begin + t))));
             if (key < last || (key == last && t <= last_place) || key >= least) continue;
             least = key;
             place = t;

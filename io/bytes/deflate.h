@@ -1,4 +1,5 @@
-/* Compression to one member of gzip, by zlib. The same bytes give the same member: its header has no name and no time. */
+/* Compression to one member of gzip, by zlib. The same bytes give the same member: its header has no name and no time.
+ */
 #ifndef IO_BYTES_DEFLATE_H
 #define IO_BYTES_DEFLATE_H
 

@@ -1,7 +1,8 @@
 /* Byte sources: a file, standard input or memory, decompressed on the way.
  *
  * The first bytes decide: gzip, zstd (unpack.c) or plain; xz and bzip2 are refused by name, and so are UTF-16 and text
- * whose lines end with CR alone. Plain files are read straight into the caller's buffer. No mmap: a file that shrinks while it is read must not kill the process.
+ * whose lines end with CR alone. Plain files are read straight into the caller's buffer. No mmap: a file that shrinks
+ * while it is read must not kill the process.
  *
  * A byte order mark of UTF-8, which spreadsheets put before text, is dropped. Within the first label it would make a
  * second node that looks like the first.

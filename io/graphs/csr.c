@@ -254,8 +254,8 @@ static bool find_arrays(csr_file *from)
     return from->end + 8 == size;
 }
 
-/* Takes bytes that count in the checksum. That of all arrays is the exclusive or of those of pieces, each continued over
- * as many zeros as bytes follow. */
+/* Takes bytes that count in the checksum. That of all arrays is the exclusive or of those of pieces, each continued
+ * over as many zeros as bytes follow. */
 static sp_status take_piece(csr_file *from, int64_t place, void *to, int64_t count)
 {
     uint32_t own = 0;
@@ -284,7 +284,8 @@ static sp_status find_row(const csr_file *from, int64_t entry, int64_t *row)
     return SP_OK;
 }
 
-/* The rows `first` to `end` - 1; *sound is false if they cannot be right. With `last`, the end of all rows is taken too. */
+/* The rows `first` to `end` - 1; *sound is false if they cannot be right. With `last`, the end of all rows is taken
+ * too. */
 static sp_status take_rows(csr_file *from, int64_t first, int64_t end, bool last, sp_csr *m, bool *sound)
 {
     sp_context *context = from->file.context;

@@ -17,7 +17,10 @@ enum { PEEKED = 1 << 16, NO_COLUMN = -1 };
 
 /* ---- the heading ---------------------------------------------------------------------------------------- */
 
-static bool is_one_of(const io_field *f, const char *const *names) { return io_word_among(f->text, f->end, names) >= 0; }
+static bool is_one_of(const io_field *f, const char *const *names)
+{
+    return io_word_among(f->text, f->end, names) >= 0;
+}
 
 static bool is_number(const io_field *f)
 {
@@ -92,7 +95,8 @@ static bool heads(const char *line, const char *end, const char *next, const cha
     io_field a[3] = {{0}}, b[3] = {{0}};
     int fields = 0;
     for (int i = 0; i < 3 && line && next; i++, fields++)
-        if (io_take_field(&line, end, separator, &a[i]) || io_take_field(&next, next_end, separator, &b[i])) return false;
+        if (io_take_field(&line, end, separator, &a[i]) || io_take_field(&next, next_end, separator, &b[i]))
+            return false;
     if (fields == 3) return is_heading(&a[2]) && is_number(&b[2]);
     return fields == 2 && is_heading(&a[0]) && is_heading(&a[1]) && is_number(&b[0]) && is_number(&b[1]);
 }

@@ -194,8 +194,8 @@ static sp_status find_format(sp_context *context, io_source *source, bool refuse
     io_csv csv;
     io_csv_find(bytes, count, &csv);
     if (csv.heading_lines > 0)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%s:%lld: a heading; remove it, as with tail -n +%lld, and give --abc "
-                       "for label pairs, or call the file *.csv, and the heading may stay", name,
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s:%lld: a heading; remove it, as with tail -n +%lld, and give "
+                       "--abc for label pairs, or call the file *.csv, and the heading may stay", name,
                        (long long)csv.heading_lines, (long long)csv.heading_lines + 1);
     return sp_fail(context, SP_ERROR_ARGUMENT,
                    "%s: not a matrix and not a STRING file; for label pairs give --abc, for BLAST tables --blast"

@@ -1,5 +1,6 @@
 /* Graphs of GraphML files: read with names of nodes, arcs, and weights by the attribute weight of edges; written as
- * networkx, igraph, Gephi and Cytoscape read them: nodes n0, n1, ... with their names, then edges with their weights. */
+ * networkx, igraph, Gephi and Cytoscape read them: nodes n0, n1, ... with their names, then edges with their weights.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -55,7 +56,8 @@ static sp_status take_names(graphml_reader *r)
     if (r->naming >= 0) TRY(io_names_repeated(r->context, from, &twin));
     if (twin >= 0)
         TRY(sp_fail(r->context, SP_ERROR_ARGUMENT,
-                    "%s: two nodes are called \"%.*s\"; rename one, or call nodes by their ids (contract: --node-column id)",
+                    "%s: two nodes are called \"%.*s\"; rename one, or call nodes by their ids (contract: "
+                    "--node-column id)",
                     io_source_name(r->file.xml.source),
                     (int)(io_name_length(from, twin) < 40 ? io_name_length(from, twin) : 40), io_name(from, twin)));
     r->graph->names = *from;

@@ -44,7 +44,8 @@ static sp_status find_kind(const npz_reader *r, npz_kind *kind)
         if (memcmp(format.values, words[k], 3) == 0) *kind = (npz_kind)k;
     io_array_free(r->context, &format);
     if (*kind != NPZ_OTHER) return SP_OK;
-    return sp_fail(r->context, SP_ERROR_MATRIX, "%s: a sparse matrix that is neither CSR, CSC nor COO; save tocsr() of it",
+    return sp_fail(r->context, SP_ERROR_MATRIX, "%s: a sparse matrix that is neither CSR, CSC nor COO; save tocsr() of "
+                                                "it",
                    r->name);
 }
 
@@ -63,7 +64,8 @@ static sp_status read_shape(npz_reader *r)
     const int64_t *shape = r->shape.values;
     if (r->shape.count != 2) TRY(refuse(r, "the shape is not two numbers"));
     if (shape[0] != shape[1])
-        TRY(sp_fail(r->context, SP_ERROR_MATRIX, "%s: %lld rows and %lld columns; a graph needs a square matrix", r->name,
+        TRY(sp_fail(r->context, SP_ERROR_MATRIX, "%s: %lld rows and %lld columns; a graph needs a square "
+                                                 "matrix", r->name,
                     (long long)shape[0], (long long)shape[1]));
     if (shape[0] < 0 || shape[0] > INT32_MAX) TRY(refuse(r, "more than 2^31 - 1 rows"));
     r->graph->nodes = shape[0];
@@ -122,7 +124,8 @@ static sp_status read_coords(npz_reader *r)
     if (status != SP_OK) return status;
     if (all.dimensions != 2 || all.shape[0] != 2) TRY(refuse(r, "its coords are not two rows"));
     TRY(io_array_to_i32(r->context, r->name, &all));
-    r->rows = r->cols = (io_array){.type = IO_I32, .dimensions = 1, .count = all.shape[1], .item_size = sizeof(int32_t)};
+    r->rows = r->cols = (io_array){.type = IO_I32, .dimensions = 1, .count = all.shape[1],
+                                   .item_size = sizeof(int32_t)};
     TRY(sp_alloc(r->context, all.shape[1], sizeof(int32_t), &r->rows.values));
     TRY(sp_alloc(r->context, all.shape[1], sizeof(int32_t), &r->cols.values));
     if (all.count > 0) {

@@ -1,5 +1,5 @@
-/* A matrix as a graph file: Matrix Market, label triples, DIMACS, METIS; other formats have files of their own. Rows are
- * where edges begin, as the first field of a line and the row of a Matrix Market entry are.
+/* A matrix as a graph file: Matrix Market, label triples, DIMACS, METIS; other formats have files of their own. Rows
+ * are where edges begin, as the first field of a line and the row of a Matrix Market entry are.
  */
 #include <math.h>
 #include <string.h>

@@ -233,7 +233,8 @@ sp_status io_put_native_columns(sp_context *context, io_output *output, const sp
     if (!o->binary)
         return io_put_native_matrix(context, output, columns, o->ids, o->numbers, o->digits, o->first, o->command_line);
     if (o->first == 0)
-        put_binary_head(output, columns->cols, columns->cols, o->ids, o->ids, whole ? columns->row_offsets : o->offsets);
+        put_binary_head(output, columns->cols, columns->cols, o->ids, o->ids, whole
+                        ? columns->row_offsets : o->offsets);
     put_vectors(output, columns, o->first, o->ids, o->ids, o->numbers);
     return SP_OK;
 }

@@ -380,8 +380,8 @@ sp_status io_read_adjacency(sp_context *context, const char *path, const io_adja
         status = read_named(context, source, format, options, matrix);
     else if (format == IO_ABC || format == IO_CSV) status = read_edges(context, source, path, options, matrix);
     else if (format == IO_STRING)
-        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: nodes with names, which the features have not; give the features a column of names, or "
-                         "a list of them, nodes.txt", path);
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: nodes with names, which the features have not; give the "
+                         "features a column of names, or a list of them, nodes.txt", path);
     else status = read_graph(context, source, format, options, matrix);
 done:
     io_source_close(source);

@@ -49,7 +49,8 @@ static sp_status open_text(sp_context *context, const char *path, const volatile
 static sp_status expect_end(map_text *text)
 {
     io_json_space(&text->json);
-    return text->json.at == text->json.end ? SP_OK : refuse(text, "something follows the object", "the file holds one object");
+    return text->json.at == text->json.end
+        ? SP_OK : refuse(text, "something follows the object", "the file holds one object");
 }
 
 /* ---- classes ------------------------------------------------------------------------------------------- */
@@ -99,7 +100,8 @@ static sp_status take_class(class_map *map)
     io_json_space(&map->text.json);
     const char *before = map->text.json.at;
     if (!io_json_number(&map->text.json, &number))
-        return refuse_at(&map->text, before, "a class that is not a number", "write whole numbers from 0, or lists of 0 and 1");
+        return refuse_at(&map->text, before, "a class that is not a number",
+                         "write whole numbers from 0, or lists of 0 and 1");
     int32_t *label = &c->labels[map->order[map->count]];
     if (!io_class_of_number(number, label))
         return refuse_at(&map->text, before, "a label that is not a class", io_class_remedy(number));
@@ -198,7 +200,8 @@ static sp_status take_role(map_text *text, int64_t nodes, uint8_t role, uint8_t 
                            (long long)node);
         roles[node] = role;
         more = io_json_take(&text->json, ',');
-        if (!more && !io_json_take(&text->json, ']')) return refuse(text, "a list that does not end", "write [NODE, ...]");
+        if (!more && !io_json_take(&text->json, ']'))
+            return refuse(text, "a list that does not end", "write [NODE, ...]");
     }
     return SP_OK;
 }
@@ -213,7 +216,8 @@ static sp_status read_roles(map_text *text, int64_t nodes, uint8_t *roles)
         size_t length;
         io_json_space(&text->json);
         const char *before = text->json.at;
-        const int role = io_json_string(&text->json, &key, &length) && io_json_take(&text->json, ':') ? which(key, length, words) : -1;
+        const int role = io_json_string(&text->json, &key, &length) && io_json_take(&text->json, ':')
+            ? which(key, length, words) : -1;
         if (role < 0) TRY(refuse_at(text, before, "no role", "roles are \"tr\", \"va\" and \"te\""));
         TRY(take_role(text, nodes, (uint8_t)(role + 1), roles));
         more = io_json_take(&text->json, ',');

@@ -248,8 +248,8 @@ static sp_status read_text(sp_context *context, io_source *source, io_classes *c
     /* A heading may be none. */
     if (to.rows > 2 && to.rows + 1 >= to.known && classes->names.count == to.known)
         TRY(sp_fail(context, SP_ERROR_ARGUMENT,
-                    "%s: no two lines are the same, as in a table of nodes and classes; call the column of nodes id, or "
-                    "write the class alone, in the order of the nodes", name));
+                    "%s: no two lines are the same, as in a table of nodes and classes; call the column of nodes id, "
+                    "or write the class alone, in the order of the nodes", name));
     if (to.named) TRY(io_sort_classes(context, classes));
 done:
     io_labels_free(context, &to.labels);

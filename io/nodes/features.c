@@ -1,6 +1,6 @@
 /* Features of nodes: a row of numbers a node, dense or sparse, from Matrix Market, NumPy's and scipy's files, and text.
- * Text is read twice: first for the number of fields and the names of nodes (its beginning, or all of it if a column has
- * them), then by the parallel line reader, which keeps the numbers that are not 0 as entries.
+ * Text is read twice: first for the number of fields and the names of nodes (its beginning, or all of it if a column
+ * has them), then by the parallel line reader, which keeps the numbers that are not 0 as entries.
  */
 #include <float.h>
 #include <math.h>

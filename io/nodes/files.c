@@ -140,11 +140,13 @@ sp_status io_read_files(sp_context *context, const io_file_entry *files, int64_t
     joined all = {.labels = {.file = count > 0 ? files[0].path : ""}};
     io_graph one = {0};
     sp_status status = SP_OK;
-    *graph = (io_graph){.format = IO_ABC, .first = -1, .symmetric = true, .undirected = true, .values = options->values};
+    *graph = (io_graph){.format = IO_ABC, .first = -1, .symmetric = true, .undirected = true,
+                        .values = options->values};
     for (int64_t i = 0; i < count; i++) {
         TRY(io_read_graph(context, files[i].path, options, &one));
         if (one.format != IO_ABC)
-            TRY(sp_fail(context, SP_ERROR_UNSUPPORTED, "%s: %s, and the files of a folder are read as label pairs; give "
+            TRY(sp_fail(context, SP_ERROR_UNSUPPORTED,
+                        "%s: %s, and the files of a folder are read as label pairs; give "
                         "this file alone", files[i].path, io_format_name(one.format)));
         TRY(append(context, &all, &one, graph));
         graph->lines += one.lines;

@@ -86,7 +86,8 @@ static sp_status add_id(sp_context *context, const io_long_lines *b, const char 
     const size_t length = (size_t)(f.end - f.text);
     const sp_status status = io_labels_add(context, ids, f.text, length, io_label_hash(f.text, length), &id);
     if (status != SP_OK || id == next) return status;
-    return io_fail_line(context, ids->file, b->lines, "a second row for this node", f.text, f.end, "keep one row a node");
+    return io_fail_line(context, ids->file, b->lines, "a second row for this node", f.text, f.end,
+                        "keep one row a node");
 }
 
 static sp_status next_row(sp_context *context, io_long_lines *b, const char **line, const char **end)
@@ -228,7 +229,8 @@ static sp_status list_nodes(sp_context *context, io_source *source, const io_gra
         const int64_t node = io_find_node(graph, index, f.text, f.end);
         if (node < 0 && first && io_is_id_heading(f.text, f.end)) continue;
         if (node < 0 && !unknown)
-            return io_fail_line(context, io_source_name(source), lines, "this is not a node of the graph", f.text, f.end,
+            return io_fail_line(context, io_source_name(source), lines, "this is not a node of the graph", f.text,
+                                f.end,
                                 "write names of nodes (--unknown drop passes over others)");
         if (node < 0) {
             ++*unknown;

@@ -72,8 +72,8 @@ sp_status io_read_label_array(labeller *l, io_source *source, io_labelling *labe
     l->list_lines = array.count;
     if (!io_have_order(l->graph) && l->graph->nodes > 0) TRY(io_order_list(l));
     else if (array.count != l->graph->nodes)
-        TRY(sp_fail(l->context, SP_ERROR_ARGUMENT, "%s: %lld labels, but the graph has %lld nodes; save one for each, in "
-                    "the order of the nodes", l->name, (long long)array.count, (long long)l->graph->nodes));
+        TRY(sp_fail(l->context, SP_ERROR_ARGUMENT, "%s: %lld labels, but the graph has %lld nodes; save one for each, "
+                    "in the order of the nodes", l->name, (long long)array.count, (long long)l->graph->nodes));
     for (int64_t i = 0; i < array.count; i++) {
         const int64_t node = l->node_of_line ? l->node_of_line[i] : i;
         int32_t group;

@@ -26,8 +26,8 @@ static sp_status refuse(const labeller *l, int64_t node, double number)
     const char *name = l->graph->names.count > 0 ? io_name(&l->graph->names, node) : buffer;
     if (length > 40) length = 40;
     return sp_fail(l->context, SP_ERROR_ARGUMENT,
-                   "%s: the label of node %.*s is %g; labels are whole numbers, or names, and -1 or empty where a node has "
-                   "none", l->name, length, name, number);
+                   "%s: the label of node %.*s is %g; labels are whole numbers, or names, and -1 or empty where a node "
+                   "has none", l->name, length, name, number);
 }
 
 /* A number is a label as in lists. */

@@ -168,9 +168,9 @@ static bool heads_list(labeller *l, field *heading)
     return numbers;
 }
 
-/* Whether the first line heads rows of nodes: its words are neither nodes nor numbers, the next line begins with a node,
- * and that line has a number, or the first word is "node" or the like. Sets l->line to its number and `column` to its
- * second word, which is empty where the rows have a field more. */
+/* Whether the first line heads rows of nodes: its words are neither nodes nor numbers, the next line begins with a
+ * node, and that line has a number, or the first word is "node" or the like. Sets l->line to its number and `column` to
+ * its second word, which is empty where the rows have a field more. */
 static bool heads_rows(labeller *l, field *heading, field *column)
 {
     const char *at = l->bytes, *in;
@@ -205,8 +205,8 @@ static sp_status refuse_heading(const labeller *l, field heading, field column)
     const bool whole = (size_t)(column.end - column.begin) == strlen(name); /* nothing is escaped or cut */
     const char *quote = strchr(name, ' ') ? "\"" : "";
     if (column.begin < column.end)
-        snprintf(remedy, sizeof remedy, "give --label-column %s%.40s%s, or leave the line out, as tail -n +%lld does", quote,
-                 whole ? name : "NAME", quote, next);
+        snprintf(remedy, sizeof remedy, "give --label-column %s%.40s%s, or leave the line out, as tail -n +%lld does",
+                 quote, whole ? name : "NAME", quote, next);
     else snprintf(remedy, sizeof remedy, "leave the line out, as tail -n +%lld does", next);
     return fail(l, "this line looks like a heading", heading, remedy);
 }
@@ -252,7 +252,8 @@ static field name_at(const labeller *l, field word)
 sp_status io_take_number(labeller *l, int64_t number, const char *label, const char *end, int32_t *group)
 {
     if (number < l->base)
-        return fail(l, "a label 0 where labels begin at 1", (field){label, end}, "number them from 1, or give --base 0");
+        return fail(l, "a label 0 where labels begin at 1", (field){label, end},
+                    "number them from 1, or give --base 0");
     l->has_zero = l->has_zero || number == 0;
     *group = (int32_t)(number - l->base);
     if (*group >= l->group_count) l->group_count = (int64_t)*group + 1;

@@ -1,5 +1,6 @@
-/* Labellings: which group each node of a graph belongs to. label_lines.c reads lines, label_array.c arrays, label_column.c
- * columns of tables; this file detects the form of a file, reads clusterings in native matrices, and drops or refuses empty groups.
+/* Labellings: which group each node of a graph belongs to. label_lines.c reads lines, label_array.c arrays,
+ * label_column.c columns of tables; this file detects the form of a file, reads clusterings in native matrices, and
+ * drops or refuses empty groups.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -208,8 +209,8 @@ static sp_status refuse_table(labeller *l, io_source *source)
     const char *bytes;
     size_t count = DETECT_BYTES;
     if (io_source_peek(source, &bytes, &count) != SP_OK || !io_looks_like_xml(bytes, count)) return SP_OK;
-    return sp_fail(l->context, SP_ERROR_ARGUMENT, "%s: XML; if it is GraphML, give --label-column NAME with the attribute "
-                   "that is the label", l->name);
+    return sp_fail(l->context, SP_ERROR_ARGUMENT, "%s: XML; if it is GraphML, give --label-column NAME with the "
+                   "attribute that is the label", l->name);
 }
 
 sp_status io_read_labels_source(sp_context *context, io_source *source, const io_graph *graph,

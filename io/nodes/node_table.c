@@ -1,7 +1,7 @@
 /* Tables of nodes: a row a node, a column an attribute, below a heading; or the nodes of GraphML with theirs.
  *
- * All values are kept as texts, each once, until the file has been read. Then columns whose texts are all numbers become
- * columns of numbers.
+ * All values are kept as texts, each once, until the file has been read. Then columns whose texts are all numbers
+ * become columns of numbers.
  */
 #include <math.h>
 #include <stdio.h>
@@ -141,8 +141,8 @@ static sp_status choose_key(table_reader *r)
                        memcmp(io_name(names, 0), wanted, strlen(wanted)) == 0;
     r->key = first && r->fields == 1 ? -1 : 0;
     if (r->key == 0 || io_have_order(r->graph)) return SP_OK;
-    return sp_fail(r->context, SP_ERROR_ARGUMENT, "%s: a table of one column, and nodes that have names and no order; add a "
-                   "column of their names", r->name);
+    return sp_fail(r->context, SP_ERROR_ARGUMENT, "%s: a table of one column, and nodes that have names and no order; "
+                   "add a column of their names", r->name);
 }
 
 static sp_status read_heading(table_reader *r, const char *line, const char *end)
@@ -205,10 +205,10 @@ static sp_status find_row(table_reader *r, const io_field *f, int64_t *node)
                     r->graph->names.count == 0 || r->options->node_column
                         ? io_node_remedy(r->graph, f->text, f->end)
                     : r->options->classes
-                        ? "write its names, in the first column or in one called node, name or id (--unknown drop passes "
-                          "over others)"
-                        : "write its names, or give --node-column NAME if another column has them (--unknown drop passes "
-                          "over others)");
+                        ? "write its names, in the first column or in one called node, name or id (--unknown drop "
+                          "passes over others)"
+                        : "write its names, or give --node-column NAME if another column has them (--unknown drop "
+                          "passes over others)");
     if (r->seen[*node]) {
         char what[64], remedy[64];
         snprintf(what, sizeof what, "a second row for this %.20s", row_of(r));
@@ -424,7 +424,8 @@ static sp_status read_lines(table_reader *r, io_source *source)
     }
     r->table->lines = r->line;
     if (r->fields > 0 && r->key < 0 && r->table->rows < r->graph->nodes)
-        TRY(sp_fail(r->context, SP_ERROR_ARGUMENT, "%s: %lld rows for %lld nodes; write one a node, in their order", r->name,
+        TRY(sp_fail(r->context, SP_ERROR_ARGUMENT, "%s: %lld rows for %lld nodes; write one a node, in their "
+                                                   "order", r->name,
                     (long long)r->table->rows, (long long)r->graph->nodes));
     if (r->fields == 0)
         TRY(sp_fail(r->context, SP_ERROR_ARGUMENT, "%s: no heading; name the columns in the first line, as in "

@@ -34,7 +34,8 @@ static sp_status name_lines(sp_context *context, io_source *source, int64_t most
                                 "names differ");
         if (next == most)
             return io_fail_line(context, io_source_name(source), lines, "more names than can be", line, end,
-                                most == IO_MOST_CLASSES ? "there are at most 65536 classes" : "is this the right file?");
+                                most == IO_MOST_CLASSES
+                                ? "there are at most 65536 classes" : "is this the right file?");
     }
 done:
     return status;

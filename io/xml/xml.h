@@ -2,7 +2,8 @@
  *
  * It reads the subset that programs write, in bounded memory. A document type, hence every entity but the five of XML
  * itself, is refused; so are encodings other than UTF-8, tags of more than 64 KB and elements within more than 64
- * others. Comments and processing instructions are passed over. Names are compared as they are written, with their prefix.
+ * others. Comments and processing instructions are passed over. Names are compared as they are written, with their
+ * prefix.
  */
 #ifndef IO_XML_XML_H
 #define IO_XML_XML_H

@@ -112,8 +112,8 @@ sp_status sp_contract_into(sp_context *context, const sp_csr *g, const int32_t *
     TRY(sp_contract(context, g, labels, labels_space, groups, options, &made, &measured));
     if (measured.peak_bytes) measured.peak_bytes += sp_csr_bytes(&made);
     if (made.nnz > c->nnz)
-        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: C has %lld entries, and its arrays have room for %lld", __func__,
-                         (long long)made.nnz, (long long)c->nnz);
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: C has %lld entries, and its arrays have room for %lld",
+                         __func__, (long long)made.nnz, (long long)c->nnz);
     else status = copy_into(context, &made, c);
     if (info && status == SP_OK) *info = measured;
     else if (info && status == SP_ERROR_ARGUMENT) info->nnz = made.nnz;

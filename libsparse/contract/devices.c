@@ -4,11 +4,11 @@
  * rows of the nodes in its groups; all other rows are empty. So nodes and groups keep their numbers, and a row of C is
  * combined of the same entries in the same order as on one device.
  *
- * Of a symmetric G a CPU makes the entries of C up to the diagonal, and the others are their mirror images. A device does
- * the same with its range. The mirror images lie in rows of its own range and of those before. So row p of C begins with
- * the entries that the device of p has, and goes on with the columns of the next devices. In all cases it is the rows p
- * of the devices, one after the other. Whether a CPU makes halves of counts depends on the lengths of the rows, which are
- * others in each range; so devices make whole rows of counts, which are symmetric in any case.
+ * Of a symmetric G a CPU makes the entries of C up to the diagonal, and the others are their mirror images. A device
+ * does the same with its range. The mirror images lie in rows of its own range and of those before. So row p of C
+ * begins with the entries that the device of p has, and goes on with the columns of the next devices. In all cases it
+ * is the rows p of the devices, one after the other. Whether a CPU makes halves of counts depends on the lengths of the
+ * rows, which are others in each range; so devices make whole rows of counts, which are symmetric in any case.
  *
  * Bytes a device beyond its entries: 8 a node for the offsets, 4 for the label, 8 a group.
  */

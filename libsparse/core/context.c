@@ -229,7 +229,8 @@ static sp_status check_options(const sp_context_options *options)
     if (options->allocator && (!options->allocator->allocate || !options->allocator->release))
         return sp_fail(NULL, SP_ERROR_ARGUMENT, "an allocator needs the functions allocate and release");
     if (options->device_allocator && (!options->device_allocator->allocate || !options->device_allocator->release))
-        return sp_fail(NULL, SP_ERROR_ARGUMENT, "an allocator of device memory needs the functions allocate and release");
+        return sp_fail(NULL, SP_ERROR_ARGUMENT, "an allocator of device memory needs the functions allocate and "
+                                                "release");
     return SP_OK;
 }
 

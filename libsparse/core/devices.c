@@ -84,7 +84,8 @@ static void describe(sp_context *context)
         const char *name = sp_context_device(devices->contexts[d]);
         used += (size_t)snprintf(text + used, size - used, "%s%.*s", d > 0 ? "," : "", (int)strcspn(name, " "), name);
     }
-    if (used < size) snprintf(text + used, size - used, "%s", context->device_name + strcspn(context->device_name, " "));
+    if (used < size)
+        snprintf(text + used, size - used, "%s", context->device_name + strcspn(context->device_name, " "));
     memcpy(context->device_name, text, size);
 }
 

@@ -83,8 +83,8 @@ typedef struct sp_backend {
     sp_status (*select)(sp_context *, const sp_csr *a, sp_select select, double bound,
                         sp_csr *b); /* the bound of a diagonal is a whole number within 2^31 of 0 */
     /* spmm for several heads of `head_width` columns, side by side. a->values has A.nnz for each, one head after the
-     * other; entry k's are number places[k] of these, if places are given, else number k. *done is false, and nothing is
-     * written, if it takes a product a head; without the function it always does. */
+     * other; entry k's are number places[k] of these, if places are given, else number k. *done is false, and nothing
+     * is written, if it takes a product a head; without the function it always does. */
     sp_status (*spmm_heads)(sp_context *, const sp_csr *a, const sp_spmm_options *options, void *state,
                             const int64_t *places, int64_t head_width, double alpha, const sp_dense *x, double beta,
                             sp_dense *y, bool *done);
@@ -109,7 +109,8 @@ typedef struct sp_backend {
     void *(*stream)(const sp_context *); /* NULL: no streams */
     sp_status (*enter)(sp_context *);    /* NULL, like leave: no device is ever current */
     void (*leave)(sp_context *);
-    sp_status (*set_stream)(sp_context *, void *stream); /* NULL stands for the context's own; no function: no streams */
+    /* NULL stands for the context's own; no function: no streams */
+    sp_status (*set_stream)(sp_context *, void *stream);
     sp_status (*trim)(sp_context *);                     /* NULL: nothing is kept */
     sp_status (*finish)(sp_context *);   /* waits for the work that is queued; NULL: none ever is */
     void (*destroy)(sp_context *);                                    /* releases context->device_state */
@@ -131,7 +132,8 @@ sp_status sp_cuda_open(sp_context *context, int index);
 /* The same: lets `other` read and write the memory of `context`, another device, over their own link where they have
  * one. Copies between the two work without it, too, by way of host memory. */
 sp_status sp_cuda_link(sp_context *context, sp_context *other);
-/* core/context.c: opens the device with that name, "cpu", "cuda", "cuda:N", or "auto" or NULL for a GPU if there is one.
+/* core/context.c: opens the device with that name, "cpu", "cuda", "cuda:N", or "auto" or NULL for a GPU if there is
+ * one.
  * The sentence of a failure is that of no context. */
 sp_status sp_device_open(sp_context *context, const char *device);
 typedef struct sp_devices sp_devices; /* core/devices.h */
@@ -267,8 +269,8 @@ sp_status sp_require_dense_apart(sp_context *context, const char *call, const ch
                                  const char *other_name, const sp_dense *other);
 sp_status sp_require_csr_apart(sp_context *context, const char *call, const char *name, const sp_csr *m,
                                const char *other_name, const sp_csr *other);
-/* That a matrix has arrays for a result to be written to, with the shape, the type and, or not, values of `wanted`. What
- * the arrays hold is not read, and m->nnz, their room, is not compared. */
+/* That a matrix has arrays for a result to be written to, with the shape, the type and, or not, values of `wanted`.
+ * What the arrays hold is not read, and m->nnz, their room, is not compared. */
 sp_status sp_require_target(sp_context *context, const char *call, const char *name, const sp_csr *m,
                             const sp_csr *wanted);
 

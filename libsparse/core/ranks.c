@@ -21,7 +21,8 @@ sp_status sp_ranks_gather(sp_context *context, const sp_ranks *ranks, const void
     int64_t *bytes = NULL;
     sp_status status = sp_alloc(context, ranks->size, sizeof *bytes, (void **)&bytes);
     for (int r = 0; r < ranks->size && status == SP_OK; r++) bytes[r] = counts[r] * size;
-    if (status == SP_OK) status = sp_ranks_check(context, ranks->gather(ranks->user, own, bytes[ranks->rank], bytes, all));
+    if (status == SP_OK)
+        status = sp_ranks_check(context, ranks->gather(ranks->user, own, bytes[ranks->rank], bytes, all));
     sp_free(context, bytes);
     return status;
 }
@@ -74,8 +75,8 @@ void sp_traffic_free(sp_context *context, sp_traffic *traffic)
     *traffic = (sp_traffic){0};
 }
 
-static sp_status exchange(sp_context *context, const sp_ranks *ranks, const int64_t *out, const int64_t *in, int64_t size,
-                          const void *elements, void *got)
+static sp_status exchange(sp_context *context, const sp_ranks *ranks, const int64_t *out, const int64_t *in,
+                          int64_t size, const void *elements, void *got)
 {
     int64_t *bytes = NULL; /* that go, then those that come */
     sp_status status = sp_alloc(context, 2 * (int64_t)ranks->size, sizeof *bytes, (void **)&bytes);

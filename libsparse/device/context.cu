@@ -88,9 +88,9 @@ static sp_status trim(sp_context *context)
 
 /* ---- the current device -------------------------------------------------------------------------------- */
 
-/* The driver keeps a stack of contexts for each thread, and the runtime works with the one on top. So a thread gets back
- * what it had, be that the context of another device, one of the caller's own, or none: cudaSetDevice would start the
- * device it returns to. */
+/* The driver keeps a stack of contexts for each thread, and the runtime works with the one on top. So a thread gets
+ * back what it had, be that the context of another device, one of the caller's own, or none: cudaSetDevice would start
+ * the device it returns to. */
 static sp_status enter(sp_context *context)
 {
     const cuda_state *state = cuda_state_of(context);

@@ -1,6 +1,7 @@
 /* The device memory of a context. It comes from one stream-ordered pool that keeps released memory, so that iterations
- * allocate without the driver; if the pool cannot grow, it is trimmed and asked once more. Or it comes from an allocator
- * of the caller's: then the context notes the size of each block, for the budget, the peak, and the release. */
+ * allocate without the driver; if the pool cannot grow, it is trimmed and asked once more. Or it comes from an
+ * allocator of the caller's: then the context notes the size of each block, for the budget, the peak, and the release.
+ */
 #include "device/common.cuh"
 
 /* Device memory that is left free if there is no budget, because the driver needs some. */

@@ -2,8 +2,8 @@
  * Header-only, as check.cuh.
  *
  * Between two powers of two all sums are multiples of one unit, and by how much a number changes a sum, rounding
- * included, depends on nothing but whether that multiple is even or odd. So each lane adds its numbers to the sum so far
- * and to that sum's neighbour of the other parity; a scan says from these where each lane begins; and each adds its
+ * included, depends on nothing but whether that multiple is even or odd. So each lane adds its numbers to the sum so
+ * far and to that sum's neighbour of the other parity; a scan says from these where each lane begins; and each adds its
  * numbers once more from there. What a lane ends with is right if that before it is right and ends, bit for bit, where
  * the lane began: nothing rests on the guess but time. Behind the first lane that is wrong, as where sums pass a power
  * of two, all is done again from the last that is right. A round of 512 numbers waits for twice 16 additions and a scan

@@ -189,8 +189,8 @@ static bool suits(const sp_backend *backend, const sp_dense *m)
     return m->space == backend->space && m->layout == SP_ROW_MAJOR;
 }
 
-/* The product with all of X and Y in the back end's space, by rows; `argument` (or NULL) lies in Y's. *begun: Y may have
- * changed. */
+/* The product with all of X and Y in the back end's space, by rows; `argument` (or NULL) lies in Y's. *begun: Y may
+ * have changed. */
 static sp_status multiply_there(sp_spmm_plan *plan, double alpha, const sp_dense *x, double beta, sp_dense *y,
                                 int64_t *argument, bool *begun)
 {
@@ -326,8 +326,8 @@ sp_status sp_spmm_execute_heads(sp_spmm_plan *plan, const void *values, sp_space
         is_one_matrix(x, &one_x) && is_one_matrix(y, &one_y)) {
         sp_csr weighted = plan->a;
         weighted.values = (void *)(uintptr_t)values; /* which are not written */
-        status = backend->spmm_heads(plan->context, &weighted, &plan->options, plan->state, plan->places, y->cols, alpha,
-                                     &one_x, beta, &one_y, &done);
+        status = backend->spmm_heads(plan->context, &weighted, &plan->options, plan->state, plan->places, y->cols,
+                                     alpha, &one_x, beta, &one_y, &done);
     }
     const size_t head = (size_t)plan->a.nnz * sp_value_size(plan->a.value_type);
     for (int64_t h = 0; h < sp_dense_batch(y) && status == SP_OK && !done; h++) {
@@ -386,8 +386,8 @@ static sp_status check_sampled(sp_context *context, const sp_csr *a, const sp_de
     TRY(check_rows(context, call, "X", x, a->rows));
     TRY(check_rows(context, call, "Y", y, a->cols));
     if (x->layout != SP_ROW_MAJOR || y->layout != SP_ROW_MAJOR)
-        return sp_fail(context, SP_ERROR_UNSUPPORTED, "%s: %s is stored by columns, which this call does not take", call,
-                       x->layout != SP_ROW_MAJOR ? "X" : "Y");
+        return sp_fail(context, SP_ERROR_UNSUPPORTED, "%s: %s is stored by columns, which this call does not take",
+                       call, x->layout != SP_ROW_MAJOR ? "X" : "Y");
     if (sp_dense_batch(x) != sp_dense_batch(y))
         return sp_fail(context, SP_ERROR_ARGUMENT, "%s: X is a batch of %lld matrices and Y of %lld", call,
                        (long long)sp_dense_batch(x), (long long)sp_dense_batch(y));

@@ -1,5 +1,5 @@
-/* generate_matrix: every kind gives a well-formed matrix, the same whatever the threads, of the shape that its parameters
- * name; bad specifications are refused by a sentence. */
+/* generate_matrix: every kind gives a well-formed matrix, the same whatever the threads, of the shape that its
+ * parameters name; bad specifications are refused by a sentence. */
 #include <string.h>
 
 #include "generate.h"
@@ -226,7 +226,8 @@ CONTEXT_TEST(numberings_keep_the_rows, 0, 1)
     }
     ck_assert_mem_eq(lengths[0], lengths[1], sizeof lengths[0]);
     ck_assert_mem_eq(lengths[0], lengths[2], sizeof lengths[0]);
-    for (int64_t row = 1; row < 800; row++) ck_assert_int_le(test_row_length(&m[2], row), test_row_length(&m[2], row - 1));
+    for (int64_t row = 1; row < 800; row++)
+        ck_assert_int_le(test_row_length(&m[2], row), test_row_length(&m[2], row - 1));
     ck_assert_mem_ne(m[0].row_offsets, m[1].row_offsets, 801 * sizeof *m[0].row_offsets);
     for (int i = 0; i < 3; i++) sp_csr_free(context, &m[i]);
 }

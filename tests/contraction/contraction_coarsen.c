@@ -381,8 +381,8 @@ HOST_TEST(nodes_with_the_lightest_edges_leave_their_group_first, 1)
 HOST_TEST(impossible_coarsenings_are_refused, 1)
 {
     const double edges[] = {0, 1,  1, 0};
-    const contraction_coarsening bad[] = {{.method = (contraction_method)METHODS}, {.max_weight = -1}, {.max_weight = NAN},
-                                          {.least = -1}};
+    const contraction_coarsening bad[] = {{.method = (contraction_method)METHODS}, {.max_weight = -1},
+                                          {.max_weight = NAN}, {.least = -1}};
     sp_csr g = test_from_dense(host, 2, 2, edges, SP_F64);
     int32_t labels[2] = {7, 7};
     int64_t groups = 5;

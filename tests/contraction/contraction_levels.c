@@ -93,8 +93,8 @@ DEVICE_TEST(a_device_makes_the_groups_of_the_host, _i, 2)
     }
 }
 
-/* `hubs` nodes that have all others as neighbours, and a ring of the others. Rows of several chunks; free nodes with long
- * rows, since hubs are not neighbours. */
+/* `hubs` nodes that have all others as neighbours, and a ring of the others. Rows of several chunks; free nodes with
+ * long rows, since hubs are not neighbours. */
 static sp_csr make_hubs(sp_context *host, test_random *random, int32_t nodes, int32_t hubs)
 {
     const int64_t count = 2 * ((int64_t)hubs * (nodes - hubs) + nodes - hubs);
@@ -131,7 +131,8 @@ DEVICE_TEST(long_rows_give_the_groups_of_the_host, _i, 2)
     }
 }
 
-/* A path of rising weights, in one direction or both, and nodes without edges: heavy edges by coins, pairs one by one. */
+/* A path of rising weights, in one direction or both, and nodes without edges: heavy edges by coins, pairs one by one.
+ */
 DEVICE_TEST(chains_give_the_groups_of_the_host, _i, 2)
 {
     enum { N = 3000 };

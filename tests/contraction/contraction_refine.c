@@ -120,8 +120,8 @@ HOST_TEST(a_ragged_border_in_a_grid_becomes_nearly_straight, 2)
     sp_csr_free(host, &g);
 }
 
-/* Four grids A, B, C, D. Ten edges join A to C and B to D, and one joins A to B and C to D, but the parts are A and B, C
- * and D. It takes moves of whole grids, each of more nodes than a pass moves without a gain. */
+/* Four grids A, B, C, D. Ten edges join A to C and B to D, and one joins A to B and C to D, but the parts are A and B,
+ * C and D. It takes moves of whole grids, each of more nodes than a pass moves without a gain. */
 HOST_TEST(whole_regions_change_their_part, 2)
 {
     enum { SIDE = 24, GRID = SIDE * SIDE, N = 4 * GRID };
@@ -209,7 +209,8 @@ HOST_TEST(partitions_with_nothing_to_move_stay, 1)
         memcpy(labels, cases[c], sizeof labels);
         ck_ok(host, contraction_refine(host, &g, 10, NULL, labels, &made));
         if (c == 2) { /* node 1 can go to node 0, and leaves node 2 */
-            ck_assert(made.cut_before == 3 && made.cut == 0 && made.moves == 1 && labels[0] == labels[1] && labels[2] == 9 && labels[3] == 5);
+            ck_assert(made.cut_before == 3 && made.cut == 0 && made.moves == 1 && labels[0] == labels[1] &&
+                      labels[2] == 9 && labels[3] == 5);
             continue;
         }
         ck_assert(made.cut == made.cut_before && made.moves == 0 && memcmp(labels, cases[c], sizeof labels) == 0);

@@ -29,7 +29,8 @@ static void every_option(sp_context *host, subject *s, bool symmetric, sp_combin
     for (int combine = (int)first; combine <= (int)last; combine++)
         for (int loops = SP_LOOPS_KEEP; loops <= SP_LOOPS_ONLY; loops++)
             for (int half = 0; half < 2; half++)
-                expect_definition(host, s, &(sp_contract_options){.combine = (sp_combine)combine, .loops = (sp_loops)loops,
+                expect_definition(host, s,
+                                  &(sp_contract_options){.combine = (sp_combine)combine, .loops = (sp_loops)loops,
                                                                   .half_loops = half, .symmetric = symmetric});
 }
 

@@ -624,7 +624,8 @@ static const test_entry tests[] = {
 int main(int argc, char **argv)
 {
     if (argc > 1) fixtures = argv[1];
-    return fixtures ? test_run("contraction", scipy_tests) : test_run("contraction", tests, groups_tests, judge_tests, coarsen_tests,
+    return fixtures ? test_run("contraction", scipy_tests) : test_run("contraction", tests, groups_tests, judge_tests,
+                                                                      coarsen_tests,
                                                                              levels_tests, refine_tests, rows_tests,
                                                                              devices_tests);
 }

@@ -50,7 +50,8 @@ static void read_named(sp_context *context, bool drop, const char *path)
     sp_csr matrix;
     bool table;
     fuzz_require(io_read_memory(context, "graph", edges, sizeof edges - 1, &reading, 0, &graph) == SP_OK);
-    const io_adjacency_options options = {.nodes = graph.nodes, .names = &graph.names, .unknown = drop ? &unknown : NULL};
+    const io_adjacency_options options = {.nodes = graph.nodes, .names = &graph.names, .unknown = drop
+                                          ? &unknown : NULL};
     if (io_is_node_table(context, path, NULL, &graph, &table) == SP_OK && table &&
         io_read_class_table(context, path, NULL, &graph, options.unknown, &classes) == SP_OK)
         check_classes(context, &classes);

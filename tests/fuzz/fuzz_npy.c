@@ -89,7 +89,8 @@ static void read_labels(sp_context *context, const unsigned char *bytes, size_t 
     io_labelling l;
     io_source *source;
     fuzz_require(io_source_memory(context, "in", bytes, size, &source) == SP_OK);
-    if (io_read_labels_source(context, source, &graph, &(io_label_options){.base = IO_BASE_AUTO, .compact = true}, &l) ==
+    if (io_read_labels_source(context, source, &graph, &(io_label_options){.base = IO_BASE_AUTO, .compact = true},
+                              &l) ==
         SP_OK)
         for (int64_t i = 0; l.labels && i < graph.nodes; i++) fuzz_require(l.labels[i] >= -1 && l.labels[i] < l.groups);
     io_source_close(source);

@@ -24,8 +24,8 @@ static void check_names(const gnn_job *job, const char *names, int64_t count)
     }
 }
 
-/* What was accepted is a saved model with names for all or none of its classes and features. Only its numbers are checked
- * when it is read. */
+/* What was accepted is a saved model with names for all or none of its classes and features. Only its numbers are
+ * checked when it is read. */
 static void check_saved(gnn_job *job)
 {
     gnn_saved saved;

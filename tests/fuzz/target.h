@@ -66,8 +66,8 @@ int fsync(int file)
     return 0;
 }
 
-/* Where a target writes a file for a moment: in memory if the system has a folder for that, as a disk is slow to make new
- * files. */
+/* Where a target writes a file for a moment: in memory if the system has a folder for that, as a disk is slow to make
+ * new files. */
 static inline void fuzz_file(char *path, size_t size, const char *name)
 {
     const char *folder = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";

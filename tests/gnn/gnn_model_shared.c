@@ -423,8 +423,8 @@ const char *describe(const example *e)
     static char text[200];
     snprintf(text, sizeof text, "layer %d, %d layers, %s %lld features, %lld hidden, %lld classes, %lld nodes, maxk"
              " %lld, norm %d, residual %d, jump %d, seed %llu", (int)e->o.layer, e->o.layers,
-             e->sparse ? "sparse" : "dense", (long long)e->o.inputs, (long long)e->o.hidden, (long long)e->o.outputs, (long long)e->a[0].cols, (long long)e->o.maxk,
-             (int)e->o.norm, e->o.residual, (int)e->o.jump,
+             e->sparse ? "sparse" : "dense", (long long)e->o.inputs, (long long)e->o.hidden, (long long)e->o.outputs,
+             (long long)e->a[0].cols, (long long)e->o.maxk, (int)e->o.norm, e->o.residual, (int)e->o.jump,
              (unsigned long long)e->seed);
     return text;
 }

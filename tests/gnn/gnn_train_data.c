@@ -310,7 +310,8 @@ TEST(sums_that_gcn_cannot_divide_by_name_the_node)
         ck_assert_int_lt(graph->row_offsets[row], graph->row_offsets[row + 1]);
         ((float *)graph->values)[graph->row_offsets[row]] = -1000;
         ck_assert_int_eq(gnn_trainer_create(engine, &data, &options, &trainer), SP_ERROR_ARGUMENT);
-        ck_assert_str_eq(sp_last_error(host), named ? "the weights of node n17 and its loop have no positive sum, and GCN divides by it"
+        ck_assert_str_eq(sp_last_error(host), named ? "the weights of node n17 and its loop have no positive sum, and "
+                                                      "GCN divides by it"
                          : "the weights of node 17 (from 0) and its loop have no positive sum, and GCN divides by it");
         gnn_data_free(host, &data);
     }

@@ -269,7 +269,8 @@ static int64_t numbers_of(int device, example *e, double *logits_there, double *
     const sp_dense *logits;
     runner r = make_runner(device, e);
     ck_ok(r.context, gnn_model_forward(r.model, r.block, &r.x, true, &logits));
-    ck_assert(logits->type == SP_DENSE_F32 && logits->rows * logits->cols <= MOST_NUMBERS && gnn_model_size(r.model) <= MOST_NUMBERS);
+    ck_assert(logits->type == SP_DENSE_F32 && logits->rows * logits->cols <= MOST_NUMBERS &&
+              gnn_model_size(r.model) <= MOST_NUMBERS);
     rows_to_host(&r, logits_there, logits);
     const sp_dense direction = *logits;
     ck_ok(r.context, gnn_model_backward(r.model, r.block, &r.x, &direction));
@@ -291,9 +292,9 @@ static double apart(const double *a, const double *b, int64_t count)
     return difference / largest;
 }
 
-/* Logits and gradients differ from those in f32 by what bf16 rounds off, 2^-9 of each number that lies in memory between
- * operations, and by more where a number changes its sign before ReLU; and differ they do. So do devices, which add up in
- * other orders. */
+/* Logits and gradients differ from those in f32 by what bf16 rounds off, 2^-9 of each number that lies in memory
+ * between operations, and by more where a number changes its sign before ReLU; and differ they do. So do devices, which
+ * add up in other orders. */
 HOST_TEST(numbers_in_bf16_lose_what_rounding_takes, 1)
 {
     static const gnn_layer layers[] = {GNN_GCN, GNN_SAGE, GNN_GIN, GNN_GAT};
@@ -303,8 +304,8 @@ HOST_TEST(numbers_in_bf16_lose_what_rounding_takes, 1)
             for (int between = 0; between < 3; between++) {
                 int64_t count = 0, size = 0;
                 for (int run = 0; run < 3; run++) { /* in f32, the reference, the device */
-                    example e = draw_example(host, 78 + (uint64_t)between, layers[l], 2 + between % 2, DIRECTED, variant,
-                                             SINGLE | (between ? DROPOUT : 0));
+                    example e = draw_example(host, 78 + (uint64_t)between, layers[l], 2 + between % 2, DIRECTED,
+                                             variant, SINGLE | (between ? DROPOUT : 0));
                     e.o.hidden = e.o.outputs = 36;
                     e.o.norm = between == 2 ? GNN_NORM_LAYER : GNN_NORM_NONE;
                     e.o.residual = between == 2;
@@ -378,8 +379,8 @@ static sp_status multiply_tiles_slowly(gnn_engine *engine, const gnn_tiles *t, c
     return engine ? SP_OK : SP_ERROR_ARGUMENT;
 }
 
-/* Logits and gradients of a pass, as doubles; the gradient of the logits is fixed, and of one sign: hidden numbers are much
- * alike within a community, so that signs would cancel, and leave what rounding leaves. */
+/* Logits and gradients of a pass, as doubles; the gradient of the logits is fixed, and of one sign: hidden numbers are
+ * much alike within a community, so that signs would cancel, and leave what rounding leaves. */
 static void whole_pass(runner *r, double *logits, double *gradients)
 {
     const sp_dense *made;

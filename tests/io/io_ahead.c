@@ -147,8 +147,8 @@ TEST(damage_is_met_at_the_same_place_by_any_number_of_threads)
             }
             test_expect(now == status && strcmp(message, sp_last_error(context)) == 0, "byte %zu: %s instead of %s", at,
                         sp_last_error(context), message);
-            test_expect(got == expected && (r == 0 || memcmp(read, first, got) == 0), "byte %zu: %zu, not %zu bytes", at,
-                        got, expected);
+            test_expect(got == expected && (r == 0 || memcmp(read, first, got) == 0), "byte %zu: %zu, not %zu bytes",
+                        at, got, expected);
             sp_context_destroy(context);
         }
         const bool plain = left < 2 || memcmp(packed, "\x1f\x8b", 2) != 0;

@@ -117,7 +117,8 @@ TEST(a_copy_from_before_the_text_is_damage)
     sp_context *context = test_context_with(0, (sp_context_options){.threads = 1, .allocator = &allocator});
     io_graph graph;
     ck_assert_int_ne(io_read_memory(context, "in", packed, sizeof packed - 1, &automatic, 0, &graph), SP_OK);
-    test_expect(strncmp(sp_last_error(context), "in: the gzip data are damaged", 29) == 0, "%s", sp_last_error(context));
+    test_expect(strncmp(sp_last_error(context), "in: the gzip data are damaged", 29) == 0, "%s",
+                sp_last_error(context));
     sp_context_destroy(context);
 }
 

@@ -61,7 +61,8 @@ TEST(a_wrong_row_of_a_table_is_named)
     expect_error("source,target,weight\na,b,1\nc\n", automatic, "in:3: a row without a source or without a target");
     expect_error("source,target,weight\na,,1\n", automatic, "in:2: a row without a source or without a target");
     expect_error("source,target,type\na,b,directed\n", automatic,
-                 "in:2: the weight is not a number (got \"directed\"); write a decimal number, or leave the column out");
+                 "in:2: the weight is not a number (got \"directed\"); write a decimal number, or leave the column "
+                 "out");
     expect_error("a,b,0.9x\nb,c,1\n", as(IO_CSV), "in:1: the weight is not a number (got \"0.9x\")");
     expect_error("a,b,NA\nb,c,1\n", as(IO_CSV), "in:1: the weight is not a number (got \"NA\")");
     expect_error("a b 1\na,b,1\n", as(IO_ABC), "in:2: commas between the fields, where tabs or blanks are expected");

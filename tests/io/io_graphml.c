@@ -14,16 +14,18 @@
 TEST(graphml_has_nodes_edges_and_weights)
 {
     static const io_read_options costs = {.score_column = "cost", .values = SP_F64};
-    expect_arcs(GRAPH("undirected", NODES EDGE("a", "b", "") EDGE("c d", "a", "<data key=\"d1\">1.5</data>")), automatic,
+    expect_arcs(GRAPH("undirected", NODES EDGE("a", "b", "") EDGE("c d", "a", "<data key=\"d1\">1.5</data>")),
+                automatic,
                 "a>b:3 c d>a:1.5", 3);
     expect_arcs(GRAPH("directed", NODES EDGE("a", "b", "<data key=\"d2\">7</data>") EDGE("a", "a", "")), costs,
                 "a>b:7 a>a:1", 3);
     expect_arcs(GRAPH("directed", NODES EDGE("a", "b", "<data key=\"d1\">0</data>")), automatic, "", 3);
     expect_arcs(GRAPH("directed", NODES EDGE("a", "b", "<data key=\"d1\"> </data>")), automatic, "a>b:1", 3);
     expect_arcs(GRAPH("directed", ""), automatic, "", 0);
-    expect_arcs("<?xml version='1.0' encoding='utf-8'?>\n<!-- <edge> --><graphml xmlns='x'>\n<graph edgedefault='directed'>"
-                "<desc>a <b/> c</desc><node id='&lt;&#65;&#x3b1;&amp;'/>\n<node id='b'></node><edge source='b' "
-                "target='&lt;A&#945;&amp;'/></graph></graphml>\n", automatic, "b><A\xce\xb1&:1", 2);
+    expect_arcs("<?xml version='1.0' encoding='utf-8'?>\n<!-- <edge> --><graphml xmlns='x'>\n<graph "
+                "edgedefault='directed'><desc>a <b/> c</desc><node id='&lt;&#65;&#x3b1;&amp;'/>\n<node "
+                "id='b'></node><edge source='b' target='&lt;A&#945;&amp;'/></graph></graphml>\n", automatic,
+                "b><A\xce\xb1&:1", 2);
 }
 
 TEST(directions_of_graphml_are_those_of_its_edges)
@@ -45,7 +47,8 @@ TEST(directions_of_graphml_are_those_of_its_edges)
 }
 
 #define NAMED(first, more)                                                                          \
-    "<graphml><key id=\"v\" for=\"node\" attr.name=\"name\"/><graph><node id=\"" first "\"><data key=\"v\">x</data></node>" \
+    "<graphml><key id=\"v\" for=\"node\" attr.name=\"name\"/><graph>"                                  \
+    "<node id=\"" first "\"><data key=\"v\">x</data></node>"                                         \
     "<node id=\"n1\">" more "</node><edge source=\"n1\" target=\"" first "\"/></graph></graphml>"
 
 TEST(numbered_nodes_of_graphml_are_called_by_their_names)
@@ -70,16 +73,20 @@ TEST(graphml_that_is_no_flat_graph_is_refused)
     expect_error(GRAPH("directed", "<node id=\"a\">\n<graph/></node>"), automatic, "in:2: a graph within a node");
     expect_error(GRAPH("directed", "<hyperedge/>"), automatic, "in:1: an edge of several nodes");
     expect_error(GRAPH("directed", "<node/>"), automatic, "in:1: a node without an id");
-    expect_error(GRAPH("directed", "<node id=\"a\"/>\n<node id=\"a\"/>"), automatic, "in:2: two nodes have one id (got \"a\")");
-    expect_error(GRAPH("directed", "<node id=\"a&#9;b\"/>"), automatic, "in:1: a name that begins with # or holds a tab");
+    expect_error(GRAPH("directed", "<node id=\"a\"/>\n<node id=\"a\"/>"), automatic,
+                 "in:2: two nodes have one id (got \"a\")");
+    expect_error(GRAPH("directed", "<node id=\"a&#9;b\"/>"), automatic,
+                 "in:1: a name that begins with # or holds a tab");
     expect_error(GRAPH("directed", NODES "\n" EDGE("a", "e", "")), automatic,
                  "in:2: an end of an edge that is not a node above (got \"e\"); list nodes before edges");
-    expect_error(GRAPH("directed", NODES "\n<edge source=\"a\"/>"), automatic, "in:2: a node without an id, or an edge");
+    expect_error(GRAPH("directed", NODES "\n<edge source=\"a\"/>"), automatic,
+                 "in:2: a node without an id, or an edge");
     expect_error(GRAPH("directed", NODES EDGE("a", "b", "") "\n<edge source=\"a\" target=\"b\" directed=\"false\"/>"),
                  automatic, "in:2: directed edges among undirected ones");
     expect_error(GRAPH("directed", NODES EDGE("a", "b", "<data key=\"d9\">1</data>")), automatic,
                  "in:1: data without a key that is declared above (got \"d9\")");
-    expect_error(GRAPH("directed", NODES EDGE("a", "b", "<data key=\"d1\">1</data><data key=\"d1\">2</data>")), automatic,
+    expect_error(GRAPH("directed", NODES EDGE("a", "b", "<data key=\"d1\">1</data><data key=\"d1\">2</data>")),
+                 automatic,
                  "in:1: two values of one key (got \"d1\")");
     expect_error(GRAPH("directed", NODES EDGE("a", "b", "<data key=\"d1\">heavy</data>")), automatic,
                  "in:1: the weight is not a number (got \"heavy\")");
@@ -87,7 +94,8 @@ TEST(graphml_that_is_no_flat_graph_is_refused)
                  "in:1: the weight is negative");
     expect_error(GRAPH("directed", NODES EDGE("a", "b", "<data key=\"d1\">1e39</data>")), automatic,
                  "in:1: the weight is too large");
-    expect_error("<graphml><key id=\"a\"/><key id=\"a\"/></graphml>", automatic, "in:1: two keys have one id (got \"a\")");
+    expect_error("<graphml><key id=\"a\"/><key id=\"a\"/></graphml>", automatic,
+                 "in:1: two keys have one id (got \"a\")");
     expect_error(GRAPH("directed", NODES EDGE("a", "b", "")), ((io_read_options){.score_column = "age"}),
                  "in: edges have no attribute \"age\"");
 }
@@ -134,13 +142,15 @@ TEST(long_graphml_is_read_whole)
 {
     enum { EDGES = 20000, ROOM = 1 << 22 };
     char *text = malloc(ROOM);
-    size_t at = (size_t)sprintf(text, "<graphml><key id='w' for='edge' attr.name='weight'/><graph edgedefault='directed'>");
+    size_t at = (size_t)sprintf(text, "<graphml><key id='w' for='edge' attr.name='weight'/><graph "
+                                      "edgedefault='directed'>");
     sp_context *context = test_context(0, 1);
     ck_assert_ptr_nonnull(text);
     for (int i = 0; i <= EDGES; i++) at += (size_t)sprintf(text + at, "<node id='&#%d;%d'/>\n", 65 + i % 26, i);
     for (int i = 0; i < EDGES; i++)
-        at += (size_t)sprintf(text + at, "<!--%*s--><edge source='%c%d' target='%c%d'><data key='w'>%d<![CDATA[%d]]>&#%d;</data>"
-                              "</edge>", i % 40, "", 65 + i % 26, i, 65 + (i + 1) % 26, i + 1, 1 + i % 9, i % 10, 48 + i % 7);
+        at += (size_t)sprintf(text + at, "<!--%*s--><edge source='%c%d' target='%c%d'><data "
+                              "key='w'>%d<![CDATA[%d]]>&#%d;</data></edge>", i % 40, "", 65 + i % 26, i,
+                              65 + (i + 1) % 26, i + 1, 1 + i % 9, i % 10, 48 + i % 7);
     strcpy(text + at, "</graph></graphml>");
     io_graph graph = read_text(context, text, automatic);
     ck_assert_int_eq(graph.nodes, EDGES + 1);
@@ -166,9 +176,9 @@ static sp_status read_nodes(sp_context *context, const io_graph *graph, const ch
 }
 
 static const char colours[] =
-    "<graphml><key id='c' for='node' attr.name='colour'><default>red</default></key><key id='s' for='node' attr.name='size'/>"
-    "<graph><node id='d'><data key='s'> 4 </data></node><node id='b'><data key='c'>blue &amp; green</data></node>"
-    "<node id='a'><data key='s'>NA</data><data key='c'/></node></graph></graphml>";
+    "<graphml><key id='c' for='node' attr.name='colour'><default>red</default></key><key id='s' for='node' "
+    "attr.name='size'/><graph><node id='d'><data key='s'> 4 </data></node><node id='b'><data key='c'>blue &amp; "
+    "green</data></node><node id='a'><data key='s'>NA</data><data key='c'/></node></graph></graphml>";
 
 TEST(nodes_of_graphml_are_a_table)
 {
@@ -185,7 +195,8 @@ TEST(nodes_of_graphml_are_a_table)
     ck_assert_uint_eq(io_name_length(&table.texts, blue), strlen("blue & green"));
     ck_assert(memcmp(io_name(&table.texts, red), "red", 3) == 0 && io_name_length(&table.texts, red) == 3);
     io_node_table_free(context, &table);
-    ck_assert_int_ne(read_nodes(context, &graph, "<graphml><graph><node id='e'/></graph></graphml>", NULL, &table), SP_OK);
+    ck_assert_int_ne(read_nodes(context, &graph, "<graphml><graph><node id='e'/></graph></graphml>", NULL, &table),
+                     SP_OK);
     ck_assert_ptr_nonnull(strstr(sp_last_error(context), "t:1: this is not a node of the graph (got \"e\")"));
     end_graph(context, &graph);
 }
@@ -207,7 +218,8 @@ TEST(graphml_survives_every_failed_allocation)
         if (status == SP_OK) {
             io_source *source;
             status = io_source_memory(context, "in", text, strlen(text), &source);
-            if (status == SP_OK) status = io_read_node_table_source(context, source, &graph, &(io_node_options){0}, &table);
+            if (status == SP_OK)
+                status = io_read_node_table_source(context, source, &graph, &(io_node_options){0}, &table);
             if (source) io_source_close(source);
         }
         heap.fail_at = -1;

@@ -95,7 +95,8 @@ CONTEXT_TEST(compressed_output_is_complete_and_the_same_in_each_run, 0, 1)
         const size_t length = lengths[i];
         char *text = malloc(length + 1), *back = malloc(2 * length + 1);
         uint32_t random = 1;
-        for (size_t k = 0; k < length; k++) text[k] = (char)('a' + ((random = random * 1664525 + 1013904223) >> 24) % 26);
+        for (size_t k = 0; k < length; k++)
+            text[k] = (char)('a' + ((random = random * 1664525 + 1013904223) >> 24) % 26);
         text[length] = '\0';
         write_compressed(context, path_of("one.gz"), text, length);
         sleep(length == 1); /* a time in the header would differ */
@@ -311,7 +312,8 @@ CONTEXT_TEST(signal_handlers_can_remove_what_is_unfinished, 0, 1)
 /* What nobody has locked is of a process that was killed. A file of another output or with another name stays. */
 CONTEXT_TEST(a_temporary_file_of_a_living_process_stays, 0, 1)
 {
-    static const char *const others[] = {"out.tmp.0123abcd", "out.tmp.0123abc", "out.tmp.0123abcg", "out2.tmp.0123abcd"};
+    static const char *const others[] = {"out.tmp.0123abcd", "out.tmp.0123abc", "out.tmp.0123abcg",
+                                         "out2.tmp.0123abcd"};
     for (int locked = 0; locked < 2; locked++) {
         for (int k = 0; k < 4; k++) file_of(others[k], "half", 4);
         const int file = open(path_of(others[0]), O_WRONLY);

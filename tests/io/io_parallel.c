@@ -233,7 +233,8 @@ TEST(a_mistake_in_a_part_has_the_line_of_the_file)
 
 TEST(a_mistake_in_a_part_of_a_matrix_has_the_line_of_the_file)
 {
-    static const char text[] = "%%MatrixMarket matrix coordinate real general\n% one\n4 4 5\n1 2 1\n2 3 2\n\n3 4 1\n5 1 1\n4 1 2\n";
+    static const char text[] = "%%MatrixMarket matrix coordinate real general\n% one\n4 4 5\n1 2 1\n2 3 2\n\n3 4 1\n5 "
+                               "1 1\n4 1 2\n";
     const char *path = path_of("wrong.mtx");
     sp_context *context = test_context(0, 1);
     int failures = 0;

@@ -221,7 +221,8 @@ CONTEXT_TEST(graphs_are_written_as_their_formats_have_them, 0, 1)
 }
 
 /* Writes a matrix by blocks of rows. */
-static void write_blocks(sp_context *context, const char *path, const sp_csr *m, io_write_options options, int64_t length)
+static void write_blocks(sp_context *context, const char *path, const sp_csr *m, io_write_options options,
+                         int64_t length)
 {
     int64_t *offsets = malloc((size_t)(length + 1) * sizeof *offsets);
     io_head head = {0};
@@ -349,7 +350,8 @@ TEST(the_rows_of_a_binary_matrix_in_parts_are_the_matrix)
         sp_csr matrix = test_matrix(context, &random, nodes, nodes, 0.15, SP_F32, TEST_INTEGERS);
         void *values = matrix.values;
         io_name_list list = {0};
-        for (int64_t i = 0; i < nodes && seed % 2; i++) ck_ok(context, io_names_append(context, &list, "name", (size_t)(1 + i % 4)));
+        for (int64_t i = 0; i < nodes && seed % 2; i++)
+            ck_ok(context, io_names_append(context, &list, "name", (size_t)(1 + i % 4)));
         if (seed % 3 == 0) matrix.values = NULL;
         const io_write_options writing = {.format = IO_CSR, .names = &list.names};
         const io_read_options reading = {.format = IO_CSR, .any_sign = true};

@@ -97,7 +97,8 @@ CONTEXT_TEST(features_have_the_names_of_their_columns, 0, 1)
         sp_dense dense;
         sp_csr sparse;
         io_names names, headings;
-        ck_ok(context, io_read_features(context, text_of("f.csv", cases[c].text), NULL, &dense, &sparse, &names, &headings));
+        ck_ok(context,
+              io_read_features(context, text_of("f.csv", cases[c].text), NULL, &dense, &sparse, &names, &headings));
         test_expect(strcmp(names_text(&headings), cases[c].expected) == 0, "case %zu: %s", c, names_text(&headings));
         sp_dense_free(context, &dense);
         io_names_free(context, &names);
@@ -118,7 +119,8 @@ CONTEXT_TEST(features_of_long_and_many_lines_are_read, 0, 3)
         sp_dense dense;
         sp_csr sparse;
         io_names names;
-        ck_ok(context, io_read_features(context, file_of("f.csv", text, (size_t)(at - text)), NULL, &dense, &sparse, &names, NULL));
+        ck_ok(context, io_read_features(context, file_of("f.csv", text, (size_t)(at - text)), NULL, &dense, &sparse,
+                                        &names, NULL));
         ck_assert(dense.rows == rows && dense.cols == cols);
         for (int64_t e = 0; e < rows * cols; e++)
             test_expect(((float *)dense.values)[e] == (float)(e % 9973), "element %lld", (long long)e);
@@ -149,12 +151,14 @@ CONTEXT_TEST(features_of_numpy_are_taken_as_they_are, 0, 2)
     sp_csr sparse;
     io_names names;
     const bytes file = array_of("<f8", "False", "(1, 3)", doubles, 24);
-    ck_ok(context, io_read_features(context, file_of("f.npy", file.at, file.count), NULL, &dense, &sparse, &names, NULL));
+    ck_ok(context,
+          io_read_features(context, file_of("f.npy", file.at, file.count), NULL, &dense, &sparse, &names, NULL));
     ck_assert_str_eq(dense_text(&dense), "1 -0.5 0|");
     sp_dense_free(context, &dense);
     static const csr_members members = {"\2\3", "\0\2\3", "\0\2\1", "\5\6\7", "csr", 3, 3, 3};
     const bytes packed = csr_archive(&members);
-    ck_ok(context, io_read_features(context, file_of("f.npz", packed.at, packed.count), NULL, &dense, &sparse, &names, NULL));
+    ck_ok(context,
+          io_read_features(context, file_of("f.npz", packed.at, packed.count), NULL, &dense, &sparse, &names, NULL));
     ck_assert(!dense.values && sparse.nnz == 3 && test_value(&sparse, 2) == 7);
     sp_csr_free(context, &sparse);
 }
@@ -202,12 +206,15 @@ CONTEXT_TEST(features_that_are_not_finite_are_refused_by_row, 0, 2)
     const bytes nan = array_of("<f4", "False", "(3, 1)", "\0\0\0\0\0\0\xc0\x7f\0\0\xc0\x7f", 12);
     const bytes large = array_of("<f8", "False", "(3, 1)", "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x7f", 24);
     const char *path = file_of("f.npy", nan.at, nan.count);
-    failed(context, io_read_features(context, path, NULL, &dense, &sparse, &names, NULL), path, ": row 1 (from 0) has a number");
+    failed(context, io_read_features(context, path, NULL, &dense, &sparse, &names, NULL), path,
+           ": row 1 (from 0) has a number");
     path = file_of("f.npy", large.at, large.count);
-    failed(context, io_read_features(context, path, NULL, &dense, &sparse, &names, NULL), path, ": row 2 (from 0) has a number");
+    failed(context, io_read_features(context, path, NULL, &dense, &sparse, &names, NULL), path,
+           ": row 2 (from 0) has a number");
     const bytes flat = array_of("<f4", "False", "(3,)", "\0\0\0\0\0\0\0\0\0\0\0\0", 12);
     path = file_of("f.npy", flat.at, flat.count);
-    failed(context, io_read_features(context, path, NULL, &dense, &sparse, &names, NULL), path, ": 1 dimensions; features");
+    failed(context, io_read_features(context, path, NULL, &dense, &sparse, &names, NULL), path,
+           ": 1 dimensions; features");
 }
 
 TEST(text_of_features_takes_no_more_memory_than_promised)

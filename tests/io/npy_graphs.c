@@ -106,7 +106,8 @@ static bytes coo_archive(const char *rows, const char *cols, const char *type, c
     memset(&made, 0, sizeof made);
     const bytes shape = array_of("<i8", "False", "(2,)", "\3\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0", 16),
                 row = array_of("|u1", "False", "(4,)", rows, 4), col = array_of("|i1", "False", "(4,)", cols, 4),
-                data = array_of(type, "False", "(4,)", values, size), format = array_of("<U3", "False", "()", "c\0\0\0o\0\0\0o\0\0\0", 12);
+                data = array_of(type, "False", "(4,)", values, size),
+                format = array_of("<U3", "False", "()", "c\0\0\0o\0\0\0o\0\0\0", 12);
     put_member(&made, "row.npy", &row, (member_options){.deflate = true});
     put_member(&made, "col.npy", &col, (member_options){0});
     put_member(&made, "format.npy", &format, (member_options){0});

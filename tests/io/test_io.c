@@ -374,5 +374,6 @@ static const test_entry tests[] = {
 int main(void)
 {
     return test_run("io", tests, native_tests, mtx_tests, csv_tests, dimacs_tests, graphml_tests, compressed_tests,
-                    ahead_tests, parallel_tests, memory_tests, writing_tests, labels_tests, output_tests, failing_tests);
+                    ahead_tests, parallel_tests, memory_tests, writing_tests, labels_tests, output_tests,
+                    failing_tests);
 }

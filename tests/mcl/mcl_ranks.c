@@ -97,10 +97,12 @@ static sp_csr make_network(sp_context *host, shape kind)
     const int64_t n = sizes[kind];
     double *weights = test_zeros((size_t)(n * n), sizeof *weights);
     for (int64_t i = 0; i < n; i++) {
-        const int64_t ends[] = {kind == GRID ? i + (i % 20 < 19) : (i + 1) % n, kind == GRID ? i + 20 : kind == HUB ? 0 : i};
+        const int64_t ends[] = {kind == GRID ? i + (i % 20 < 19) : (i + 1) % n, kind == GRID ? i + 20 : kind == HUB
+                                ? 0 : i};
         for (int k = 0; k < 2; k++)
             if (ends[k] != i && ends[k] < n)
-                weights[n * i + ends[k]] = weights[n * ends[k] + i] = kind == CYCLE || kind == GRID ? 1 : (double)(1 + i % 5);
+                weights[n * i + ends[k]] = weights[n * ends[k] + i] = kind == CYCLE || kind == GRID
+                    ? 1 : (double)(1 + i % 5);
     }
     const sp_csr graph = test_from_dense(host, n, n, weights, SP_F32);
     free(weights);
@@ -141,7 +143,8 @@ static void check_partition(const task *common, const int32_t *order, const sp_c
     for (int size = 1; size <= MOST; size += size < 4 ? 1 : 5) {
         int64_t cut[MOST + 1] = {0};
         for (int r = 1; r < size; r++)
-            cut[r] = test_below(&random, 3) ? cut[r - 1] + test_below(&random, numbered.rows - cut[r - 1] + 1) : cut[r - 1];
+            cut[r] = test_below(&random, 3)
+                ? cut[r - 1] + test_below(&random, numbered.rows - cut[r - 1] + 1) : cut[r - 1];
         cut[size] = numbered.rows;
         rest.given = test_below(&random, 2) || order ? cut : NULL;
         run_threads(tasks, size, &rest);
@@ -175,7 +178,8 @@ TEST(any_partition_finds_what_one_process_finds)
                 common.memory = 0;
                 check_partition(&common, order, &limit, &run);
                 common.memory = 25000; /* a column that names all others needs more */
-                if (kind == CYCLE || kind == GRID || (kind == FAMILIES && o > 0)) check_partition(&common, order, &limit, &run);
+                if (kind == CYCLE || kind == GRID || (kind == FAMILIES && o > 0))
+                    check_partition(&common, order, &limit, &run);
                 if (p == COMMUNITIES) sp_free(host, order);
                 else free(order);
             }
@@ -308,7 +312,8 @@ TEST(a_broken_connection_ends_the_run)
         mcl_run run;
         pthread_barrier_init(&all.barrier, NULL, 1);
         test_mark(&run, sizeof run);
-        const sp_status status = mcl_iterate_together(context, &ranks, &start, NULL, &options, NULL, NULL, &limit, &run);
+        const sp_status status = mcl_iterate_together(context, &ranks, &start, NULL, &options, NULL, NULL, &limit,
+                                                      &run);
         done = status == SP_OK;
         if (!done) {
             ck_assert_int_eq(status, SP_ERROR_DEVICE);
@@ -392,7 +397,8 @@ static arc_list make_arcs(test_random *random, int64_t nodes, int64_t count, int
     const int64_t groups = nodes / size + 1;
     for (int64_t k = 0; k < arcs.count; k++) {
         const int64_t tail = test_below(random, nodes);
-        int64_t head = test_below(random, 8) ? tail % groups + groups * test_below(random, size) : test_below(random, nodes);
+        int64_t head = test_below(random, 8)
+            ? tail % groups + groups * test_below(random, size) : test_below(random, nodes);
         if (head >= nodes) head = tail;
         arcs.tails[k] = (int32_t)tail;
         arcs.heads[k] = (int32_t)head;

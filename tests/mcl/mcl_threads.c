@@ -104,7 +104,8 @@ static const char *fetch_entries(void *user, const sp_csr *part, int32_t *column
 
 sp_ranks ranks_of(member *m)
 {
-    return (sp_ranks){.rank = m->rank, .size = m->all->size, .memory = m->all->memory, .user = m, .broadcast = broadcast, .gather = gather,
+    return (sp_ranks){.rank = m->rank, .size = m->all->size, .memory = m->all->memory, .user = m,
+                      .broadcast = broadcast, .gather = gather,
                        .exchange = exchange, .fetch_lengths = fetch_lengths, .fetch_entries = fetch_entries};
 }
 
@@ -168,7 +169,8 @@ sp_status run_from_arcs(task *t, const sp_ranks *ranks)
     if (status == SP_OK) status = mcl_start_matrix(t->context, &graph, NULL, t->options, false, &start);
     if (status == SP_OK) mcl_keep_rows(&start, given[ranks->rank], given[ranks->rank + 1]);
     if (status == SP_OK)
-        status = mcl_iterate_together(t->context, ranks, &start, given, t->options, watch, &t->seen, &t->limit, &t->run);
+        status = mcl_iterate_together(t->context, ranks, &start, given, t->options, watch, &t->seen, &t->limit,
+                                      &t->run);
     test_free(t->context, &graph, &start);
     return status;
 }
@@ -176,7 +178,8 @@ sp_status run_from_arcs(task *t, const sp_ranks *ranks)
 static sp_status go_on(task *t, const sp_ranks *ranks)
 {
     const sp_csr *whole = t->state->iterand;
-    const int64_t first = t->given ? t->given[ranks->rank] : 0, end = t->given ? t->given[ranks->rank + 1] : whole->rows;
+    const int64_t first = t->given ? t->given[ranks->rank] : 0,
+                  end = t->given ? t->given[ranks->rank + 1] : whole->rows;
     int64_t *offsets = test_block((size_t)(end - first + 1) * sizeof *offsets);
     const int64_t base = whole->row_offsets[first];
     sp_csr rows = *whole;
@@ -189,7 +192,8 @@ static sp_status go_on(task *t, const sp_ranks *ranks)
     rows.values = (float *)rows.values + base;
     state.iterand = &rows;
     state.given = t->given;
-    const sp_status status = mcl_continue_together(t->context, ranks, &state, t->options, watch, &t->seen, &t->limit, &t->run);
+    const sp_status status = mcl_continue_together(t->context, ranks, &state, t->options, watch, &t->seen, &t->limit,
+                                                   &t->run);
     free(offsets);
     return status;
 }

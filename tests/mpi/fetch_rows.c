@@ -95,8 +95,8 @@ static bool agrees_with_petsc(const sp_csr *part, int64_t count, const int32_t *
     for (int64_t e = 0; e < part->nnz; e++) numbers[e] = (PetscScalar)((float *)part->values)[e];
     for (int64_t k = 0; k < count; k++) rows[k] = wanted[k];
     const PetscInt nodes = (PetscInt)part->cols;
-    must(!MatCreateMPIAIJWithArrays(PETSC_COMM_WORLD, (PetscInt)part->rows, (PetscInt)part->rows, PETSC_DETERMINE, nodes,
-                                    offsets, cols, numbers, &whole), "MatCreateMPIAIJWithArrays");
+    must(!MatCreateMPIAIJWithArrays(PETSC_COMM_WORLD, (PetscInt)part->rows, (PetscInt)part->rows, PETSC_DETERMINE,
+                                    nodes, offsets, cols, numbers, &whole), "MatCreateMPIAIJWithArrays");
     ISCreateGeneral(PETSC_COMM_SELF, (PetscInt)count, rows, PETSC_COPY_VALUES, &row_set);
     ISCreateStride(PETSC_COMM_SELF, nodes, 0, 1, &col_set);
     must(!MatCreateSubMatrices(whole, 1, &row_set, &col_set, MAT_INITIAL_MATRIX, &sub), "MatCreateSubMatrices");
@@ -122,8 +122,10 @@ static bool agrees_with_matrix(const sp_csr *m, int64_t count, const int32_t *wa
     for (int64_t k = 0, at = 0; k < count; at += lengths[k++]) {
         const int64_t first = m->row_offsets[wanted[k]];
         if (lengths[k] != m->row_offsets[wanted[k] + 1] - first) return false;
-        if (lengths[k] > 0 && (memcmp(columns + at, m->col_indices + first, (size_t)lengths[k] * sizeof *columns) != 0 ||
-                               memcmp(values + at, (float *)m->values + first, (size_t)lengths[k] * sizeof *values) != 0))
+        if (lengths[k] > 0 &&
+            (memcmp(columns + at, m->col_indices + first, (size_t)lengths[k] * sizeof *columns) != 0 ||
+                               memcmp(values + at, (float *)m->values + first,
+                                      (size_t)lengths[k] * sizeof *values) != 0))
             return false;
     }
     return true;

@@ -40,8 +40,8 @@ static Mat read_matrix(const char *path)
     PetscInt first, end;
     Mat made;
     read_head(file, sizes);
-    CHECK(MatCreateAIJ(PETSC_COMM_WORLD, PETSC_DECIDE, PETSC_DECIDE, (PetscInt)sizes[0], (PetscInt)sizes[1], 64, NULL, 64,
-                       NULL, &made));
+    CHECK(MatCreateAIJ(PETSC_COMM_WORLD, PETSC_DECIDE, PETSC_DECIDE, (PetscInt)sizes[0], (PetscInt)sizes[1], 64, NULL,
+                       64, NULL, &made));
     CHECK(MatSetOption(made, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
     CHECK(MatGetOwnershipRange(made, &first, &end));
     for (long long k = 0; k < sizes[2] && fscanf(file, "%lld %lld %lf", &row, &column, &value) == 3; k++)
@@ -89,8 +89,8 @@ int main(int argc, char **argv)
     CHECK(MatNorm(product, NORM_INFINITY, &difference));
     const int same = one.nz_used == other.nz_used && one.nz_used > 0 && difference <= 1e-12 * size;
     if (!same)
-        PetscPrintf(PETSC_COMM_WORLD, "%g entries instead of %g, and they differ by %g of %g\n", one.nz_used, other.nz_used,
-                    (double)difference, (double)size);
+        PetscPrintf(PETSC_COMM_WORLD, "%g entries instead of %g, and they differ by %g of %g\n", one.nz_used,
+                    other.nz_used, (double)difference, (double)size);
     MatDestroy(&product);
     MatDestroy(&graph);
     MatDestroy(&quotient);

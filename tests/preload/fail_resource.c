@@ -1,15 +1,16 @@
-/* Loaded before a program (LD_PRELOAD), makes the Nth request of the program itself fail: FAIL_CALL=N; 0: none. Requests
- * of the libraries that it loads do not count, nor what comes before main, where CUDA's runtime registers kernels.
- * FAIL_KIND tells of which kind: memory (malloc, calloc, realloc, aligned_alloc, posix_memalign), read (open for reading,
- * fopen, read, pread, fstat), place (stat, lstat, access, realpath, opendir, readdir, mkdir, lseek, fchmod, getentropy,
- * pwrite), handle (flock, fcntl, poll, dup, dup2, readlink, sync_file_range, newlocale, open_memstream) or thread
- * (pthread_create). With FAIL_REMOVALS=1 unlink and rmdir of the program always fail, too: nothing is removed unless
- * something has failed before. FAIL_COUNT names a file that gets the number of requests at the end.
+/* Loaded before a program (LD_PRELOAD), makes the Nth request of the program itself fail: FAIL_CALL=N; 0: none.
+ * Requests of the libraries that it loads do not count, nor what comes before main, where CUDA's runtime registers
+ * kernels.
+ * FAIL_KIND tells of which kind: memory (malloc, calloc, realloc, aligned_alloc, posix_memalign), read (open for
+ * reading, fopen, read, pread, fstat), place (stat, lstat, access, realpath, opendir, readdir, mkdir, lseek, fchmod,
+ * getentropy, pwrite), handle (flock, fcntl, poll, dup, dup2, readlink, sync_file_range, newlocale, open_memstream) or
+ * thread (pthread_create). With FAIL_REMOVALS=1 unlink and rmdir of the program always fail, too: nothing is removed
+ * unless something has failed before. FAIL_COUNT names a file that gets the number of requests at the end.
  *
- * Left out: mmap, madvise and the like, which only the allocators of libraries call; sigaction, isatty and sysconf, which
- * fail on wrong arguments alone; getrusage and clocks, which are for figures; and pipe, posix_spawn, waitpid, mkstemp and
- * glob, by which sparse-bench --peers runs programs that others publish: they are not here, and it writes no result
- * before they have ended. */
+ * Left out: mmap, madvise and the like, which only the allocators of libraries call; sigaction, isatty and sysconf,
+ * which fail on wrong arguments alone; getrusage and clocks, which are for figures; and pipe, posix_spawn, waitpid,
+ * mkstemp and glob, by which sparse-bench --peers runs programs that others publish: they are not here, and it writes
+ * no result before they have ended. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -223,7 +224,10 @@ int fcntl(int file, int command, ...)
     return ((int (*)(int, int, ...))next_of("fcntl"))(file, command, argument);
 }
 
-static bool stays(const void *caller) { return keeps && (uintptr_t)caller >= code_begin && (uintptr_t)caller < code_end; }
+static bool stays(const void *caller)
+{
+    return keeps && (uintptr_t)caller >= code_begin && (uintptr_t)caller < code_end;
+}
 
 #define REMOVAL(name)                                                    \
     int name(const char *path)                                           \

@@ -355,7 +355,10 @@ CALL(repeat, contraction_repeat(context, &s->graph, 3, match_labeller, NULL, NUL
 
 enum { WIDTH = 32, KEPT = 5 };
 
-static void release_array(sp_context *context, void *out) { sp_array_free(context, test_space(context), *(void **)out); }
+static void release_array(sp_context *context, void *out)
+{
+    sp_array_free(context, test_space(context), *(void **)out);
+}
 static void release_spmm_plan(sp_context *context, void *out)
 {
     (void)context;

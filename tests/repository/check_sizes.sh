@@ -1,8 +1,8 @@
 #!/bin/sh
-# Files, functions and folders stay small: at most 700 lines a file, 80 lines a function, 25 files a folder. Data, results
-# and golden files do not count. Lists every offender.
+# Files, functions and folders stay small: at most 700 lines a file, 80 lines a function, 25 files a folder, and lines of C
+# and CUDA have at most 120 characters. Data, results and golden files do not count. Lists every offender.
 cd "$(dirname "$0")/../.." || exit 1
-MOST_LINES=700 MOST_FUNCTION=80 MOST_FILES=25
+MOST_LINES=700 MOST_FUNCTION=80 MOST_FILES=25 MOST_CHARACTERS=120
 failed=0 passed=0
 
 sources() { git ls-files '*.c' '*.h' '*.cu' '*.cuh' '*.cpp' '*.py' '*.sh' Makefile scripts; }
@@ -28,6 +28,12 @@ check "functions of more than $MOST_FUNCTION lines" "$(git ls-files '*.c' '*.h' 
         /^\{/ { begin = head ? head : FNR }
         /^\}/ { if (begin && FNR - begin + 1 > most) printf "%s %s: %d\n", FILENAME, name, FNR - begin + 1
                 begin = head = 0 }')"
+
+# A byte of a character of UTF-8 but its first, 200 to 277 in octal, is no character.
+check "lines of more than $MOST_CHARACTERS characters" "$(git ls-files '*.c' '*.h' '*.cu' '*.cuh' '*.cpp' '*.hpp' '*.inc' |
+    LC_ALL=C xargs awk -v most="$MOST_CHARACTERS" 'length($0) > most {
+        line = $0; gsub(/[\200-\277]/, "", line)
+        if (length(line) > most) print FILENAME ":" FNR ": " length(line) }')"
 
 check "folders of more than $MOST_FILES files" "$(git ls-files | grep -vE '^(data|bench/results|tests/golden|tests/fuzz/corpus)/' |
     sed 's|[^/]*$||' | sort | uniq -c | awk -v most="$MOST_FILES" '$1 > most { print ($2 ? $2 : "./") ": " $1 }')"

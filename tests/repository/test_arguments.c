@@ -403,7 +403,8 @@ TEST(arrays_that_are_filled_must_not_overlap_those_that_are_read)
     REFUSED(t, sp_spmm_execute(o.plan, 1, &x, 0, &y), "the arrays of Y and X overlap");
     y.values = values + 8;
     REFUSED(t, sp_spmm_execute(o.plan, 1, &x, 0, &y), "the arrays of Y and X overlap");
-    y = (sp_dense){.rows = NODES, .cols = 3, .stride = 3, .values = values + 11, .space = space}; /* of another stride */
+    /* of another stride */
+    y = (sp_dense){.rows = NODES, .cols = 3, .stride = 3, .values = values + 11, .space = space};
     REFUSED(t, sp_spmm_execute(o.plan, 1, &x, 0, &y), "the arrays of Y and X overlap");
     y = x;
     REFUSED(t, sp_spmm_execute(o.plan, 1, &x, 0, &y), "the arrays of Y and X overlap");

@@ -42,8 +42,8 @@ double product_value(test_random *random);
 /* A random matrix with some `degree` entries a row. */
 sp_csr product_matrix(sp_context *host, test_random *random, int64_t rows, int64_t cols, double degree,
                       sp_value_type type, test_values values);
-/* A and B whose rows are mostly the row before, one column to the right, with up to `entries` entries; a few are empty or
- * have columns of their own. */
+/* A and B whose rows are mostly the row before, one column to the right, with up to `entries` entries; a few are empty
+ * or have columns of their own. */
 product product_shifted(sp_context *host, test_random *random, int64_t entries, sp_value_type type);
 /* The same with new values for A and B. */
 void product_new_values(test_random *random, product *p);

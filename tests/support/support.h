@@ -2,8 +2,8 @@
  * and a runner that ends with the line "N passed, N failed, N skipped".
  *
  * A suite is a table of test_entry; main is `return test_run("NAME", tests);`. A long suite test_NAME.c has parts
- * NAME_*.c beside it with a table each, and NAME_shared.[ch] for what they share. A test is a function of its turn `_i`,
- * which for tests that run once a device is the device for test_context.
+ * NAME_*.c beside it with a table each, and NAME_shared.[ch] for what they share. A test is a function of its turn
+ * `_i`, which for tests that run once a device is the device for test_context.
  *
  * From the environment: TEST_CASES=N runs N random cases in place of a suite's own, and less of the rest if N is
  * below 100; TEST_SHARE=I/N runs every N-th test of a suite, from number I on, so that N processes, I = 0 .. N - 1,

@@ -1,6 +1,6 @@
-/* sparse-bench coarsen: the labels of contraction_coarsen and the quotient by them. The graph, made symmetric, lies where
- * they are computed before the clock starts, and so do the labels, as in a hierarchy on a device. The labels are compared
- * with those of the CPU, which is timed once, or on the CPU with those of one thread. */
+/* sparse-bench coarsen: the labels of contraction_coarsen and the quotient by them. The graph, made symmetric, lies
+ * where they are computed before the clock starts, and so do the labels, as in a hierarchy on a device. The labels are
+ * compared with those of the CPU, which is timed once, or on the CPU with those of one thread. */
 #include <string.h>
 
 #include "contraction.h"

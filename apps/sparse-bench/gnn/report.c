@@ -74,7 +74,8 @@ static const char *const phase_names[GNN_PHASES] = {"sampling", "gather", "step"
 static void print_minibatches(const gnn_minibatches *m)
 {
     candidate epoch = m->epoch;
-    snprintf(epoch.name, sizeof epoch.name, "sage %lld, minibatches%s", (long long)m->hidden, m->half ? ", in bf16" : "");
+    snprintf(epoch.name, sizeof epoch.name, "sage %lld, minibatches%s", (long long)m->hidden, m->half
+             ? ", in bf16" : "");
     print_candidate(&epoch, 0, "an epoch; waiting between them, sampling %.4f, gather %.4f, step %.4f ms",
                     1e3 * m->phase[GNN_PHASE_SAMPLE], 1e3 * m->phase[GNN_PHASE_GATHER], 1e3 * m->phase[GNN_PHASE_STEP]);
 }

@@ -1,6 +1,6 @@
-/* Intel's oneMKL, loaded at run time: mkl_sparse_spmm on the CPU. Its columns come in any order; the first algorithm has
- * them sorted by mkl_sparse_order, as ours are, the second leaves them. Its header is not needed: the few prototypes
- * stand here, of the interface with integers of 32 bits, which is the faster one. */
+/* Intel's oneMKL, loaded at run time: mkl_sparse_spmm on the CPU. Its columns come in any order; the first algorithm
+ * has them sorted by mkl_sparse_order, as ours are, the second leaves them. Its header is not needed: the few
+ * prototypes stand here, of the interface with integers of 32 bits, which is the faster one. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <string.h>
@@ -83,7 +83,8 @@ static void mkl_version(char *text, size_t size)
     *(void **)&get = library ? dlsym(library, "MKL_Get_Version_String") : NULL;
     if (get) get(sentence, (int)sizeof sentence - 1);
     const char *number = strstr(sentence, "Version ");
-    if (number && sscanf(number, "Version %d.%d", &year, &update) == 2) snprintf(text, size, "oneMKL %d.%d", year, update);
+    if (number && sscanf(number, "Version %d.%d", &year, &update) == 2)
+        snprintf(text, size, "oneMKL %d.%d", year, update);
     else snprintf(text, size, "oneMKL");
 }
 

@@ -1,5 +1,5 @@
-/* Kernels that others have published, for products of f32 with dense matrices: libraries that bench/peers/build.sh makes
- * and BENCH_PEERS names the folder of (spmm_peer.h). They are asked last: a kernel that fails on the device
+/* Kernels that others have published, for products of f32 with dense matrices: libraries that bench/peers/build.sh
+ * makes and BENCH_PEERS names the folder of (spmm_peer.h). They are asked last: a kernel that fails on the device
  * takes what comes after it along. */
 #include <dlfcn.h>
 #include <glob.h>

@@ -306,8 +306,8 @@ static void row_loop(worker *w, int64_t row, row_buffer *out)
 
 /* ---- mark ---------------------------------------------------------------------------------------------- */
 
-/* Appends entries of the batch that are new to the row to its `listed` columns, and returns the new number; cells lie as
- * the columns do. */
+/* Appends entries of the batch that are new to the row to its `listed` columns, and returns the new number; cells lie
+ * as the columns do. */
 KERNEL uint32_t mark_entries(worker *w, const int32_t *batch, const double *values, int64_t count, uint32_t listed,
                              int32_t *columns, double *cells, int op, int type)
 {
@@ -397,8 +397,8 @@ KERNEL int64_t gather_row(worker *w, int64_t row, int64_t count, int type)
     return count;
 }
 
-/* Rows first to end - 1, which have at most ROWS_BATCH entries in all: gathered, marked, and their values taken, one step
- * for all rows after the other, because the end of a short loop is rarely predicted. */
+/* Rows first to end - 1, which have at most ROWS_BATCH entries in all: gathered, marked, and their values taken, one
+ * step for all rows after the other, because the end of a short loop is rarely predicted. */
 KERNEL void mark_short_rows(worker *w, int64_t first, int64_t end, int64_t *counts, int op, int type)
 {
     row_buffer *out = w->out;
@@ -421,7 +421,8 @@ KERNEL void mark_rows(worker *w, int64_t first, int64_t end, int64_t *counts, in
     for (int64_t row = first; row < end;) {
         const int64_t start = row;
         int64_t entries = 0;
-        for (; row < end && row - start < ROWS_AT_ONCE && entries + counts[row] <= ROWS_BATCH; row++) entries += counts[row];
+        for (; row < end && row - start < ROWS_AT_ONCE && entries + counts[row] <= ROWS_BATCH; row++)
+            entries += counts[row];
         if (row > start) {
             mark_short_rows(w, start, row, counts, op, type);
         } else {
@@ -476,7 +477,8 @@ sp_status sp_make_row(void *scratch, int64_t row, int64_t entries, row_buffer *o
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
 /* What does not depend on the grouping. */
-contraction sp_contraction_begin(const sp_csr *g, const int32_t *labels, int64_t groups, const sp_contract_options *options)
+contraction sp_contraction_begin(const sp_csr *g, const int32_t *labels, int64_t groups,
+                                 const sp_contract_options *options)
 {
     const bool sums = options->combine == SP_COMBINE_SUM || options->combine == SP_COMBINE_COUNT;
     contraction job = {.g = g, .labels = labels, .groups = groups, .kind = kind_of(g, options->combine),

@@ -9,8 +9,8 @@
  * and a label read (the labels come from a cache where they fit one), per entry of C two writes and a read. Sums are
  * f64 in the order of G's rows and columns, whatever the accumulator.
  *
- * Of a symmetric G only the entries of C up to the diagonal are made, in any order; mirror.c makes all of C of them, and
- * orders rows without a sort.
+ * Of a symmetric G only the entries of C up to the diagonal are made, in any order; mirror.c makes all of C of them,
+ * and orders rows without a sort.
  */
 #include <omp.h>
 #include <string.h>
@@ -89,7 +89,8 @@ static sp_status contract_groups(sp_context *context, contraction *job, int64_t 
     const bool is_short = sp_may_be_short(job) && (double)in_short >= SHORT_SHARE * (double)total;
     if (is_short) job->lower = false; /* whole rows: counts are symmetric to the last bit */
     sp_contraction_choose(job, total, threads);
-    const bool many = job->groups > job->g->rows / 4; /* then few entries meet, and half a symmetric row is half of it */
+    /* then few entries meet, and half a symmetric row is half of it */
+    const bool many = job->groups > job->g->rows / 4;
     TRY(sp_calloc(context, threads, sizeof *workers, (void **)&workers));
     for (int t = 0; t < threads; t++) TRY(sp_open_worker(context, job, largest, &workers[t]));
     info->group_seconds = wall_seconds() - start;
@@ -97,7 +98,8 @@ static sp_status contract_groups(sp_context *context, contraction *job, int64_t 
                                .rows = is_short      ? sp_make_short_rows
                                        : job->marked ? sp_make_marked_rows
                                                      : NULL,
-                               .workers = workers, .worker_size = sizeof *workers, .threads = threads, .expected = job->marked && many ? total / 2 + job->groups : 0,
+                               .workers = workers, .worker_size = sizeof *workers, .threads = threads,
+                               .expected = job->marked && many ? total / 2 + job->groups : 0,
                                .row_entries = job->loops == SP_LOOPS_ONLY ? 1 : 0,
                                .bytes = &info->peak_bytes};
     TRY(sp_row_run(context, job->groups, job->groups, entries, total, &method, job->g->value_type, c));

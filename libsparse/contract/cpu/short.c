@@ -2,8 +2,9 @@
  * ones are kept, and the distances between these are the counts. No loop but that over the group's nodes, and so no
  * branch that cannot be predicted; rows are complete, in order, and written once.
  *
- * Graphs whose nodes have few edges, meshes and roads, mostly have such rows after a matching. Without this, half of each
- * row is made and mirrored (mirror.c), which takes 1.7 to 2.9 times as long on 4elt, luxembourg, New York and a grid. */
+ * Graphs whose nodes have few edges, meshes and roads, mostly have such rows after a matching. Without this, half of
+ * each row is made and mirrored (mirror.c), which takes 1.7 to 2.9 times as long on 4elt, luxembourg, New York and a
+ * grid. */
 #include "base/lanes.h"
 #include "contract/cpu/short.h"
 
@@ -26,14 +27,16 @@ AVX512 static inline __m512i gather_labels(const contraction *job, int64_t row, 
         columns = _mm512_mask_expandloadu_epi32(columns, lanes, job->g->col_indices + start);
         count += length;
     }
-    return _mm512_mask_i32gather_epi32(_mm512_set1_epi32(-1), (__mmask16)((1u << entries) - 1), columns, job->labels, 4);
+    return _mm512_mask_i32gather_epi32(_mm512_set1_epi32(-1), (__mmask16)((1u << entries) - 1), columns, job->labels,
+                                       4);
 }
 
 /* Writes up to 16 columns and values at the end of `out`; returns how many count. */
 AVX512 static inline int make_short(worker *w, int64_t row, int64_t entries, row_buffer *out)
 {
     const contraction *job = w->job;
-    const __m512i own = _mm512_set1_epi32((int32_t)row), places = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5,
+    const __m512i own = _mm512_set1_epi32((int32_t)row),
+                  places = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5,
                                                                                    4, 3, 2, 1, 0);
     __m512i labels = gather_labels(job, row, entries);
     if (job->loops == SP_LOOPS_DROP)

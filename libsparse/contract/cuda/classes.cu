@@ -115,8 +115,9 @@ static __global__ void __launch_bounds__(CLASSED)
 }
 
 /* Where the entries of nodes begin in the stage and in G, 32 bits each, by group and in any order within it, PLACED a
- * block. Nodes that are in no group, or have no entries, come last. To be written one by one 4 to 8 bytes take a million
- * nodes 20 µs, so that 16 in two arrays would take 50. Launched before the host knows whether nodes are in order. */
+ * block. Nodes that are in no group, or have no entries, come last. To be written one by one 4 to 8 bytes take a
+ * million nodes 20 µs, so that 16 in two arrays would take 50. Launched before the host knows whether nodes are in
+ * order. */
 template <typename V>
 static __global__ void __launch_bounds__(256)
     place_nodes(contract_args<V> job, const unsigned long long *preceding, const unsigned long long *places,

@@ -3,10 +3,10 @@
  *
  * Nodes in the order of their labels list the rows of G that make up each row of C. Where labels ascend that is G's
  * own order, and a row of C is a run of G's entries. Else a node's place in its group is counted with the group's
- * entries, in any order, and it is put there. Sums of f32 need no more; for all else some lanes, a warp or a block order
- * the nodes of a group, or if one has very many, all are sorted by radix. Before that rows are put in classes, so that
- * the host knows what to launch when it ends. Rows of C are combined by class of length, columns replaced by labels as they
- * are read:
+ * entries, in any order, and it is put there. Sums of f32 need no more; for all else some lanes, a warp or a block
+ * order the nodes of a group, or if one has very many, all are sorted by radix. Before that rows are put in classes, so
+ * that the host knows what to launch when it ends. Rows of C are combined by class of length, columns replaced by
+ * labels as they are read:
  *   - TO_8, TO_16 (small.cuh): sorted in registers, 2 or 4 rows a warp, since a warp each would be
  *     mostly idle;
  *   - TO_32, TO_64 (packed rows, sorted.cuh), 2 or 4 a warp, and TO_128 to TO_512, with many columns TO_1024 (sorted
@@ -16,9 +16,9 @@
  *     lie in registers and cells in shared memory. Sums of f32 are summed.cuh's, which writes columns that occur once
  *     without atomics, all else ranked.cuh's. A class for each size keeps several blocks on a multiprocessor;
  *   - WIDE_ROWS, which have more: sums of f32 are formed by a block in shared memory (near.cuh) or, with few
- *     columns or above 196,608 entries, by a block every 8,192 (parted.cuh), since one row may have most of G. All else,
- *     and rows whose sums may not be exact, is sorted by radix (ordered.cu), or where memory is short formed by a block
- *     a row, whose cells lie in global memory (ranked.cuh).
+ *     columns or above 196,608 entries, by a block every 8,192 (parted.cuh), since one row may have most of G. All
+ *     else, and rows whose sums may not be exact, is sorted by radix (ordered.cu), or where memory is short formed by a
+ *     block a row, whose cells lie in global memory (ranked.cuh).
  * rows.cu says which of them there are and launches them; integers.cuh has numbers as integers; run.cuh what a call has
  * on the device; nodes.cu, classes.cu and result.cu are its other phases; patterns.cu makes products of patterns of the
  * same phases; tiles.cuh deals out entries to warps.

@@ -82,7 +82,8 @@ struct near_row {
         __syncthreads(); /* the memory is another's no more */
         part.clear(nodes.begins, words);
         __syncthreads();
-        part.list(nodes.sources, nodes.begins, (uint32_t)begin, count, node, part_row::node_of(job, node + threadIdx.x));
+        part.list(nodes.sources, nodes.begins, (uint32_t)begin, count, node,
+                  part_row::node_of(job, node + threadIdx.x));
         __syncthreads();
         part.count(nodes.begins, nodes.before, words);
         __syncthreads();

@@ -1,8 +1,8 @@
 /* Products of patterns as contractions (contract.cu), which list rows of G and rename its columns.
  *
  * A·B where B is a pattern with one entry a row at most renames A's columns: every row of G is a row of C. Only rows
- * of B of one entry make a hub's row of C as dear as its parts times its length in spgemm/cuda/warp.cu. A·B where A is a
- * pattern adds up rows of B, whose columns stay: rows of C are made of the rows that A lists instead of those of a
+ * of B of one entry make a hub's row of C as dear as its parts times its length in spgemm/cuda/warp.cu. A·B where A is
+ * a pattern adds up rows of B, whose columns stay: rows of C are made of the rows that A lists instead of those of a
  * label, in one pass where spgemm/cuda/warp.cu needs two. S·G·Sᵀ for a pattern S with one entry a column does both at
  * once: nothing is sorted or stored between the products. */
 #include "contract/cuda/run.cuh"

@@ -275,9 +275,9 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
         merge(cell, loops, loop_count);
     }
 
-    /* In order, from registers to the stage: entries are put together by cell, and each cell's brought in order. Returns
-     * the number of cells. In place of cells' columns lie, two of them a word, the entries of cells and then where these
-     * begin, and behind them the entries' places. */
+    /* In order, from registers to the stage: entries are put together by cell, and each cell's brought in order.
+     * Returns the number of cells. In place of cells' columns lie, two of them a word, the entries of cells and then
+     * where these begin, and behind them the entries' places. */
     __device__ int combine_placed()
     {
         uint32_t *tally = (uint32_t *)cell_cols;
@@ -571,7 +571,8 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
 /* Bytes of a block's bits of columns, or of places for each warp, which follow them; and with its cells. */
 static __host__ __device__ constexpr size_t bits_bytes(int words, int threads, int cells)
 {
-    const size_t columns = (size_t)words * (sizeof(uint32_t) + sizeof(uint16_t)), places = (size_t)threads / 32 * cells / 8;
+    const size_t columns = (size_t)words * (sizeof(uint32_t) + sizeof(uint16_t)),
+                 places = (size_t)threads / 32 * cells / 8;
     return columns > places ? columns : places;
 }
 static __host__ __device__ constexpr size_t ranked_bytes(int words, int threads, int cells, bool mean)

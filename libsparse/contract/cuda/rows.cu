@@ -227,7 +227,8 @@ static sp_status launch_class(contract_run<V> *run, int c, unsigned count, bool 
     }
 }
 
-/* Whether all rows are combined alike in whatever order the nodes of their groups come: sums of f32 but ranked_rows'. */
+/* Whether all rows are combined alike in whatever order the nodes of their groups come: sums of f32 but ranked_rows'.
+ */
 template <typename V> bool takes_any_order(const contract_run<V> *run, const contract_totals *totals)
 {
     const unsigned *members = totals->members;

@@ -263,8 +263,8 @@ static __device__ __forceinline__ bool lay_sorted(const Key (&all)[K], Key *sort
     return joins;
 }
 
-/* The same by three quarters of the network where all rows of the warp fit it: uniform graphs with 10 and 50 % groups as
- * runs take 3 to 4 % less. With longer rows R-MAT 22's 10 % groups took 2 to 3 % more. */
+/* The same by three quarters of the network where all rows of the warp fit it: uniform graphs with 10 and 50 % groups
+ * as runs take 3 to 4 % less. With longer rows R-MAT 22's 10 % groups took 2 to 3 % more. */
 template <int K, int G, bool PLACED, typename Key>
 static __device__ __forceinline__ bool lay_sorted(const Key (&key)[K], int length, Key *sorted, int from)
 {
@@ -481,8 +481,8 @@ static __device__ __forceinline__ int write_packed(const contract_args<V> &job, 
 }
 
 /* Rows of at most G·K entries, G lanes each, 32 / G of them a warp, which shares what a row costs beside its entries:
- * with 16 lanes and 4 keys each a row of 36 entries takes three quarters of the instructions that it takes a warp. While
- * rows are sorted the entries of the next are on their way. */
+ * with 16 lanes and 4 keys each a row of 36 entries takes three quarters of the instructions that it takes a warp.
+ * While rows are sorted the entries of the next are on their way. */
 template <int G, int K, typename Key, bool PLACED, typename V>
 static __global__ void __launch_bounds__(WARP_THREADS, 8) packed_rows(contract_args<V> job, int c)
 {

@@ -1,8 +1,9 @@
-/* Triples become a matrix on a CUDA device. A triple's key is its row above its column. Keys are sorted stably, with the
- * numbers of the triples where values are to be combined, so those of one place stay in the order of their appearance.
- * Where the key changes an entry begins: these places are marked and counted (entries.cuh), and a row begins at the place
- * of the first key that is not below its own. The values of a place are added by one lane if they are few, by a warp if
- * they are many (device/ordered_sum.cuh): the bits are those of adding one after another.
+/* Triples become a matrix on a CUDA device. A triple's key is its row above its column. Keys are sorted stably, with
+ * the numbers of the triples where values are to be combined, so those of one place stay in the order of their
+ * appearance.
+ * Where the key changes an entry begins: these places are marked and counted (entries.cuh), and a row begins at the
+ * place of the first key that is not below its own. The values of a place are added by one lane if they are few, by a
+ * warp if they are many (device/ordered_sum.cuh): the bits are those of adding one after another.
  *
  * Bytes a triple: 4 or 8 for each index, and for every 8 bits of the largest key a pass that reads and writes 8, or 12
  * with a number. Working memory: three times 8 or 12, one of them the sort's own. With mirror images twice as much. */

@@ -327,7 +327,8 @@ static sp_status finish_row(markov_worker *w, int64_t row, int64_t kept, const r
 
     if (job->rows) {
         const int64_t first = job->a->row_offsets[row];
-        const double before = sum_of_squares((const float *)job->a->values + first, job->a->row_offsets[row + 1] - first);
+        const double before = sum_of_squares((const float *)job->a->values + first,
+                                             job->a->row_offsets[row + 1] - first);
         job->rows[row] = (sp_markov_row){.chaos = (float)(((double)figures->largest - figures->squares) * (double)left),
                                          .homogeneity = after > 0 ? (float)(before / after) : 1,
                                          .kept_mass = loop ? 0 : (float)mass,

@@ -4,8 +4,8 @@
 
 #include "core/backend_cpu.h"
 
-/* 1 / the length of a row, 0 for one without length. Squares of very small or large numbers leave the range of f64: then
- * all are scaled by the largest. */
+/* 1 / the length of a row, 0 for one without length. Squares of very small or large numbers leave the range of f64:
+ * then all are scaled by the largest. */
 static double inverse_length(const sp_csr *a, int64_t row)
 {
     double sum = 0, largest = 0;

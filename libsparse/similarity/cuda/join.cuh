@@ -209,8 +209,8 @@ template <typename V, typename S> struct row_join {
 
     /* ---- sums -------------------------------------------------------------------------------------------- */
 
-    /* The entries of B that one of A meets in a window. `cursor` is where the last window ended, if A's row has not more
-     * entries than the block has threads. */
+    /* The entries of B that one of A meets in a window. `cursor` is where the last window ended, if A's row has not
+     * more entries than the block has threads. */
     __device__ __forceinline__ void find_range(int64_t entry, int64_t low, int64_t high, int64_t cursor,
                                                int64_t *begin, int64_t *stop) const
     {

@@ -3,8 +3,8 @@
  *
  * Every row has slots for as many entries as it may keep, which its products, B's columns and k bound. Rows are joined
  * in batches whose slots fit a quarter of the free memory. Then the entries are moved together, and the whole is
- * transposed twice, which sorts them by column. Rows with up to FEW products have a table and blocks of their own, small
- * enough that many are on a multiprocessor. */
+ * transposed twice, which sorts them by column. Rows with up to FEW products have a table and blocks of their own,
+ * small enough that many are on a multiprocessor. */
 #include <float.h>
 
 #include "similarity/cuda/join.cuh"

@@ -1,7 +1,7 @@
 /* Rows of A that are the row before them, one column to the right, where the same holds for the rows of B that they
  * multiply: stencils and bands in the order of their grid. C's row then is the one before, one column to the right,
- * too, and each product goes to the place in it where that of the row before went. So nothing is marked or sorted, and four
- * rows are summed at once, side by side. One thread of a Xeon takes 0.45 to 0.6 of the time. */
+ * too, and each product goes to the place in it where that of the row before went. So nothing is marked or sorted, and
+ * four rows are summed at once, side by side. One thread of a Xeon takes 0.45 to 0.6 of the time. */
 #include "base/vectors.h"
 #include "spgemm/cpu/kernels.h"
 

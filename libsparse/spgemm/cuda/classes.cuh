@@ -373,8 +373,8 @@ sp_status sum_dense_rows(sp_context *context, const warp_job<V> &job, const row_
 /* ranked.cu */
 template <typename V> sp_status launch_ranked(warp_run<V> *run);
 
-/* giant.cu: the entries of `count` rows of A·B, whose numbers and lengths of C lie on the device, unless there is no room
- * to sort their products; those of rows of f32_from products and more are rounded to f32. Their way into C. */
+/* giant.cu: the entries of `count` rows of A·B, whose numbers and lengths of C lie on the device, unless there is no
+ * room to sort their products; those of rows of f32_from products and more are rounded to f32. Their way into C. */
 template <typename V>
 sp_status form_giant_rows(sp_context *context, const sp_csr *a, const sp_csr *b, const int32_t *rows, int64_t count,
                           int64_t f32_from, int32_t *lengths, giant_rows *giants, bool *formed);

@@ -4,9 +4,9 @@
  * LONG_ROW (long_sums.cuh), whose products are written out. An element whose row of B is empty stands for -0, which
  * changes no sum. Sums are formed before C's offsets are known, so that A is read once.
  *
- * Bytes: 4 + v an element, 16 + v for its row of B (v where all rows have an entry), 20 and C's a row; 24 more an element
- * of the longest rows. The host waits for nnz(C), for the end, and, where A has more than LONG_ROW elements, for
- * whether there are longest rows.
+ * Bytes: 4 + v an element, 16 + v for its row of B (v where all rows have an entry), 20 and C's a row; 24 more an
+ * element of the longest rows. The host waits for nnz(C), for the end, and, where A has more than LONG_ROW elements,
+ * for whether there are longest rows.
  */
 #include <stdio.h>
 

@@ -240,7 +240,8 @@ static sp_status sum_of(sp_context *context, const product_terms *terms, const s
     const bool plain = semiring == SP_PLUS_TIMES && a->values && b->values;
     auto kernel = plain ? sum_tiles<V, true> : sum_tiles<V, false>;
     if (terms->long_entries > 0) CHECK(sum_longs(context, *terms, product, plain, (V *)c->values));
-    kernel<<<(unsigned)terms->tiles, TILE_THREADS, 0, cuda_state_of(context)->stream>>>(*terms, product, (V *)c->values);
+    kernel<<<(unsigned)terms->tiles, TILE_THREADS, 0, cuda_state_of(context)->stream>>>(*terms, product,
+                                                                                        (V *)c->values);
     CUDA_CHECK(cudaGetLastError());
     return cuda_finish(context);
 }

@@ -52,8 +52,8 @@ static inline int64_t most_of_warp(const product_terms &terms)
 }
 
 /* Lists the products of A·B that fall on the pattern of C, all on the device; `products` is their number where no
- * mask forbids any. No list, and SP_OK, where it does not fit the memory beside C, an entry of C has 2^31 products or an
- * operand 2^32 entries. O(products). */
+ * mask forbids any. No list, and SP_OK, where it does not fit the memory beside C, an entry of C has 2^31 products or
+ * an operand 2^32 entries. O(products). */
 sp_status cuda_make_terms(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked, const sp_csr *pattern,
                           int64_t products, product_terms *terms);
 void cuda_free_terms(sp_context *context, product_terms *terms);

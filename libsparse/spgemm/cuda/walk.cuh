@@ -42,7 +42,8 @@ template <typename V> struct product_view {
     const int32_t *mask_cols;
     bool complement;
     bucket_index index;     /* of B */
-    const uint8_t *repeats = nullptr; /* which rows of B, where it is A, have the columns of the row before; NULL: not known */
+    /* which rows of B, where it is A, have the columns of the row before; NULL: not known */
+    const uint8_t *repeats = nullptr;
 };
 
 template <bool PLAIN, typename V>

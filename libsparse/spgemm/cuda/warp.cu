@@ -197,8 +197,8 @@ template <typename V> static sp_status set_result(warp_run<V> *run, const sp_csr
 }
 
 /* There is room for SP_SPGEMM_GROUPS kinds of rows, and only products with giant rows may have more. So giant rows are
- * named first, and the last kind is left out. Twins and merged rows never meet: A's rows are long for the first and short
- * for the second. */
+ * named first, and the last kind is left out. Twins and merged rows never meet: A's rows are long for the first and
+ * short for the second. */
 static void name_groups(const warp_totals *totals, sp_spgemm_info *info)
 {
     static const char *const names[CLASS_TWINS] = {"", "small", "merged", "hash 128", "hash 256", "hash 512",

@@ -92,8 +92,8 @@ static sp_status sort_chunks(sp_context *context, const sp_csr *a, spmm_state *s
     return SP_OK;
 }
 
-/* Bytes of X that a pass may gather from: eight times a core's own cache, 4 MB if that is unknown. (What virtual machines
- * say of the shared cache is often wrong.) Half of it takes as long where rows have 50
+/* Bytes of X that a pass may gather from: eight times a core's own cache, 4 MB if that is unknown. (What virtual
+ * machines say of the shared cache is often wrong.) Half of it takes as long where rows have 50
  * and more entries and up to half more where they have 20, as pieces of rows become short; twice as much gains
  * nothing, and leaves single ranges of data that the shared cache may not hold. */
 static int64_t table_bytes(const sp_spmm_options *options)
@@ -481,7 +481,8 @@ static void turn_heads(sp_context *context, const void *values, int64_t nnz, int
             else ((uint64_t *)to)[k * heads + h] = ((const uint64_t *)values)[h * nnz + k];
 }
 
-/* Beside a product a head: 8 heads of 8 columns 0.35 to 0.4 of the time, of 16 columns 0.55, 4 of 32 columns 0.9 to 1. */
+/* Beside a product a head: 8 heads of 8 columns 0.35 to 0.4 of the time, of 16 columns 0.55, 4 of 32 columns 0.9 to 1.
+ */
 sp_status sp_cpu_spmm_heads(sp_context *context, const sp_csr *a, const sp_spmm_options *options, void *state,
                             const int64_t *places, int64_t head_width, double alpha, const sp_dense *x, double beta,
                             sp_dense *y, bool *done)

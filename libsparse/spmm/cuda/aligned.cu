@@ -8,8 +8,8 @@
 #include "spmm/cuda/shape.cuh"
 
 /* Copies pay from this many entries a row of X on: in general; with panels, which find most of X in the caches; if rows
- * are even numbers of f32, which could be loaded by twos, where the caches hold less than X, and where they hold it; and
- * if they are odd ones, which could by single numbers. */
+ * are even numbers of f32, which could be loaded by twos, where the caches hold less than X, and where they hold it;
+ * and if they are odd ones, which could by single numbers. */
 static const int64_t COPY_ENTRIES = 16, PANEL_ENTRIES = 64, PAIR_ENTRIES = 32, NEAR_PAIR_ENTRIES = 128,
                      NUMBER_ENTRIES = 16;
 /* From this many multiplications on the launches of copies do not count. */

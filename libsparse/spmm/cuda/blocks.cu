@@ -223,7 +223,8 @@ static sp_status cut(sp_context *context, const sp_csr *a, const part_ranges &ra
     CUDA_CHECK(cudaGetLastError());
     CHECK(cuda_scan_counts(context, list.count, counts.data, first.data));
     CHECK(edges.allocate(context, 2 * range_count + 2));
-    find_ranges<<<thread_blocks(2 * range_count + 2), THREADS, 0, stream>>>(range_count, sizes.classes, class_begin.data,
+    find_ranges<<<thread_blocks(2 * range_count + 2), THREADS, 0, stream>>>(range_count, sizes.classes,
+                                                                            class_begin.data,
                                                                          first.data, edges.data);
     CUDA_CHECK(cudaGetLastError());
     CUDA_CHECK(cudaMemcpyAsync(parts->edges, edges.data, (size_t)(2 * range_count + 2) * sizeof(int64_t),

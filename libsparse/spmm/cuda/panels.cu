@@ -250,7 +250,8 @@ template <typename T, int PARTS> struct runs {
  * All lanes of the warp take part. Each of the group's parts has the sum of its own entries then. */
 template <typename run, typename T, int V>
 static __device__ __forceinline__ void add_runs(const spmm_product &p, int64_t begin, int left, int step,
-                                                const char *x, spmm_sums<T, V> *result, typename run::exchange &exchange)
+                                                const char *x, spmm_sums<T, V> *result,
+                                                typename run::exchange &exchange)
 {
     const int lane = threadIdx.x % LANES, group = threadIdx.x % 32 / LANES;
     const int first = run::place(group, lane / run::EACH * run::LOADS); /* of the part's entries */

@@ -49,7 +49,8 @@ static spmm_shape choose_shape(const sp_dense *x, const sp_dense *y, bool extrem
 /* Rows of X of 9 to 12 packets are one tile, two entries at a time, beyond the cache too: R-MAT 20 at 96 columns of
  * f16 2.07 -> 1.81 ms by ranges. But where rows are alike, narrower tiles, which the cache holds, take 1.37 ms for
  * 1.76. */
-bool cuda_spmm_takes_pairs(const sp_dense *x, const sp_dense *y, bool extreme, sp_spmm_algorithm algorithm, int64_t most)
+bool cuda_spmm_takes_pairs(const sp_dense *x, const sp_dense *y, bool extreme, sp_spmm_algorithm algorithm,
+                           int64_t most)
 {
     const int64_t packet = 16 / (int64_t)sp_dense_size(x->type), packets = x->cols / packet;
     if (left_out("spmm-pairs")) return false;

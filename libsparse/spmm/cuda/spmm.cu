@@ -88,8 +88,8 @@ static bool alike(const sp_csr *a, const row_lengths &lengths)
 /* The number of ranges that pays; 1: none does. Rows that are alike pass over the columns at one pace, so that few rows
  * of X are in use at a time: uniform ones of 200 run at 8.7 TB/s with a tile of 64 MB, rows of all lengths at 7.0, and
  * at 8.3 in two ranges. But gathers of half a line are as many requests as the cache answers, and those from its far
- * half count twice: 100 million entries, 32 MB a tile, take 942 us in one range, 897 in two, 894 in three; in ranges of 25
- * entries a row no less than in one. */
+ * half count twice: 100 million entries, 32 MB a tile, take 942 us in one range, 897 in two, 894 in three; in ranges of
+ * 25 entries a row no less than in one. */
 static int choose_ranges(const sp_csr *a, int64_t width, int64_t cache, const row_lengths &lengths)
 {
     const bool narrow = 2 * tile_row(width) <= TILE_COLUMNS * 4;
@@ -110,8 +110,8 @@ static bool mostly_empty(const sp_csr *a, const row_lengths &lengths)
     return !left_out("spmm-empty") && 2 * (int64_t)lengths.filled <= a->rows;
 }
 
-/* Whether rows, a lane for every four columns, would leave much of the device idle: 7,734 rows of 121 entries take 54 us
- * at 128 columns and 31 in blocks, which are shorter; but 3,000 of 300 at 256 columns 136 us either way. */
+/* Whether rows, a lane for every four columns, would leave much of the device idle: 7,734 rows of 121 entries take 54
+ * us at 128 columns and 31 in blocks, which are shorter; but 3,000 of 300 at 256 columns 136 us either way. */
 static bool few_rows(sp_context *context, const sp_csr *a, int64_t width)
 {
     enum { BUSY_WARPS = 16, BUSY_NARROW = 64 }; /* of a multiprocessor; where a row of X is one tile */
@@ -130,8 +130,8 @@ static bool ends_early(const sp_csr *a, int64_t width, const row_lengths &length
     return width % 4 != 0 && a->nnz < 16 * a->rows && 4 * chain < all;
 }
 
-/* Rows that are alike need no sorting, unless an entry is little work: uniform rows of 200 at 16 columns take 1.13 ms by
- * rows and 1.08 in blocks. */
+/* Rows that are alike need no sorting, unless an entry is little work: uniform rows of 200 at 16 columns take 1.13 ms
+ * by rows and 1.08 in blocks. */
 static sp_spmm_algorithm choose(sp_context *context, const sp_csr *a, int64_t width, const row_lengths &lengths,
                                 int ranges)
 {

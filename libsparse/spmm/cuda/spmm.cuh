@@ -27,8 +27,8 @@
  *   maxk.cu         MaxK's product and gradient (MaxK-GNN); maxk_select.cu its selection
  *   sddmm.cu        products sampled at A's entries, softmax over the entries of a row
  *
- * Not yet judged by the survey, as CONTRIBUTING.md asks: walks by fours and exchange of 16 bits, pairs, the plan without
- * ranges for 16 bits.
+ * Not yet judged by the survey, as CONTRIBUTING.md asks: walks by fours and exchange of 16 bits, pairs, the plan
+ * without ranges for 16 bits.
  */
 #ifndef SPARSE_CUDA_SPMM_CUH
 #define SPARSE_CUDA_SPMM_CUH
@@ -126,8 +126,8 @@ sp_status cuda_spmm_cut(sp_context *context, const sp_csr *a, int ranges, int64_
 sp_status cuda_spmm_cut_rows(sp_context *context, const sp_csr *a, int ranges, int64_t range_rows, int group_entries,
                              bool coarse, spmm_blocks **parts);
 void cuda_spmm_free_blocks(sp_context *context, spmm_blocks *parts);
-/* The plan's blocks, or NULL for the row split. Where blocks have few entries for the sake of the caches, the first call
- * makes longer ones: the kernels of maxk.cu spend as much before and after a part of 64 entries as on it. */
+/* The plan's blocks, or NULL for the row split. Where blocks have few entries for the sake of the caches, the first
+ * call makes longer ones: the kernels of maxk.cu spend as much before and after a part of 64 entries as on it. */
 sp_status cuda_spmm_kept_parts(sp_context *context, const sp_csr *a, spmm_state *state, spmm_blocks **parts);
 sp_status cuda_spmm_ranges(sp_context *context, sp_dense_type type, const spmm_shape &shape,
                            const spmm_product &product, spmm_blocks *parts);

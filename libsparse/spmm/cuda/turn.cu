@@ -1,5 +1,5 @@
-/* Dense matrices from one layout to the other on a CUDA device: squares of 32 x 32 values pass through shared memory, so
- * that both arrays are read and written line by line. */
+/* Dense matrices from one layout to the other on a CUDA device: squares of 32 x 32 values pass through shared memory,
+ * so that both arrays are read and written line by line. */
 #include "device/common.cuh"
 
 enum { EDGE = 32, TURN_ROWS = 8 }; /* a thread has EDGE / TURN_ROWS values of a square */

@@ -37,7 +37,8 @@ template <typename T, int V, int LANES, int REPEATS, bool EXTREME, bool BLOCKS> 
     (spmm_resident<spmm_threads<T, V, LANES, REPEATS, Result::EXTREME, IN_BLOCKS>::COUNT, (BLOCK)>::BLOCKS)
 
 /* Kernels may begin before the one ahead has ended, and wait for it before they read what kernels write. A's columns
- * were there before the plan: a group asks for its first ones, then waits, which makes each of several consecutive products 0.2 to 0.5 us shorter. */
+ * were there before the plan: a group asks for its first ones, then waits, which makes each of several consecutive
+ * products 0.2 to 0.5 us shorter. */
 
 /* A group's columns of X and Y. Lanes beyond the last column repeat an earlier one, which is loaded anyway. In its last
  * repeat a group may have parts: each has the columns of the first part, which writes them. The first columns of the

@@ -6,7 +6,8 @@
 #include "../../support/files.h"
 #include "mcl-gpu/job.h"
 
-/* A start matrix of `nodes` with loops, whose node 0 is joined to the next `neighbours` and has `share` of their rows. */
+/* A start matrix of `nodes` with loops, whose node 0 is joined to the next `neighbours` and has `share` of their rows.
+ */
 static sp_csr star(sp_context *host, int32_t nodes, int32_t neighbours, float share)
 {
     sp_csr m = {.rows = nodes, .cols = nodes, .nnz = nodes + 2 * (int64_t)neighbours};
@@ -53,7 +54,8 @@ static const char *said(sp_context *host, bool gpu, int32_t nodes, int32_t neigh
 HOST_TEST(a_hub_is_announced_on_a_gpu_with_its_seconds, 2)
 {
     const char *text = said(host, true, 300000, 150000, 0);
-    ck_assert_msg(strncmp(text, "mcl-gpu: 0 has 150,001 neighbours: 100 % of the first expansion ", 64) == 0, "%s", text);
+    ck_assert_msg(strncmp(text, "mcl-gpu: 0 has 150,001 neighbours: 100 % of the first expansion ", 64) == 0, "%s",
+                  text);
     ck_assert_msg(strstr(text, " may take 11 s on the GPU; ") != NULL, "%s", text);
     ck_assert_msg(!strstr(text, "thread") && strchr(text, '\n') == text + strlen(text) - 1, "%s", text);
 }

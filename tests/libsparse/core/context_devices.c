@@ -40,7 +40,8 @@ static sp_status use(sp_context *context, sp_context *host, const sp_csr *a)
     if (status == SP_OK) status = sp_array_copy(context, 4, sizeof *there, there, space, edges, SP_HOST);
     if (status == SP_OK)
         status = sp_csr_from_coo(context, &(sp_coo){.rows = 3, .cols = 3, .count = 4, .row_indices = there,
-                                                    .col_indices = there, .space = space}, SP_COMBINE_SUM, false, &made);
+                                                    .col_indices = there, .space = space}, SP_COMBINE_SUM, false,
+                                                    &made);
     if (status == SP_OK) status = sp_array_create(context, a->rows, sizeof *labels, space, (void **)&labels);
     if (status == SP_OK) status = sp_csr_degree_order(context, &moved, labels, space);
     if (status == SP_OK) status = sp_contract(context, &moved, labels, space, a->rows, NULL, &quotient, NULL);

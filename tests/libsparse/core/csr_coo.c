@@ -292,7 +292,8 @@ CONTEXT_TEST(coo_takes_either_index_type_where_the_context_computes, _i, 2)
 CONTEXT_TEST(coo_combines_long_runs_in_order, _i, 2)
 {
     enum { RUNS = 3, KINDS = 5, TRIPLES = 20000 };
-    static const sp_combine rules[KINDS] = {SP_COMBINE_SUM, SP_COMBINE_MEAN, SP_COMBINE_MAX, SP_COMBINE_MIN, SP_COMBINE_FIRST};
+    static const sp_combine rules[KINDS] = {SP_COMBINE_SUM, SP_COMBINE_MEAN, SP_COMBINE_MAX, SP_COMBINE_MIN,
+                                            SP_COMBINE_FIRST};
     for (size_t kind = 0; kind < 3 * KINDS; kind++) {
         test_random random = test_seed(kind);
         const sp_combine rule = rules[kind % KINDS];
@@ -326,7 +327,8 @@ CONTEXT_TEST(coo_combines_long_runs_in_order, _i, 2)
 CONTEXT_TEST(coo_refuses_wide_positions_outside, _i, 1)
 {
     const int64_t inside[] = {0, 1, 0}, outside[] = {0, (int64_t)1 << 32 | 1, 5};
-    void *const good = placed(context, 3, sizeof *inside, inside), *const bad = placed(context, 3, sizeof *outside, outside);
+    void *const good = placed(context, 3, sizeof *inside, inside),
+        *const bad = placed(context, 3, sizeof *outside, outside);
     sp_coo coo = {.rows = 2, .cols = 2, .count = 3, .row_indices = good, .col_indices = bad, .index_type = SP_I64,
                   .space = test_space(context)};
     sp_csr m;

@@ -45,7 +45,8 @@ TEST(holds_are_counted_right_by_several_threads)
     const sp_allocator allocator = {.allocate = take, .release = give, .user = &blocks};
     pthread_t threads[2 * THREADS];
     sp_context *context;
-    ck_assert_int_eq(sp_context_create(&(sp_context_options){.device = "cpu", .allocator = &allocator}, &context), SP_OK);
+    ck_assert_int_eq(sp_context_create(&(sp_context_options){.device = "cpu", .allocator = &allocator}, &context),
+                     SP_OK);
     for (int i = 0; i < THREADS * HOLDS; i++) sp_context_retain(context);
     for (int t = 0; t < 2 * THREADS; t++)
         ck_assert_int_eq(pthread_create(&threads[t], NULL, t % 2 ? drop_holds : take_and_drop, context), 0);

@@ -108,7 +108,8 @@ HOST_TEST(each_device_gets_the_rows_that_its_own_name, 2)
     for (uint64_t seed = 1; seed <= 4; seed++) {
         test_random random = test_seed(seed);
         sp_csr a = test_matrix(host, &random, 50, 20000, seed % 2 ? 0.0005 : 0.2, SP_F32, TEST_POSITIVE);
-        sp_csr b = test_matrix(host, &random, 20000, seed < 3 ? 30 : 3000, seed < 3 ? 0.9 : 0.01, SP_F32, TEST_POSITIVE);
+        sp_csr b = test_matrix(host, &random, 20000, seed < 3 ? 30 : 3000, seed < 3 ? 0.9 : 0.01, SP_F32,
+                               TEST_POSITIVE);
         const sp_markov_epilogue epilogue = {.cutoff = 1e-3, .select = 20, .inflation = 2, .dense_factor = 10};
         check_counts(&devices, &a, &b, &epilogue, seed);
         test_free(host, &a, &b);
@@ -228,9 +229,11 @@ HOST_TEST(results_are_the_next_operands, 2)
         sp_csr expected = {0}, found = {0};
         for (int turn = 0; turn < 3; turn++) {
             sp_csr next, one;
-            ck_ok(devices.several[i], sp_spgemm_markov(devices.several[i], turn ? &found : &m, turn == 1 ? &m : turn ? &found : &m,
+            ck_ok(devices.several[i],
+                  sp_spgemm_markov(devices.several[i], turn ? &found : &m, turn == 1 ? &m : turn ? &found : &m,
                                                        &epilogues[2], &next, NULL, NULL));
-            ck_ok(devices.one, sp_spgemm_markov(devices.one, turn ? &expected : &m, turn == 1 ? &m : turn ? &expected : &m,
+            ck_ok(devices.one,
+                  sp_spgemm_markov(devices.one, turn ? &expected : &m, turn == 1 ? &m : turn ? &expected : &m,
                                                 &epilogues[2], &one, NULL, NULL));
             ck_assert_int_eq(next.space, one.space);
             sp_csr_free(devices.several[i], &found);

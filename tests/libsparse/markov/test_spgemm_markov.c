@@ -281,7 +281,8 @@ TEST(hubs_need_no_room_for_their_products)
     sp_context *host = test_context(0, 1), *plenty = test_context(_i, 2);
     sp_context *little = test_context_with(_i, (sp_context_options){.threads = 2, .memory_budget = 12 << 20});
     test_random random = test_seed(29);
-    sp_csr a = with_full_lines(host, &random, 9, 6000, true), b = with_full_lines(host, &random, 6000, 3000, false), c, d;
+    sp_csr a = with_full_lines(host, &random, 9, 6000, true), b = with_full_lines(host, &random, 6000, 3000, false), c,
+           d;
     for (int e = 3; e < 7; e++) {
         ck_ok(plenty, sp_spgemm_markov(plenty, &a, &b, &epilogues[e], &c, NULL, NULL));
         ck_ok(little, sp_spgemm_markov(little, &a, &b, &epilogues[e], &d, NULL, NULL));
@@ -366,7 +367,8 @@ CONTEXT_TEST(renumbering_changes_no_bit, _i, 2)
     for (int e = 0; e < EPILOGUES; e++) {
         test_random random = test_seed((uint64_t)e + 1);
         const int64_t nodes = e % 2 ? 60 : 700;
-        sp_csr m = test_stochastic(context, &random, nodes, e % 3 == 1 ? 250 : e % 3 ? 12 : 40), moved, expected, there, back;
+        sp_csr m = test_stochastic(context, &random, nodes, e % 3 == 1 ? 250 : e % 3 ? 12 : 40), moved, expected, there,
+               back;
         int32_t *order = malloc((size_t)nodes * sizeof *order), *inverse = malloc((size_t)nodes * sizeof *inverse);
         sp_markov_row *rows = calloc((size_t)nodes, sizeof *rows), *moved_rows = calloc((size_t)nodes, sizeof *rows);
         random_order(&random, nodes, order, inverse);

@@ -145,7 +145,8 @@ DEVICE_TEST(two_or_three_entries_with_most_products_are_summed_in_order, _i, 2)
             }
 }
 
-/* Four to seven entries a row, by the kind, and row `full` and column `full_col`: the entry where these meet has a product a row. */
+/* Four to seven entries a row, by the kind, and row `full` and column `full_col`: the entry where these meet has a
+ * product a row. */
 static sp_csr crossed(sp_context *host, test_random *random, int64_t n, int64_t full, int64_t full_col, int kind,
                       sp_value_type type)
 {

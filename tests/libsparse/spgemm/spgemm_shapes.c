@@ -487,7 +487,10 @@ SHAPE(neighbours_that_agree)
 }
 
 /* Columns at multiples of a Fibonacci number, which multiplication by the golden ratio leaves close together. */
-SHAPE(columns_at_golden_distances) { return single_entries(host, random, type, test_is_brief() ? 1000 : limits[LIMITS - 1], 4181); }
+SHAPE(columns_at_golden_distances)
+{
+    return single_entries(host, random, type, test_is_brief() ? 1000 : limits[LIMITS - 1], 4181);
+}
 
 SHAPE(rows_all_equal)
 {

@@ -57,8 +57,8 @@ static char *random_numbers(test_random *random, int64_t count, int64_t rows, in
 }
 
 /* The product of one of the batch, by rows in host memory. */
-static void multiply_by_rows(sp_context *context, sp_spmm_plan *plan, const sp_dense *x, const sp_dense *y, char *x_flat,
-                             char *y_flat, double beta)
+static void multiply_by_rows(sp_context *context, sp_spmm_plan *plan, const sp_dense *x, const sp_dense *y,
+                             char *x_flat, char *y_flat, double beta)
 {
     for (int64_t b = 0; b < (y->batch > 0 ? y->batch : 1); b++) {
         const int64_t from = x->batch_stride || !x->batch ? b : 0;
@@ -87,7 +87,8 @@ static void fetch_batch(sp_context *context, sp_dense *m, char *numbers)
     sp_array_free(context, m->space, m->values);
 }
 
-/* A GPU adds up rows in another order where X or Y lies otherwise or is wider: its numbers may differ in their last places.
+/* A GPU adds up rows in another order where X or Y lies otherwise or is wider: its numbers may differ in their last
+ * places.
  * Those of `flat` then take their place. */
 static void expect_near(const sp_dense *m, char *numbers, char *flat, const char *what)
 {
@@ -175,7 +176,8 @@ CONTEXT_TEST(copies_turn_columns_into_rows, _i, 2)
     for (uint64_t seed = 1; seed <= 40; seed++) {
         test_random random = test_seed(seed);
         const sp_dense_type types[] = {SP_DENSE_F32, SP_DENSE_F64, SP_DENSE_BF16};
-        const sp_space space = test_space(context), from = seed % 2 ? space : SP_HOST, to = seed / 2 % 2 ? space : SP_HOST;
+        const sp_space space = test_space(context), from = seed % 2 ? space : SP_HOST,
+                       to = seed / 2 % 2 ? space : SP_HOST;
         sp_dense m = arrange(1 + test_below(&random, 100), 1 + test_below(&random, 100), types[seed % 3],
                              SP_COLUMN_MAJOR, ALONE), copy;
         char *flat = random_numbers(&random, 1, m.rows, m.cols, m.type);
@@ -200,7 +202,8 @@ CONTEXT_TEST(odd_layouts_and_batches_are_refused, 0, 1)
     const double numbers[] = {1, 0, 2, 0, 3, 0, 4, 0, 5};
     float in[12] = {0}, out[12] = {0};
     sp_csr a = test_from_dense(context, 3, 3, numbers, SP_F32);
-    const sp_dense x = {.rows = 3, .cols = 2, .stride = 2, .values = in}, y = {.rows = 3, .cols = 2, .stride = 2, .values = out};
+    const sp_dense x = {.rows = 3, .cols = 2, .stride = 2, .values = in},
+                   y = {.rows = 3, .cols = 2, .stride = 2, .values = out};
     sp_dense bad_x[4] = {x, x, x, x}, bad_y[3] = {y, y, y}, turned = x, batch = x, copy;
     sp_spmm_plan *plan;
     ck_ok(context, sp_spmm_plan_create(context, &a, 2, NULL, &plan));

@@ -337,8 +337,8 @@ static sp_status use_everything(sp_context *context, const sp_csr *a, const sp_d
 }
 
 /* Three times the same product: into a Y aligned to lines of the caches, into one that is not, and into one with wider
- * rows, which always goes through the caches. From 32 MB on, an aligned Y is written past them (tiles of 96 columns begin
- * and end at lines, those of 40 do not), from 64 MB on by way of a copy wherever rows begin. */
+ * rows, which always goes through the caches. From 32 MB on, an aligned Y is written past them (tiles of 96 columns
+ * begin and end at lines, those of 40 do not), from 64 MB on by way of a copy wherever rows begin. */
 CONTEXT_TEST(large_results_are_the_same_past_the_caches, 0, 2)
 {
     static const struct {
