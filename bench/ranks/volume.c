@@ -14,6 +14,7 @@
  * receives and the most products that it forms. Of tiles the same, without the next iterand, with all products in one
  * phase.
  */
+#include <omp.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,18 +27,35 @@
 
 enum { MOST_SIZES = 32 };
 
+/* What one process does in an iteration, in entries: what it receives and how many rows that is, products, and what it
+ * holds without its rows of the next iterand. */
+typedef struct load {
+    int64_t received, rows, products, held;
+} load;
+
 /* The figures of the processes of one run, for one number of them. */
 typedef struct figures {
     int64_t received, most_received, most_rows, most_held, most_products, moved;
 } figures;
 
+/* Process `rank` of sizes[p]. */
+typedef struct member {
+    int p, rank;
+} member;
+
 typedef struct study {
     sp_context *context;
-    int count, sizes[MOST_SIZES];
-    int64_t *cut[MOST_SIZES];  /* rows of each process, from the first iterand */
-    int64_t *held[MOST_SIZES]; /* entries of each process in the present iteration, without the next iterand */
-    int64_t *recut[MOST_SIZES]; /* rows of each process, from an iterand that they were cut for */
-    int32_t *place;            /* of each node in a random order */
+    int count, sizes[MOST_SIZES], threads;
+    int64_t *cut[MOST_SIZES];   /* rows of each process, from the first iterand */
+    int64_t *recut[MOST_SIZES]; /* the same, from an iterand that they were cut for */
+    int64_t *older[MOST_SIZES]; /* before that */
+    load *loads[MOST_SIZES];    /* of each process in the present iteration, with the rows of `cut` */
+    load *moved_loads[MOST_SIZES]; /* with those of `recut` */
+    int64_t *sums[MOST_SIZES];  /* [i]: the work of the rows before row i, as mcl_ranks_even reckons it */
+    member *members;            /* of all sizes */
+    int64_t all;                /* how many */
+    int32_t *named;             /* for each thread: how often a process names each row */
+    int32_t *place;             /* of each node in a random order */
     figures rows[MOST_SIZES], moved[MOST_SIZES], tiles[MOST_SIZES]; /* of the present iteration */
     int64_t nnz;
     sp_status status;
@@ -55,61 +73,52 @@ static const char *tell_nobody(void *user, void *bytes, int64_t count)
     return NULL;
 }
 
-static sp_status cut_rows(study *s, const sp_csr *m, int p, int64_t **cut)
+static sp_status cut_rows(study *s, const sp_csr *m, int p)
 {
     const sp_ranks ranks = {.size = s->sizes[p], .broadcast = tell_nobody};
     sp_csr part = {0};
-    const sp_status status = mcl_ranks_cut(s->context, &ranks, m, cut, &part);
+    sp_status status;
+    TRY(mcl_ranks_cut(s->context, &ranks, m, &s->cut[p], &part));
+    memcpy(s->recut[p], s->cut[p], (size_t)(s->sizes[p] + 1) * sizeof *s->recut[p]);
+done:
     sp_csr_free(s->context, &part);
     return status;
 }
 
-/* Of processes that have the rows of `cut`. seen[j] == r: process r has been found to name row j. */
-static figures study_rows(const study *s, const sp_csr *m, int p, const int64_t *cut, int64_t *all_held, int32_t *seen)
+/* Of the process with rows[0] to rows[1] - 1. named[j] becomes how often it names row j, for each that it names. */
+static load load_of(const sp_csr *m, const int64_t *rows, int32_t *named)
 {
-    figures f = {0};
-    for (int64_t j = 0; j < m->rows; j++) seen[j] = -1;
-    for (int r = 0; r < s->sizes[p]; r++) {
-        int64_t received = 0, rows = 0, products = 0, held = m->row_offsets[cut[r + 1]] - m->row_offsets[cut[r]];
-        for (int64_t e = m->row_offsets[cut[r]]; e < m->row_offsets[cut[r + 1]]; e++) {
-            const int32_t j = m->col_indices[e];
-            const bool is_own = j >= cut[r] && j < cut[r + 1];
-            products += length_of(m, j);
-            if (seen[j] == r) continue;
-            seen[j] = r;
-            held += length_of(m, j);
-            rows += !is_own;
-            received += is_own ? 0 : length_of(m, j);
-        }
-        all_held[r] = held;
-        f.received += received;
-        f.most_received = larger(f.most_received, received);
-        f.most_rows = larger(f.most_rows, rows);
-        f.most_products = larger(f.most_products, products);
+    const int64_t begin = m->row_offsets[rows[0]], end = m->row_offsets[rows[1]];
+    load l = {.held = end - begin};
+    for (int64_t e = begin; e < end; e++) named[m->col_indices[e]] = 0;
+    for (int64_t e = begin; e < end; e++) {
+        const int32_t j = m->col_indices[e];
+        const int64_t length = length_of(m, j);
+        l.products += length;
+        if (named[j]++ > 0) continue;
+        l.held += length;
+        if (j >= rows[0] && j < rows[1]) continue;
+        l.rows++;
+        l.received += length;
     }
-    return f;
+    return l;
 }
 
-/* sums[i]: the work of the rows before row i, as mcl_ranks_even reckons it for processes that have the rows of `cut`.
- * named[j] is scratch. */
-static void add_up_work(const sp_csr *m, int size, const int64_t *cut, int32_t *named, int64_t *sums)
+/* work[i]: of each of its rows; `named` as load_of has left it. */
+static void work_of(const sp_csr *m, int size, const int64_t *rows, const int32_t *named, int64_t *work)
 {
     const int64_t received = mcl_ranks_received(size);
-    sums[0] = 0;
-    for (int r = 0; r < size; r++) {
-        const int64_t begin = m->row_offsets[cut[r]], end = m->row_offsets[cut[r + 1]];
-        for (int64_t e = begin; e < end; e++) named[m->col_indices[e]] = 0;
-        for (int64_t e = begin; e < end; e++) named[m->col_indices[e]]++;
-        for (int64_t i = cut[r]; i < cut[r + 1]; i++) {
-            sums[i + 1] = sums[i] + 1;
-            for (int64_t e = m->row_offsets[i]; e < m->row_offsets[i + 1]; e++) {
-                const int32_t j = m->col_indices[e];
-                const bool is_own = j >= cut[r] && j < cut[r + 1];
-                sums[i + 1] += length_of(m, j) + (is_own ? 0 : received * length_of(m, j) / named[j]);
-            }
+    for (int64_t i = rows[0]; i < rows[1]; i++) {
+        work[i] = 1;
+        for (int64_t e = m->row_offsets[i]; e < m->row_offsets[i + 1]; e++) {
+            const int32_t j = m->col_indices[e];
+            const bool is_own = j >= rows[0] && j < rows[1];
+            work[i] += length_of(m, j) + (is_own || received == 0 ? 0 : received * length_of(m, j) / named[j]);
         }
     }
 }
+
+static bool same_rows(const int64_t *one, const int64_t *two) { return one[0] == two[0] && one[1] == two[1]; }
 
 /* The next cut, by the work of rows; the same if it is even. */
 static void cut_again(const sp_csr *m, int size, const int64_t *cut, const int64_t *sums, int64_t *next)
@@ -123,33 +132,59 @@ static void cut_again(const sp_csr *m, int size, const int64_t *cut, const int64
         while (sums[row] < total / size * k + total % size * k / size) row++;
 }
 
-/* Cuts the rows again if they are uneven, which moves those that lie between an older and a new cut. */
-static sp_status study_recut(study *s, const sp_csr *m, int p, int32_t *seen)
+/* Cuts the rows of sizes[p] again if they are uneven. */
+static void recut_rows(study *s, const sp_csr *m, int p)
 {
-    const int size = s->sizes[p];
-    int64_t *cut = NULL, *held = NULL, *sums = NULL;
-    figures *f = &s->moved[p];
-    sp_status status;
-    TRY(sp_alloc(s->context, size, sizeof *held, (void **)&held));
-    TRY(sp_alloc(s->context, size + 1, sizeof *cut, (void **)&cut));
-    TRY(sp_alloc(s->context, m->rows + 1, sizeof *sums, (void **)&sums));
-    add_up_work(m, size, s->recut[p], seen, sums);
-    cut_again(m, size, s->recut[p], sums, cut);
-    *f = study_rows(s, m, p, cut, held, seen);
-    for (int r = 0; r < size; r++) {
-        f->most_held = larger(f->most_held, held[r]);
-        const int64_t kept_first = larger(cut[r], s->recut[p][r]);
-        const int64_t kept_end = cut[r + 1] < s->recut[p][r + 1] ? cut[r + 1] : s->recut[p][r + 1];
-        f->moved += m->row_offsets[cut[r + 1]] - m->row_offsets[cut[r]];
-        if (kept_end > kept_first) f->moved -= m->row_offsets[kept_end] - m->row_offsets[kept_first];
+    int64_t *sums = s->sums[p], *older = s->recut[p];
+    for (int64_t i = 0; i < m->rows; i++) sums[i + 1] += sums[i];
+    s->recut[p] = s->older[p];
+    s->older[p] = older;
+    cut_again(m, s->sizes[p], older, sums, s->recut[p]);
+}
+
+/* Processes of all sizes take their turns on the threads, few large ones first. */
+static void study_rows(study *s, const sp_csr *m)
+{
+#pragma omp parallel for schedule(dynamic, 1) num_threads(s->threads)
+    for (int64_t k = 0; k < s->all; k++) {
+        const int p = s->members[k].p, r = s->members[k].rank;
+        int32_t *named = s->named + omp_get_thread_num() * m->rows;
+        s->loads[p][r] = load_of(m, s->cut[p] + r, named);
+        if (!same_rows(s->cut[p] + r, s->recut[p] + r)) load_of(m, s->recut[p] + r, named);
+        work_of(m, s->sizes[p], s->recut[p] + r, named, s->sums[p] + 1);
     }
-    f->received += f->moved;
-    memcpy(s->recut[p], cut, (size_t)(size + 1) * sizeof *cut);
-done:
-    sp_free(s->context, held);
-    sp_free(s->context, cut);
-    sp_free(s->context, sums);
-    return status;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(s->threads)
+    for (int p = 0; p < s->count; p++) recut_rows(s, m, p);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(s->threads)
+    for (int64_t k = 0; k < s->all; k++) {
+        const int p = s->members[k].p, r = s->members[k].rank;
+        s->moved_loads[p][r] = same_rows(s->cut[p] + r, s->recut[p] + r) ? s->loads[p][r]
+            : load_of(m, s->recut[p] + r, s->named + omp_get_thread_num() * m->rows);
+    }
+}
+
+static figures sum_up(const load *loads, int size)
+{
+    figures f = {0};
+    for (int r = 0; r < size; r++) {
+        f.received += loads[r].received;
+        f.most_received = larger(f.most_received, loads[r].received);
+        f.most_rows = larger(f.most_rows, loads[r].rows);
+        f.most_held = larger(f.most_held, loads[r].held);
+        f.most_products = larger(f.most_products, loads[r].products);
+    }
+    return f;
+}
+
+/* Entries of the rows that another process has than before. */
+static int64_t moved_entries(const sp_csr *m, int size, const int64_t *cut, const int64_t *older)
+{
+    int64_t kept = 0;
+    for (int r = 0; r < size; r++) {
+        const int64_t first = larger(cut[r], older[r]), end = cut[r + 1] < older[r + 1] ? cut[r + 1] : older[r + 1];
+        if (end > first) kept += m->row_offsets[end] - m->row_offsets[first];
+    }
+    return m->nnz - kept;
 }
 
 /* Adds this iterand to what processes hold in the iteration that has made it. */
@@ -157,7 +192,7 @@ static int64_t most_held(const study *s, const sp_csr *m, int p)
 {
     int64_t most = 0;
     for (int r = 0; r < s->sizes[p]; r++)
-        most = larger(most, s->held[p][r] + m->row_offsets[s->cut[p][r + 1]] - m->row_offsets[s->cut[p][r]]);
+        most = larger(most, s->loads[p][r].held + m->row_offsets[s->cut[p][r + 1]] - m->row_offsets[s->cut[p][r]]);
     return most;
 }
 
@@ -170,12 +205,12 @@ static int side_of(int size)
     return side * side == size ? side : 0;
 }
 
-/* tiles[i * side + j]: the entries in the tile; products[...]: those that its process forms. The stored matrix and its
- * transpose have the same tiles but for i and j. */
-static void fill_tiles(const study *s, const sp_csr *m, int side, int64_t *tiles, int64_t *products, int64_t *names)
+/* tiles[i * side + j]: the entries in the tile; products[...]: those that its process forms. lengths and names, all 0,
+ * have `side` and n * side elements. The stored matrix and its transpose have the same tiles but for i and j. */
+static void fill_tiles(const study *s, const sp_csr *m, int side, int64_t *tiles, int64_t *products, int64_t *lengths,
+                       int32_t *names)
 {
     const int64_t n = m->rows;
-    int64_t *lengths = names + n * side; /* of a row, by column of the grid */
     for (int64_t i = 0; i < n; i++) /* names[k * side + b]: entries of column k in block b of rows */
         for (int64_t e = m->row_offsets[i]; e < m->row_offsets[i + 1]; e++)
             names[m->col_indices[e] * side + (int64_t)s->place[i] * side / n]++;
@@ -191,29 +226,45 @@ static void fill_tiles(const study *s, const sp_csr *m, int side, int64_t *tiles
     }
 }
 
-static sp_status study_tiles(study *s, const sp_csr *m, int size, figures *f)
+static figures sum_up_tiles(int side, const int64_t *tiles, const int64_t *products)
 {
-    const int side = side_of(size);
-    int64_t *tiles = NULL, *names = NULL;
-    sp_status status;
-    *f = (figures){0};
-    if (side == 0) return SP_OK;
-    TRY(sp_calloc(s->context, 2 * (int64_t)size, sizeof *tiles, (void **)&tiles));
-    TRY(sp_calloc(s->context, (m->rows + 1) * side, sizeof *names, (void **)&names));
-    fill_tiles(s, m, side, tiles, tiles + size, names);
+    figures f = {0};
     for (int i = 0; i < side; i++)
         for (int j = 0; j < side; j++) {
             int64_t received = 0;
             for (int k = 0; k < side; k++)
                 received += (k != j ? tiles[i * side + k] : 0) + (k != i ? tiles[k * side + j] : 0);
-            f->received += received;
-            f->most_received = larger(f->most_received, received);
-            f->most_held = larger(f->most_held, tiles[i * side + j]);
-            f->most_products = larger(f->most_products, tiles[size + i * side + j]);
+            f.received += received;
+            f.most_received = larger(f.most_received, received);
+            f.most_held = larger(f.most_held, tiles[i * side + j]);
+            f.most_products = larger(f.most_products, products[i * side + j]);
         }
+    return f;
+}
+
+static sp_status study_tiles(study *s, const sp_csr *m)
+{
+    int64_t *counts[MOST_SIZES] = {0};
+    int32_t *names[MOST_SIZES] = {0};
+    sp_status status = SP_OK;
+    for (int p = 0; p < s->count; p++) {
+        const int64_t side = side_of(s->sizes[p]);
+        if (side == 0) continue;
+        TRY(sp_calloc(s->context, 2 * side * side + side, sizeof **counts, (void **)&counts[p]));
+        TRY(sp_calloc(s->context, m->rows * side, sizeof **names, (void **)&names[p]));
+    }
+#pragma omp parallel for schedule(dynamic, 1) num_threads(s->threads)
+    for (int p = 0; p < s->count; p++) {
+        const int side = side_of(s->sizes[p]), tiles = side * side;
+        if (side == 0) continue;
+        fill_tiles(s, m, side, counts[p], counts[p] + tiles, counts[p] + 2 * tiles, names[p]);
+        s->tiles[p] = sum_up_tiles(side, counts[p], counts[p] + tiles);
+    }
 done:
-    sp_free(s->context, tiles);
-    sp_free(s->context, names);
+    for (int p = 0; p < s->count; p++) {
+        sp_free(s->context, counts[p]);
+        sp_free(s->context, names[p]);
+    }
     return status;
 }
 
@@ -253,26 +304,45 @@ static void end_iteration(study *s, const mcl_iteration *done, const sp_csr *m)
     fprintf(stderr, "iteration %lld: %lld entries\n", (long long)done->number, (long long)m->nnz);
 }
 
+/* What is kept from iteration to iteration, and the first cut. */
+static sp_status prepare(study *s, const sp_csr *m)
+{
+    int64_t k = 0;
+    sp_status status;
+    s->threads = omp_get_max_threads();
+    for (int p = 0; p < s->count; p++) s->all += s->sizes[p];
+    TRY(sp_alloc(s->context, s->all, sizeof *s->members, (void **)&s->members));
+    TRY(sp_alloc(s->context, s->threads * m->rows, sizeof *s->named, (void **)&s->named));
+    for (int p = 0; p < s->count; p++) {
+        const int size = s->sizes[p];
+        for (int r = 0; r < size; r++) s->members[k++] = (member){p, r};
+        TRY(sp_alloc(s->context, size, sizeof **s->loads, (void **)&s->loads[p]));
+        TRY(sp_alloc(s->context, size, sizeof **s->moved_loads, (void **)&s->moved_loads[p]));
+        TRY(sp_alloc(s->context, size + 1, sizeof **s->recut, (void **)&s->recut[p]));
+        TRY(sp_alloc(s->context, size + 1, sizeof **s->older, (void **)&s->older[p]));
+        TRY(sp_calloc(s->context, m->rows + 1, sizeof **s->sums, (void **)&s->sums[p]));
+        TRY(cut_rows(s, m, p));
+    }
+done:
+    return status;
+}
+
 static bool study_iterand(void *user, const mcl_iteration *iteration, const sp_csr *m)
 {
     study *s = user;
-    int32_t *seen = NULL;
     sp_status status;
     if (iteration->number > 0) end_iteration(s, iteration, m);
-    TRY(sp_alloc(s->context, m->rows, sizeof *seen, (void **)&seen));
+    else TRY(prepare(s, m));
+    study_rows(s, m);
     for (int p = 0; p < s->count; p++) {
-        if (iteration->number == 0) {
-            TRY(sp_calloc(s->context, s->sizes[p], sizeof **s->held, (void **)&s->held[p]));
-            TRY(cut_rows(s, m, p, &s->cut[p]));
-            TRY(cut_rows(s, m, p, &s->recut[p]));
-        }
-        s->rows[p] = study_rows(s, m, p, s->cut[p], s->held[p], seen);
-        TRY(study_recut(s, m, p, seen));
-        TRY(study_tiles(s, m, s->sizes[p], &s->tiles[p]));
+        s->rows[p] = sum_up(s->loads[p], s->sizes[p]);
+        s->moved[p] = sum_up(s->moved_loads[p], s->sizes[p]);
+        s->moved[p].moved = moved_entries(m, s->sizes[p], s->recut[p], s->older[p]);
+        s->moved[p].received += s->moved[p].moved;
     }
+    TRY(study_tiles(s, m));
     s->nnz = m->nnz;
 done:
-    sp_free(s->context, seen);
     s->status = status;
     return status == SP_OK;
 }
@@ -318,10 +388,13 @@ done:
     sp_csr_free(s->context, &start);
     sp_csr_free(s->context, &limit);
     for (int p = 0; p < s->count; p++) {
-        sp_free(s->context, s->cut[p]);
-        sp_free(s->context, s->held[p]);
-        sp_free(s->context, s->recut[p]);
+        int64_t *const of_size[] = {s->cut[p], s->recut[p], s->older[p], s->sums[p]};
+        for (int k = 0; k < 4; k++) sp_free(s->context, of_size[k]);
+        sp_free(s->context, s->loads[p]);
+        sp_free(s->context, s->moved_loads[p]);
     }
+    sp_free(s->context, s->members);
+    sp_free(s->context, s->named);
     sp_free(s->context, s->place);
     return status;
 }
