@@ -311,9 +311,10 @@ $(LIB)/libsparse-mpi.so: mpi/mpi_ranks.c mpi/mpi_ranks.h libsparse/sp_ranks.h li
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $(CPPFLAGS) $(MPI_FLAGS) -shared -Wl,-soname,libsparse-mpi.so $< $(MPI_LIBS)
 
-$(BUILD)/tests/mpi/%: tests/mpi/%.c $(LIB)/libsparse-mpi.so
+$(BUILD)/tests/mpi/%: tests/mpi/%.c $(LIB)/libsparse-mpi.so $(LIB)/libsparse-io.a $(LIB)/libsparse.a $(BUILD)/obj/linked
 	$(call say,LINK,$@)
-	$(Q)$(LINK) $(CPPFLAGS) $(MPI_FLAGS) $< -Wl,-rpath,'$$ORIGIN/../../lib' $(LIB)/libsparse-mpi.so $(MPI_LIBS)
+	$(Q)$(LINK) $(CPPFLAGS) -Iio $(MPI_FLAGS) $< -Wl,-rpath,'$$ORIGIN/../../lib' $(LIB)/libsparse-mpi.so \
+	  $(LIB)/libsparse-io.a $(LIB)/libsparse.a $(MPI_LIBS) $(IO_LIBS) $(LIBS)
 
 -include $(shell find $(OBJ) -name '*.d' 2>/dev/null)
 .SECONDARY:
@@ -333,7 +334,8 @@ test: ; @scripts/setup test
 mpi: notice $(LIB)/libsparse-mpi.so $(BIN)/mcl-gpu $(BIN)/contract
 
 test-mpi: ; @scripts/setup mpi
-	@+$(MAKE) --no-print-directory mpi generators $(BUILD)/bench/volume $(BUILD)/tests/mpi/fetch_rows $(BUILD)/tests/mpi/triple_product
+	@+$(MAKE) --no-print-directory mpi generators $(BUILD)/bench/volume \
+	  $(patsubst %.c,$(BUILD)/%,$(wildcard tests/mpi/*.c))
 	@BUILD=$(BUILD) bash tests/mpi/test_mpi.sh
 	@BUILD=$(BUILD) bash tests/mpi/test_contract_mpi.sh
 

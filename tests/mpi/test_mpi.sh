@@ -17,6 +17,7 @@ awk 'BEGIN { for (i = 0; i < 400; i++) { if (i % 20 < 19) print "v" i, "v" i + 1
 printf 'a b 1\nb c 1\nc a 2\nd e 1\ne f 2\nf g 1\n' >seven.abc
 : >nothing.abc
 cp "$in/p2000.abc" .
+awk 'BEGIN { srand(7) } { print rand() "\t" $0 }' p2000.abc | sort -n | cut -f 2- >chance.abc # rows of all families together
 "$tests/gen/gen_protein" 7500 60 7 >protein.abc # more than 200,000 entries: nodes are numbered by community
 
 # A log without process ids, times and what processes say of each other.
@@ -62,6 +63,10 @@ for processes in 1 2 3 4; do
         together -n $processes "$tests/mpi/fetch_rows"
 done
 SPARSE_MPI_BYTES=4 ok 'an entry a message' together -n 2 "$tests/mpi/fetch_rows"
+for processes in 1 2 3 4 9; do
+    ok "partitions of $processes processes" together -n $processes "$tests/mpi/partitions" p2000.abc
+done
+SPARSE_MPI_BYTES=1000 ok 'partitions in short messages' together -n 3 "$tests/mpi/partitions" p2000.abc
 
 # ---- clusterings ---------------------------------------------------------------------------------------------
 
@@ -70,6 +75,9 @@ for processes in 1 2 3 4 9; do
 done
 for processes in 2 3 4; do compare $processes protein.abc -I 1.6; done
 compare 12 seven.abc
+for processes in 2 3 4 9; do compare $processes chance.abc; done
+memory=8M compare 4 chance.abc
+compare 3 chance.abc -I 1.4 --mpi-read parts
 export SPARSE_MPI_BYTES=1000
 compare 3 protein.abc
 compare 2 p2000.abc -I 1.4
@@ -174,6 +182,9 @@ golden_by() {
     MCL_GPU=$work/tool.sh bash "$golden" "$3" >golden.out || { cat golden.out; return 1; }
 }
 ok 'golden cases' golden_by 3 whole '[ijln]*'
+ok 'golden networks of yeast' golden_by 4 whole '[cgk]*-I[24]' # those of shared/ are left out where it is not
+ok 'golden networks by more processes than cores' golden_by 9 whole '[cg]a*-I2'
+ok 'golden cases without recovery' golden_by 2 whole '*-P500S30R0pct90'
 
 # ---- parts of the input ----------------------------------------------------------------------------------------
 
@@ -426,10 +437,22 @@ no_memory() {
     [ $got -eq 1 ] && [ ! -e out ] && no_leftovers && [ "$(grep -c '^mcl-gpu: ' run.err)" -eq 1 ] &&
         grep -q '^mcl-gpu: process 2 on .*: .*out of memory' run.err || { echo "status $got"; cat run.err; return 1; }
 }
+full_elsewhere() { # process 2 has no room for its part of a later checkpoint, whose pwrite it is
+    local common=("$tool" p2000.abc --abc -o out --device cpu -te 1 --checkpoint later.saved --checkpoint-every 0)
+    rm -f out
+    together -n 2 "${common[@]}" : \
+        -n 1 env LD_PRELOAD="$work/fail_resource.so" FAIL_KIND=place FAIL_CALL=20 "${common[@]}" 2>run.err
+    [ $? -eq 1 ] && [ ! -e out ] && no_leftovers && [ "$(grep -c '^mcl-gpu: ' run.err)" -eq 1 ] &&
+        grep -q '^mcl-gpu: process 2 on .*: later.saved: No space left' run.err || { cat run.err; return 1; }
+    together -n 2 "$tool" p2000.abc --abc -o out --device cpu --resume later.saved 2>run.err &&
+        grep -q 'going on after iteration [1-9]' run.err && "$tool" p2000.abc --abc -o alone.cls --device cpu -q x 2>run.err &&
+        cmp out alone.cls
+}
 if ${CC:-cc} -shared -fPIC -o fail_resource.so "$preload/fail_resource.c" -ldl 2>compiled; then
     for call in 3 60 300 900 1200; do
         ok "request $call for memory fails in one process" no_memory $call
     done
+    ok 'a full disk on one host leaves the checkpoint before' full_elsewhere
 else
     skip 'requests that fail: no C compiler, or another C library'
 fi
