@@ -31,6 +31,18 @@ static int launched_rank(void)
 
 bool team_launched_behind(void) { return launched_rank() > 0; }
 
+/* A launcher ends all processes when one has failed: the first, which says why, gets two seconds for that. */
+static void let_first_speak(void)
+{
+    if (team_launched_behind()) sleep(2);
+}
+
+int team_mistaken(void)
+{
+    let_first_speak();
+    return EXIT_USAGE;
+}
+
 bool team_is_alone(const char *tool)
 {
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
@@ -39,6 +51,7 @@ bool team_is_alone(const char *tool)
         if (atoi(rank) == 0)
             usage_mistake(tool, "one of %d processes of mpirun or another launcher, which would all do the same work: "
                           "start it by itself, or give --mpi no if each has work of its own", atoi(size));
+        else sleep(2);
         return false;
     }
     return true;
@@ -86,6 +99,7 @@ sp_status team_open(team *t, team_mpi how)
     mpi_ranks_open_function *open_ranks = find_ranks(why);
     if (!open_ranks) {
         t->silent = launched > 0;
+        let_first_speak();
         return sp_fail(NULL, SP_ERROR_UNSUPPORTED, "this is one of several MPI processes, and " MPI_RANKS_FILE
                        " cannot be opened (%s): make mpi builds it, and --mpi no runs without it", why);
     }

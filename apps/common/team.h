@@ -30,6 +30,8 @@ bool team_is_alone(const char *tool);
 /* While a command line is parsed: of the processes that were launched together one reports a mistake. */
 int team_hide_messages(void);
 void team_show_messages(int kept);
+/* The exit code after a mistake. A process that has reported none waits until another can have done so. */
+int team_mistaken(void);
 
 /* AUTO: if a launcher has started several processes. */
 typedef enum team_mpi { TEAM_MPI_AUTO, TEAM_MPI_YES, TEAM_MPI_NO } team_mpi;

@@ -158,7 +158,7 @@ int main(int argc, char **argv)
     const int kept = team_hide_messages();
     const options_outcome outcome = contract_parse(argc, argv, &options);
     team_show_messages(kept);
-    if (outcome == OPTIONS_MISTAKE) return EXIT_USAGE;
+    if (outcome == OPTIONS_MISTAKE) return team_mistaken();
     if (outcome != OPTIONS_RUN && team_launched_behind()) return EXIT_DONE;
     if (outcome == OPTIONS_HELP) contract_usage(stdout);
     if (outcome == OPTIONS_VERSION) puts("contract " SP_VERSION);

@@ -565,7 +565,7 @@ int main(int argc, char **argv)
     const int kept = team_hide_messages();
     const bool parsed = settings_parse(argc, argv, &s);
     team_show_messages(kept);
-    if (!parsed) return EXIT_USAGE;
+    if (!parsed) return team_mistaken();
     if (s.request != REQUEST_RUN) {
         if (!team_launched_behind()) settings_answer(&s);
         return end_answer("mcl-gpu");

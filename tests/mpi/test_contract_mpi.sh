@@ -203,6 +203,12 @@ ok 'sums that are not exact' both 3 1 'from group 0 to group 0, .* add up to mor
 ok 'an output that cannot be written' both 2 1 'nowhere' pairs.abc families.tsv --node-output nowhere/nodes
 ok 'an output that is an input' fails 2 2 'LABELS\|input' pairs.abc families.tsv --node-output pairs.abc
 ok 'an unknown option' both 3 2 'unknown option' pairs.abc families.tsv --typo
+late() { # the first process is slow, and says all the same why all end
+    together -n 1 bash -c 'sleep 0.5; exec "$@"' - "$tool" pairs.abc families.tsv --typo : \
+        -n 2 "$tool" pairs.abc families.tsv --typo 2>run.err
+    [ $? -eq 2 ] && [ "$(grep -c '^contract: .*unknown option' run.err)" -eq 1 ]
+}
+ok 'an unknown option of a slow process' late
 ok 'loops in METIS' both 2 1 'METIS graphs have none' whole.abc whole.tsv --to metis --loops keep
 ok 'groups that overlap' fails 2 1 'for a run in one process, because' pairs.abc overlap.txt
 ok 'a hierarchy' fails 2 2 '--repeat is for a run in one process' pairs.abc --repeat matching

@@ -346,6 +346,11 @@ ok 'a compressed file' whole_again 'only uncompressed' p2000.abc.gz --abc
 
 ok 'a file that is not there' fails 3 1 'No such file' missing.abc --abc
 ok 'an unknown option' fails 3 2 'unknown option' p2000.abc --abc --typo
+late() { # late STATUS PATTERN TOOL ARGUMENTS...: the first process is slow, and says all the same why all end
+    together -n 1 bash -c 'sleep 0.5; exec "$@"' - "${@:3}" : -n 2 "${@:3}" 2>run.err
+    [ $? -eq "$1" ] && [ "$(grep -c '^mcl-gpu: ' run.err)" -eq 1 ] && grep -q "^mcl-gpu: .*$2" run.err || { cat run.err; return 1; }
+}
+ok 'an unknown option of a slow process' late 2 'unknown option' "$tool" p2000.abc --typo
 ok 'a wrong transform' fails 3 2 'unknown transform' p2000.abc --abc -tf 'none()'
 ok 'too little memory' fails 3 1 'a column needs [0-9]* KB .* 6 KB for them in each process: --memory [0-9]*M would do' \
     p2000.abc --abc --memory 20K
@@ -543,6 +548,7 @@ done
 cp "$tool" alone # without ../lib
 ok 'no MPI library' eval 'together -n 2 ./alone p2000.abc --abc -o out 2>run.err; [ $? -eq 1 ] &&
     [ "$(grep -c "^mcl-gpu: .*make mpi builds it" run.err)" -eq 1 ] && [ ! -e out ]'
+ok 'no MPI library of a slow process' late 1 'make mpi builds it' ./alone p2000.abc --abc -o out
 ok '--mpi no' eval 'together -n 1 ./alone p2000.abc --abc -o out --mpi no 2>run.err && [ -s out ]'
 ok '--mpi yes' eval 'env -u PMIX_RANK "$tool" p2000.abc --abc -o yes --mpi yes 2>run.err && cmp yes out'
 
