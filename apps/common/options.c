@@ -210,6 +210,93 @@ static const option_row *find_option(const command_line *line, const char *name,
     return NULL;
 }
 
+/* ---- options that are unknown --------------------------------------------------------------------------- */
+
+enum { LONGEST_NAME = 24, ADVICE_TEXT = 96 };
+
+/* Without dashes and underscores, in lower case; false if it is too long. */
+static bool plain_name(const char *name, char plain[LONGEST_NAME])
+{
+    int used = 0;
+    for (; *name && *name != '='; name++) {
+        if (*name == '-' || *name == '_') continue;
+        if (used == LONGEST_NAME - 1) return false;
+        plain[used++] = (char)(*name >= 'A' && *name <= 'Z' ? *name - 'A' + 'a' : *name);
+    }
+    plain[used] = '\0';
+    return used > 0;
+}
+
+static int lesser(int a, int b) { return a < b ? a : b; }
+
+/* Letters to insert, delete, change or exchange with the next. */
+static int edits_between(const char *a, const char *b)
+{
+    int table[LONGEST_NAME][LONGEST_NAME]; /* [i][j]: for the first i letters of a, the first j of b */
+    const int length = (int)strlen(a), width = (int)strlen(b);
+    for (int i = 0; i <= length; i++)
+        for (int j = 0; j <= width; j++) {
+            if (i == 0 || j == 0) {
+                table[i][j] = i + j;
+                continue;
+            }
+            table[i][j] = lesser(table[i - 1][j - 1] + (a[i - 1] != b[j - 1]), lesser(table[i - 1][j], table[i][j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                table[i][j] = lesser(table[i][j], table[i - 2][j - 2] + 1);
+        }
+    return table[length][width];
+}
+
+/* The option whose name is nearest: the same but for dashes and case, or with at most one wrong letter in four. */
+static const option_row *nearest_option(const command_line *line, const char *plain)
+{
+    const option_row *nearest = NULL;
+    int least = (int)strlen(plain) / 4 + 1;
+    char known[LONGEST_NAME];
+    for (int l = 0; l < MAX_OPTION_LISTS; l++)
+        for (int i = 0; i < line->lists[l].count; i++) {
+            const option_row *row = &line->lists[l].rows[i];
+            if (row->kind <= OPTION_OPERAND || row->kind == OPTION_IGNORED || row->kind == OPTION_REFUSED) continue;
+            const int edits = plain_name(row->name, known) ? edits_between(plain, known) : least;
+            if (edits >= least) continue;
+            least = edits;
+            nearest = row;
+        }
+    return nearest;
+}
+
+/* " (perhaps --min-score)" for an option that is not known, or nothing. */
+static void advise(const command_line *line, const char *argument, char text[ADVICE_TEXT])
+{
+    static const char *const usual[][3] = {{"inflation", "-I", ""}, {"threads", "-te", ""}, {"te", "--threads", ""},
+                                           {"output", "-o", ""}, {"out", "-o", ""}, {"gpu", "--device", " cuda"},
+                                           {"cuda", "--device", " cuda"}, {"cpu", "--device", " cpu"}};
+    const char *name = without_dashes(argument);
+    char plain[LONGEST_NAME];
+    text[0] = '\0';
+    if (argument[1] != '-' && strspn(name + 1, "0123456789.") > 0) {
+        const option_row *row = find_option(line, line->mcl_syntax ? name : argument, line->mcl_syntax ? 1 : 2);
+        if (row && row->argument) snprintf(text, ADVICE_TEXT, " (perhaps %s %.20s)", row->name, name + 1);
+        return;
+    }
+    if (!plain_name(name, plain)) return;
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+        const char *option = line->mcl_syntax ? without_dashes(usual[i][1]) : usual[i][1];
+        if (strcmp(plain, usual[i][0]) != 0 || !find_option(line, option, strlen(option))) continue;
+        snprintf(text, ADVICE_TEXT, " (perhaps %s%s)", usual[i][1], usual[i][2]);
+        return;
+    }
+    const option_row *row = nearest_option(line, plain);
+    if (row) snprintf(text, ADVICE_TEXT, " (perhaps %s)", row->name);
+}
+
+static options_outcome refuse_unknown(const command_line *line, const char *argument)
+{
+    char advice[ADVICE_TEXT];
+    advise(line, argument, advice);
+    return mistake("unknown option \"%.40s\"%s", argument, advice);
+}
+
 /* Reads the option at argv[*index], and the next argument where it is its value. */
 static options_outcome parse_option(const command_line *line, int argc, char **argv, int *index, void *settings)
 {
@@ -217,7 +304,7 @@ static options_outcome parse_option(const command_line *line, int argc, char **a
     const char *name = line->mcl_syntax ? without_dashes(argument) : argument;
     const char *equals = line->mcl_syntax || argument[1] == '-' ? strchr(name, '=') : NULL;
     const option_row *row = find_option(line, name, equals ? (size_t)(equals - name) : strlen(name));
-    if (!row) return mistake("unknown option \"%.40s\"", argument);
+    if (!row) return refuse_unknown(line, argument);
     if (!row->argument)
         return equals ? mistake("%s takes no value", row->name) : apply(line, row, NULL, settings);
     if (equals) return apply(line, row, equals + 1, settings);

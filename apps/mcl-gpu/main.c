@@ -36,8 +36,23 @@ static double transform_value(void *user, double weight)
     return j->value_transform ? mcl_transform_value(j->value_transform, weight) : weight;
 }
 
+/* The smallest weight of an edge, if the weights are those of label pairs as they stand in the file; else 1. */
+static double smallest_weight(const job *j)
+{
+    const settings *s = j->settings;
+    const io_graph *g = &j->input;
+    double smallest = 1;
+    if (g->format != IO_ABC || j->value_transform || s->negative_log || s->negative_log10 || s->graph_transform) return 1;
+    for (int64_t i = 0; g->weights && i < g->arcs; i++) {
+        const double weight = io_arc_weight(g, i);
+        if (weight > 0 && weight < smallest) smallest = weight;
+    }
+    return smallest;
+}
+
 static void log_read(job *j)
 {
+    const double rarely_similarity = 1e-20;
     const settings *s = j->settings;
     const io_graph *g = &j->input;
     if (g->format == IO_NATIVE)
@@ -50,6 +65,10 @@ static void log_read(job *j)
     if (g->blast_hits)
         log_warning(&j->log, "mcl-gpu: %s: a BLAST table, read as label pairs weighs its hits by their identity, "
                     "column 3; --blast bits or --blast evalue by their scores", s->input);
+    const double smallest = smallest_weight(j);
+    if (smallest < rarely_similarity)
+        log_warning(&j->log, "mcl-gpu: %s: weights down to %.2g, and larger means closer here; if they are E-values, give "
+                    "--abc-neg-log10", s->input, smallest);
 }
 
 static io_read_options read_options(job *j)

@@ -51,7 +51,12 @@ static bool parse_inflations(void *into, const char *value)
         next = comma + 1;
     }
     if (count == 0) return true;
-    for (int i = 0; i < count; i++) s->inflations[i] = kept[i];
+    for (int i = 0; i < count; i++) {
+        if (count > 1 && kept[i] <= 1)
+            return mistake("-I %.40s: with inflation %g walks never settle in clusters; in a list take more than 1 (decimals "
+                           "have a point: 1.4)", value, kept[i]);
+        s->inflations[i] = kept[i];
+    }
     s->inflation_count = count;
     s->mcl.inflation = s->inflations[0];
     return true;
@@ -223,9 +228,11 @@ static bool ask_memory(void *into, const char *value)
     return true;
 }
 
-static bool refuse_stdout(void *into, const char *value)
+static bool check_report(void *into, const char *value)
 {
     (void)into;
+    if (is_kind(value, ".pdf"))
+        return mistake("--report writes a page (.html) or JSON, no PDF: a browser prints the page (got \"%.40s\")", value);
     return strcmp(value, "-") != 0 || mistake("--report needs a file name");
 }
 
@@ -320,8 +327,8 @@ static const option_row options[] = {
     {"-sort", "MODE", "order: revsize (largest first), size, lex or none [revsize]", OPTION_WORD, AT(mcl.sort),
      .words = orders},
     {"-append-log", "y|n", "append the settings to the clustering", OPTION_YES_NO, AT(append_log)},
-    {"--table", "FILE", "a line a node: cluster, its size, weight inside, attractor", OPTION_TEXT, AT(table),
-     .once = true, .main = true},
+    {"--table", "FILE", "a line a node: cluster, its size, weight inside, attractor (.csv: with commas)", OPTION_TEXT,
+     AT(table), .once = true, .main = true},
     {"--graphml", "FILE", "the graph with clusters as attributes, for Cytoscape and others", OPTION_TEXT,
      AT(graphml), .once = true},
     {"--quality", NULL, "print modularity, efficiency and other figures; with several\ninflations this is always done",
@@ -367,7 +374,7 @@ static const option_row options[] = {
                           "none",
      OPTION_OWN, .then = use_progress},
     {"--report", "FILE", "what was done and the clusters: a page if FILE ends in .html, else JSON",
-     OPTION_TEXT, AT(report), .once = true, .then = refuse_stdout, .main = true},
+     OPTION_TEXT, AT(report), .once = true, .then = check_report, .main = true},
 
     {"Information", .kind = OPTION_HEADING},
     {"-h", NULL, "the important options", ASK(REQUEST_HELP)},

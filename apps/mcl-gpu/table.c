@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/value.h"
+#include "common/tool.h"
 #include "job.h"
 
 /* Weights are f32; their sums have no more digits. */
@@ -56,28 +57,35 @@ static void put_run_name(const job *j, io_output *out, int r)
 
 /* ---- table ---------------------------------------------------------------------------------------------- */
 
+/* The fields of a node in run r. */
+static void put_fields(const job *j, io_output *out, int r, int32_t cluster, int64_t node, char separator)
+{
+    const mcl_clustering *c = &j->report.runs[r].clustering;
+    io_output_format(out, "%c%d%c%lld%c", separator, cluster + 1, separator, (long long)size_of(c, cluster), separator);
+    io_output_format(out, WEIGHT, j->report.runs[r].quality.inside[node]);
+    io_output_format(out, "%c%s", separator, is_attractor(c, node));
+}
+
 sp_status job_put_table(job *j, io_output *out)
 {
     static const char *const headings[] = {"cluster", "size", "weight_inside", "attractor"};
+    const char separator = is_kind(j->settings->table, ".csv") ? ',' : '\t';
+    const io_names *names = &j->input.names;
     int32_t **labels = NULL;
     sp_status status;
     TRY(make_labels(j, &labels));
     io_output_string(out, "node");
     for (int r = 0; r < j->report.run_count; r++)
         for (int h = 0; h < 4; h++) {
-            io_output_format(out, "\t%s", headings[h]);
+            io_output_format(out, "%c%s", separator, headings[h]);
             put_run_name(j, out, r);
         }
     io_output_string(out, "\n");
     for (int64_t i = 0; i < j->report.nodes; i++) {
-        put_name(j, out, i);
-        for (int r = 0; r < j->report.run_count; r++) {
-            const mcl_clustering *c = &j->report.runs[r].clustering;
-            io_output_format(out, "\t%d\t%lld\t", labels[r][i] + 1,
-                             (long long)size_of(c, labels[r][i]));
-            io_output_format(out, WEIGHT, j->report.runs[r].quality.inside[i]);
-            io_output_format(out, "\t%s", is_attractor(c, i));
-        }
+        if (separator == ',' && names->count > 0)
+            io_put_field(out, io_name(names, i), io_name_length(names, i), separator);
+        else put_name(j, out, i);
+        for (int r = 0; r < j->report.run_count; r++) put_fields(j, out, r, labels[r][i], i, separator);
         io_output_string(out, "\n");
     }
 done:

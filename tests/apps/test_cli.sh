@@ -459,6 +459,23 @@ among_others() {
         [ "$(echo X.I*)" = 'X.I14 X.I20' ]
 }
 ok 'or one of several' among_others
+ok 'a list with 1, as of a decimal comma' fails 2 '-I 1,4: with inflation 1 .* have a point: 1.4' "$in/cathat.abc" -I 1,4 -o X
+ok 'an option of another spelling' fails 2 'unknown option "--minscore" .perhaps --min-score.; see' x --minscore 7 -o X
+ok 'with two letters exchanged' fails 2 'unknown option "-shceme" .perhaps -scheme.; see' x -shceme 7 -o X
+ok 'of another program' fails 2 'unknown option "--threads" .perhaps -te.; see' x --threads 7 -o X
+ok 'with its value' fails 2 'unknown option "-I2.5" .perhaps -I 2.5.; see' x -I2.5 -o X
+ok 'or of none' fails 2 'unknown option "--nix"; see' x --nix 7 -o X
+ok 'a report as PDF' fails 2 '--report writes a page .* no PDF' x --report r.pdf -o X
+printf 'a b 1e-30\nb c 1e-3\n' >evalues.abc
+ok 'weights that look like E-values' tells 'evalues.abc: weights down to 1e-30, .* give --abc-neg-log10$' evalues.abc -o X
+ok 'unless they are transformed' silent evalues.abc --abc-neg-log10 -o X -V all
+printf 'a,x\tb\t3\nb"q\tc\t2\n' >commas.abc
+comma_table() {
+    status 0 commas.abc -o X --table t.csv -V all && cat t.csv &&
+        [ "$(cut -d , -f 1-3 t.csv | tail -n 3 | tr '\n' ' ')" = 'b,1,2 "b""q",2,2 c,2,2 ' ] &&
+        [ "$(sed -n 2p t.csv)" = '"a,x",1,2,3,1' ]
+}
+ok 'a table with commas' comma_table
 ok 'no such file' fails 1 'nofile.*o such file' nofile --abc -V all
 ok 'a folder as input' fails 2 'lies in the folder' "$work" --abc -o X -V all
 ok 'no such tab file' fails 1 'notab' "$in/cathat.mci" -use-tab notab -o X -V all
