@@ -66,6 +66,12 @@ static int find_weight(const char *line, const char *end, char separator)
     return found;
 }
 
+static bool same_field(const io_field *a, const io_field *b)
+{
+    const size_t length = (size_t)(a->end - a->text);
+    return length > 0 && length == (size_t)(b->end - b->text) && memcmp(a->text, b->text, length) == 0;
+}
+
 /* The columns that a line names; whether it names source and target. */
 static bool find_names(const char *line, const char *end, io_csv *csv)
 {
@@ -97,7 +103,8 @@ static bool heads(const char *line, const char *end, const char *next, const cha
     for (int i = 0; i < 3 && line && next; i++, fields++)
         if (io_take_field(&line, end, separator, &a[i]) || io_take_field(&next, next_end, separator, &b[i]))
             return false;
-    if (fields == 3) return is_heading(&a[2]) && is_number(&b[2]);
+    /* A decimal comma is refused where it stands, not the heading above it. */
+    if (fields == 3) return is_heading(&a[2]) && (is_number(&b[2]) || io_has_decimal_comma(b[2].text, b[2].end));
     return fields == 2 && is_heading(&a[0]) && is_heading(&a[1]) && is_number(&b[0]) && is_number(&b[1]);
 }
 
@@ -118,6 +125,28 @@ void io_csv_find(const char *bytes, size_t count, io_csv *csv)
     }
     csv->heading_bytes = at - bytes;
     csv->heading_lines = lines;
+}
+
+/* A matrix that data frames write: names of nodes as the heading, and before each row the same names. Its heading has the
+ * first row's name in the second field or, where a name of the first column is missing, in the first one. */
+static bool is_named_matrix(const char *bytes, size_t count, char separator)
+{
+    const char *at = bytes, *end = bytes + count, *line, *line_end, *next, *next_end;
+    int64_t lines = 0;
+    io_field head, second = {0}, name, number;
+    if (!next_line(&at, end, &line, &line_end, &lines) || !next_line(&at, end, &next, &next_end, &lines)) return false;
+    const char *rest = line;
+    if (io_take_field(&line, line_end, separator, &head) || !line ||
+        io_take_field(&line, line_end, separator, &second) || io_take_field(&next, next_end, separator, &name))
+        return false;
+    const io_field *same = same_field(&second, &name) ? &second : same_field(&head, &name) ? &head : NULL;
+    if (!same || is_number(&name)) return false;
+    for (line = rest; line;) /* no number is the name of a node, and behind the first field there is nothing else */
+        if (io_take_field(&line, line_end, separator, &head) || is_number(&head)) return false;
+    int numbers = 0;
+    for (; next; numbers++)
+        if (io_take_field(&next, next_end, separator, &number) || !is_number(&number)) return false;
+    return numbers > 1;
 }
 
 /* ---- rows ----------------------------------------------------------------------------------------------- */
@@ -201,6 +230,9 @@ sp_status io_read_csv(sp_context *context, io_source *source, const io_read_opti
     sp_status status = io_source_peek(source, &bytes, &count);
     if (status != SP_OK && count == 0) return status; /* otherwise reading reports the error at its place */
     io_csv_find(bytes, count, &csv);
+    if (!options->lenient && is_named_matrix(bytes, count, csv.separator))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: a matrix with names of nodes above and beside it; write a line for each "
+                       "pair, NODE NODE WEIGHT", io_source_name(source));
     if (options->score_column) TRY(find_wanted(context, io_source_name(source), bytes, options->score_column, &csv));
     const io_table heading = {.heading_bytes = csv.heading_bytes, .heading_lines = csv.heading_lines};
     TRY(io_skip_heading(source, &heading));

@@ -5,6 +5,7 @@
 #include "lines/reader.h"
 #include "lines/scan.h"
 #include "text/check.h"
+#include "text/words.h"
 
 /* ---- what line parsers call ----------------------------------------------------------------------------- */
 
@@ -112,6 +113,15 @@ bool io_slice_pair(io_slice *slice, const char *tail, const char *tail_end, cons
     return io_slice_push(slice, weight, keep);
 }
 
+static const char *number_remedy(const io_slice *slice, const char *token, const char *token_end)
+{
+    if (io_has_decimal_comma(token, token_end)) return "write decimals with a point, 2.5 for 2,5";
+    if (slice->state->csv) return "write a decimal number, or leave the column out if it holds no weights";
+    return io_slice_remedy(slice, "write a decimal number; a heading must go, as with tail -n +2",
+                           "write a decimal number; a heading must go, as with tail -n +2 (--lenient "
+                           "reads it as mcl does: labels, weight 1)");
+}
+
 bool io_slice_number(io_slice *slice, const char *token, const char *token_end, double *number)
 {
     const double most = io_most(slice->values);
@@ -120,13 +130,8 @@ bool io_slice_number(io_slice *slice, const char *token, const char *token_end, 
     const bool decimal = io_parse_decimal(token, token_end, number) == token_end;
     if (decimal && isfinite(*number) && (*number <= most || !slice->state->options->lenient)) return true;
     if (!slice->state->options->lenient)
-        return io_slice_fail(
-            slice, decimal ? "the weight is too large" : "the weight is not a number", token, token_end,
-            decimal ? io_most_remedy(slice->values)
-            : slice->state->csv ? "write a decimal number, or leave the column out if it holds no weights"
-                    : io_slice_remedy(slice, "write a decimal number; a heading must go, as with tail -n +2",
-                                      "write a decimal number; a heading must go, as with tail -n +2 (--lenient "
-                                      "reads it as mcl does: labels, weight 1)"));
+        return io_slice_fail(slice, decimal ? "the weight is too large" : "the weight is not a number", token, token_end,
+                             decimal ? io_most_remedy(slice->values) : number_remedy(slice, token, token_end));
     slice->odd = true;
     const char *stop = io_parse_scanf(token, token_end, number);
     if (stop == token || !isfinite(*number) || *number > most) *number = 1.0;

@@ -32,9 +32,7 @@ static bool has_decimal_comma(const char *line, const char *end)
 {
     const size_t length = (size_t)(end - line);
     if (!memchr(line, ';', length) && !memchr(line, '\t', length)) return false;
-    for (const char *at = line + 1; at + 1 < end; at++)
-        if (*at == ',' && io_is_digit(at[-1]) && io_is_digit(at[1])) return true;
-    return false;
+    return io_has_decimal_comma(line, end);
 }
 
 enum { PORTION = 1 << 16 };

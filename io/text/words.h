@@ -11,6 +11,14 @@ static inline bool io_is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '
 
 static inline bool io_is_digit(char c) { return c >= '0' && c <= '9'; }
 
+/* 0,5: a comma between digits. */
+static inline bool io_has_decimal_comma(const char *text, const char *end)
+{
+    for (const char *at = text + 1; at + 1 < end; at++)
+        if (*at == ',' && io_is_digit(at[-1]) && io_is_digit(at[1])) return true;
+    return false;
+}
+
 static inline const char *io_skip_blanks(const char *at, const char *end)
 {
     while (at < end && io_is_blank(*at)) at++;

@@ -38,8 +38,21 @@ TEST(of_several_columns_of_weights_the_best_name_counts)
 
 TEST(commas_beside_semicolons_and_within_quotes_separate_nothing)
 {
-    expect_error("a;b;2,5\nc;d;3,5\n", as(IO_CSV), "in:1: the weight is not a number (got \"2,5\")");
+    expect_error("a;b;2,5\nc;d;3,5\n", as(IO_CSV),
+                 "in:1: the weight is not a number (got \"2,5\"); write decimals with a point");
+    expect_error("gene 1;gene 2;score\nc;d;3,5\n", as(IO_CSV), "in:2: the weight is not a number (got \"3,5\"); write");
     expect_arcs("\"a,b\";c;2\n", as(IO_CSV), "a,b>c:2", 2);
+}
+
+TEST(a_matrix_with_names_is_no_table_of_edges)
+{
+    expect_error("\tA\tB\nA\t1\t0.2\nB\t0.2\t1\n", as(IO_CSV), "in: a matrix with names of nodes above and beside it");
+    expect_error("A,B,C\nA,1,0.2,0\n", as(IO_CSV), "in: a matrix with names of nodes above and beside it");
+    expect_error("\"\",\"A\",\"B\"\n\"A\",1,0.2\n", as(IO_CSV), "in: a matrix with names of nodes");
+    expect_arcs("x,A,weight\nA,B,2\n", as(IO_CSV), "A>B:2", 2); /* text behind the name */
+    expect_arcs(",source,target,weight\n0,a,b,1\n", automatic, "a>b:1", 2);
+    expect_arcs("1,2,3\n1,5,2\n", as(IO_CSV), "1>2:3 1>5:2", 3); /* numbers may be nodes */
+    expect_arcs("a,b,n\na,2,3\n", lenient(IO_CSV), "a>2:3", 2);
 }
 
 TEST(labels_that_lists_cannot_hold_are_refused)
@@ -133,6 +146,7 @@ const test_entry csv_tests[] = {
     ONCE(a_table_without_such_names_has_its_edges_in_front),
     ONCE(of_several_columns_of_weights_the_best_name_counts),
     ONCE(commas_beside_semicolons_and_within_quotes_separate_nothing),
+    ONCE(a_matrix_with_names_is_no_table_of_edges),
     ONCE(labels_that_lists_cannot_hold_are_refused),
     ONCE(fields_may_be_quoted_and_padded),
     ONCE(a_wrong_row_of_a_table_is_named),
