@@ -232,7 +232,7 @@ static int lesser(int a, int b) { return a < b ? a : b; }
 /* Letters to insert, delete, change or exchange with the next. */
 static int edits_between(const char *a, const char *b)
 {
-    int table[LONGEST_NAME][LONGEST_NAME]; /* [i][j]: for the first i letters of a, the first j of b */
+    int table[LONGEST_NAME][LONGEST_NAME]; /* [i][j]: for the first i bytes of a, the first j of b */
     const int length = (int)strlen(a), width = (int)strlen(b);
     for (int i = 0; i <= length; i++)
         for (int j = 0; j <= width; j++) {

@@ -174,12 +174,37 @@ static sp_status list_names(gnn_job *job, const char *at, int64_t count, io_name
     return status;
 }
 
+/* The next character in UTF-8, and how many bytes of the text it takes; a byte outside UTF-8 counts as Latin-1. */
+static size_t next_character(const char *text, size_t left, char character[4], size_t *length)
+{
+    const size_t taken = io_utf8_length(text, left);
+    if (taken > 0) memcpy(character, text, taken);
+    *length = taken > 0 ? taken : io_put_utf8(character, (unsigned char)*text);
+    return taken > 0 ? taken : 1;
+}
+
+/* Models in safetensors have their names in UTF-8, whatever those of the folder are. */
+static bool same_name(const char *a, size_t a_left, const char *b, size_t b_left)
+{
+    if (a_left == b_left && memcmp(a, b, a_left) == 0) return true;
+    while (a_left > 0 && b_left > 0) {
+        char of_a[4], of_b[4];
+        size_t a_length, b_length;
+        const size_t a_taken = next_character(a, a_left, of_a, &a_length);
+        const size_t b_taken = next_character(b, b_left, of_b, &b_length);
+        if (a_length != b_length || memcmp(of_a, of_b, a_length) != 0) return false;
+        a += a_taken, a_left -= a_taken;
+        b += b_taken, b_left -= b_taken;
+    }
+    return a_left == 0 && b_left == 0;
+}
+
 /* The number of a name among those, or -1. The search begins at `first`, so names in the same order cost one pass. */
 static int64_t find_name(const io_names *names, int64_t first, const char *name, size_t length)
 {
     for (int64_t i = 0; i < names->count; i++) {
         const int64_t c = (first + i) % names->count;
-        if (io_name_length(names, c) == length && memcmp(io_name(names, c), name, length) == 0) return c;
+        if (same_name(io_name(names, c), io_name_length(names, c), name, length)) return c;
     }
     return -1;
 }

@@ -264,6 +264,14 @@ loads() { # loads NAME OPTIONS...: the weights alone predict what the whole mode
         cmp a.txt b.txt && status 0 train d --resume "$name.safetensors" --epochs 3 --save X2 && rm X2
 }
 ok 'weights are loaded' loads gcn $learn
+latin() { # names of classes that are not UTF-8: weights have them in UTF-8
+    rm -rf latin && cp -r d latin && printf 'a\ncaf\351\nc\nd\n' >latin/classes.txt &&
+        status 0 train latin $learn --save latin.m && status 0 train latin $learn --save latin.safetensors &&
+        status 0 predict latin --undirected --load latin.m -o a.txt &&
+        status 0 predict latin --undirected --load latin.safetensors -o b.txt &&
+        cmp b.txt <(iconv -f LATIN1 -t UTF-8 a.txt) && grep -q caf b.txt
+}
+ok 'for a folder with names outside UTF-8, too' latin
 for model in 'sage --layers 3' sage-max 'gin --maxk 3' 'gat --hidden 3 --heads 2' 'sage --norm batch --residual --layers 4' \
     'gcn --norm layer --jump cat --layers 3' 'gat --hidden 3 --heads 2 --jump max'; do
     ok "weights of $model are loaded" loads m --epochs 4 --hidden 6 --model $model

@@ -93,15 +93,23 @@ static inline bool begins_otherwise(const io_names *names, const sp_csr *m, bool
     return *name < ' ' || *name > '~' || *name == '(' || strncmp(name, "PK", 2) == 0;
 }
 
-static inline sp_status read_back(sp_context *context, const char *path, const io_read_options *reading,
-                                  io_graph *again)
+/* The bytes of a file; the caller frees them. */
+static inline char *fuzz_file_bytes(const char *path, size_t *size)
 {
     FILE *file = fopen(path, "rb");
     fuzz_require(file && fseek(file, 0, SEEK_END) == 0);
-    const size_t size = (size_t)ftell(file);
-    char *bytes = malloc(size + 1);
+    *size = (size_t)ftell(file);
+    char *bytes = malloc(*size + 1);
     rewind(file);
-    fuzz_require(bytes && fread(bytes, 1, size, file) == size && fclose(file) == 0);
+    fuzz_require(bytes && fread(bytes, 1, *size, file) == *size && fclose(file) == 0);
+    return bytes;
+}
+
+static inline sp_status read_back(sp_context *context, const char *path, const io_read_options *reading,
+                                  io_graph *again)
+{
+    size_t size;
+    char *bytes = fuzz_file_bytes(path, &size);
     const sp_status status = io_read_memory(context, "again", bytes, size, reading, 0, again);
     free(bytes);
     return status;
