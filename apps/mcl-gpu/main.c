@@ -36,23 +36,24 @@ static double transform_value(void *user, double weight)
     return j->value_transform ? mcl_transform_value(j->value_transform, weight) : weight;
 }
 
-/* The smallest weight of an edge, if the weights are those of label pairs as they stand in the file; else 1. */
-static double smallest_weight(const job *j)
+/* The smallest weight of label pairs, where weights differ as only E-values do; else 1. */
+static double smallest_evalue(const job *j)
 {
+    const double rarely_similarity = 1e-20, range = 1e10;
     const settings *s = j->settings;
     const io_graph *g = &j->input;
-    double smallest = 1;
+    double smallest = 1, largest = 0;
     if (g->format != IO_ABC || j->value_transform || s->negative_log || s->negative_log10 || s->graph_transform) return 1;
     for (int64_t i = 0; g->weights && i < g->arcs; i++) {
         const double weight = io_arc_weight(g, i);
         if (weight > 0 && weight < smallest) smallest = weight;
+        if (weight > largest) largest = weight;
     }
-    return smallest;
+    return smallest < rarely_similarity && largest > range * smallest ? smallest : 1;
 }
 
 static void log_read(job *j)
 {
-    const double rarely_similarity = 1e-20;
     const settings *s = j->settings;
     const io_graph *g = &j->input;
     if (g->format == IO_NATIVE)
@@ -65,8 +66,8 @@ static void log_read(job *j)
     if (g->blast_hits)
         log_warning(&j->log, "mcl-gpu: %s: a BLAST table, read as label pairs weighs its hits by their identity, "
                     "column 3; --blast bits or --blast evalue by their scores", s->input);
-    const double smallest = smallest_weight(j);
-    if (smallest < rarely_similarity)
+    const double smallest = smallest_evalue(j);
+    if (smallest < 1)
         log_warning(&j->log, "mcl-gpu: %s: weights down to %.2g, and larger means closer here; if they are E-values, give "
                     "--abc-neg-log10", s->input, smallest);
 }

@@ -23,13 +23,13 @@ input_folder() {
 }
 
 # Leaves out what differs between two runs of mcl itself (with threads also the last figure, columns done densely),
-# our closing line, and lines about steps that mcl takes and we need not: reading the matrix a second time for
-# -force-connected.
+# our closing line, the forecast of a slow machine, and lines about steps that mcl takes and we need not: reading the
+# matrix a second time for -force-connected.
 mask_log() {
     sed -E -e 's/^\[mcl\] pid [0-9N]+/[mcl] pid N/' -e "s#$work/#../out/#g" \
         -e 's/^( *[0-9]+  \.* *[0-9]+\.[0-9]+) +[0-9.]+ /\1 TIME /' \
         -e '/^ *[0-9]+   /s/ +[0-9]+$/ DENSE/' \
-        -e '/^mcl-gpu: (read .*; wrote|[0-9]+ processes received|the (slowest|fastest) process,|a process on average )/d' \
+        -e '/^mcl-gpu: (read .*; wrote|the next expansion makes |[0-9]+ processes received|the (slowest|fastest) process,|a process on average )/d' \
         -e '/^\[mcl\] (re-reading|cached) matrix|^\[mclAlgorithmStreamIn\]|^\.*\[mcl\] new tab/d' "$1"
 }
 
