@@ -2,8 +2,8 @@
 # Makes static binaries of mcl-gpu, contract and gnn for the CPU from the last commit: $BUILD/dist/NAME.tar.gz for each
 # machine that is named. They run on any Linux of that machine. The same commit and compiler give the same bytes.
 #   packaging/release.sh [x86_64] [aarch64]     [x86_64]
-# Before it is packed, mcl-gpu writes all golden results. Another machine than this needs, on Debian,
-# gcc-aarch64-linux-gnu qemu-user-static mmdebstrap and the network, which its libraries come from.
+# Before it is packed, mcl-gpu writes the golden results (MCL_GOLDEN_INPUTS=DIR: also those whose inputs are not shipped).
+# Another machine than this needs, on Debian, gcc-aarch64-linux-gnu qemu-user-static mmdebstrap and the network, which its libraries come from.
 set -eu
 cd "$(dirname "$0")/.."
 build=$(realpath -m "${BUILD:-build}")
