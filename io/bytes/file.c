@@ -18,11 +18,13 @@ enum { PIECE = 1 << 22, PORTION = 1 << 20 };
 static sp_status read_all(io_source *source, io_file *file)
 {
     int64_t capacity = 0;
-    size_t got = PORTION;
+    size_t portion = 0, got = 0;
     sp_status status = SP_OK;
-    while (status == SP_OK && got == PORTION) {
-        status = io_reserve(file->context, file->size, file->size + PORTION, 1, &capacity, (void **)&file->memory);
-        if (status == SP_OK) status = io_source_read(source, file->memory + file->size, PORTION, &got);
+    while (status == SP_OK && got == portion) {
+        portion = io_next_portion(source, portion, PORTION);
+        status = io_reserve(file->context, file->size, file->size + (int64_t)portion, 1, &capacity,
+                            (void **)&file->memory);
+        if (status == SP_OK) status = io_source_read(source, file->memory + file->size, portion, &got);
         if (status == SP_OK) file->size += (int64_t)got;
     }
     file->bytes = file->memory;

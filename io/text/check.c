@@ -41,12 +41,13 @@ sp_status io_check_text(sp_context *context, const char *name, const char *bytes
 sp_status io_read_text(sp_context *context, io_source *source, char **bytes, int64_t *size)
 {
     int64_t capacity = 0;
-    size_t got = PORTION;
+    size_t portion = 0, got = 0;
     sp_status status = SP_OK;
     *bytes = NULL;
-    for (*size = 0; got == PORTION; *size += (int64_t)got) {
-        TRY(io_reserve(context, *size, *size + PORTION + 1, 1, &capacity, (void **)bytes));
-        TRY(io_source_read(source, *bytes + *size, PORTION, &got));
+    for (*size = 0; got == portion; *size += (int64_t)got) {
+        portion = io_next_portion(source, portion, PORTION);
+        TRY(io_reserve(context, *size, *size + (int64_t)portion + 1, 1, &capacity, (void **)bytes));
+        TRY(io_source_read(source, *bytes + *size, portion, &got));
         TRY(io_check_text(context, io_source_name(source), *bytes, *size + (int64_t)got, *size, 0));
     }
     (*bytes)[*size] = '\n';
