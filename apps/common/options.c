@@ -210,6 +210,13 @@ static const option_row *find_option(const command_line *line, const char *name,
     return NULL;
 }
 
+static bool is_option(const command_line *line, const char *text)
+{
+    if (text[0] != '-' || text[1] == '\0') return false;
+    const char *name = line->mcl_syntax ? without_dashes(text) : text;
+    return find_option(line, name, strlen(name)) != NULL;
+}
+
 /* ---- options that are unknown --------------------------------------------------------------------------- */
 
 enum { LONGEST_NAME = 24, ADVICE_TEXT = 96 };
@@ -309,6 +316,8 @@ static options_outcome parse_option(const command_line *line, int argc, char **a
         return equals ? mistake("%s takes no value", row->name) : apply(line, row, NULL, settings);
     if (equals) return apply(line, row, equals + 1, settings);
     if (*index + 1 >= argc) return mistake("%s needs a value", row->name);
+    if (strcmp(row->argument, "FILE") == 0 && is_option(line, argv[*index + 1]))
+        return mistake("%s needs a file, and \"%.40s\" is an option", row->name, argv[*index + 1]);
     return apply(line, row, argv[++*index], settings);
 }
 

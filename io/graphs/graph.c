@@ -153,11 +153,13 @@ static bool looks_like_pairs(const char *path, const char *bytes, const char *en
     double number;
     int words = 0;
     if (!line_end) line_end = end;
+    const bool tabs = memchr(at, '\t', (size_t)(line_end - at)); /* then blanks are in names */
     for (; words < 4; words++) {
         at = io_skip_blanks(at, line_end);
         if (at == line_end) break;
+        const char *tab = tabs ? memchr(at, '\t', (size_t)(line_end - at)) : NULL;
         word[words] = at;
-        at = word_end[words] = io_skip_word(at, line_end);
+        at = word_end[words] = !tabs ? io_skip_word(at, line_end) : tab ? tab : line_end;
     }
     if (words < 2 || words > 3) return false;
     if (ends_with(path, ".abc")) return true;
@@ -178,6 +180,25 @@ static sp_status refuse_arrays(sp_context *context, io_source *source)
                    "scipy.sparse.save_npz", io_source_name(source));
 }
 
+/* Says what a file of no known format seems to be. */
+static sp_status refuse_unknown(sp_context *context, const char *name, const char *bytes, size_t count)
+{
+    io_csv csv;
+    io_csv_find(bytes, count, &csv);
+    if (csv.heading_lines > 0)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s:%lld: a heading; remove it, as with tail -n +%lld, and give --abc "
+                       "for label pairs, or call the file *.csv, and the heading may stay", name,
+                       (long long)csv.heading_lines, (long long)csv.heading_lines + 1);
+    if (io_begins_with_hit(bytes, bytes + count))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: a BLAST table; give --blast bits, --blast evalue or --blast identity",
+                       name);
+    if (csv.separator == ',' || csv.separator == ';')
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: fields with %s between them; if it is a table of edges, call the file "
+                       "*.csv", name, csv.separator == ',' ? "commas" : "semicolons");
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: not a matrix and not a STRING file; for label pairs give --abc, for BLAST "
+                   "tables --blast bits", name);
+}
+
 /* The format that the options leave open. */
 static sp_status find_format(sp_context *context, io_source *source, bool refuse_others, io_format *format)
 {
@@ -188,18 +209,9 @@ static sp_status find_format(sp_context *context, io_source *source, bool refuse
     if (status != SP_OK || *format != IO_ABC || !refuse_others) return status;
     status = io_source_peek(source, &bytes, &count);
     if (count > 0 && looks_like_pairs(name, bytes, bytes + count)) return SP_OK;
-    if (status == SP_OK && count == 0)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: the file is empty; give a matrix, or label pairs and --abc",
-                       name);
-    io_csv csv;
-    io_csv_find(bytes, count, &csv);
-    if (csv.heading_lines > 0)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%s:%lld: a heading; remove it, as with tail -n +%lld, and give "
-                       "--abc for label pairs, or call the file *.csv, and the heading may stay", name,
-                       (long long)csv.heading_lines, (long long)csv.heading_lines + 1);
-    return sp_fail(context, SP_ERROR_ARGUMENT,
-                   "%s: not a matrix and not a STRING file; for label pairs give --abc, for BLAST tables --blast"
-                   " bits", name);
+    return status == SP_OK && count == 0
+               ? sp_fail(context, SP_ERROR_ARGUMENT, "%s: the file is empty; give a matrix, or label pairs and --abc", name)
+               : refuse_unknown(context, name, bytes, count);
 }
 
 static sp_status read_format(sp_context *context, io_source *source, const io_read_options *options,

@@ -204,6 +204,13 @@ ok 'METIS by its ending' says '0 0 1 2 $' mesh.graph -o -
 ok 'METIS by its content' says '0 0 1 2 $' mesh.txt -o -
 printf '1 2\n2 3\n' >edges.txt
 ok 'no matrix, before it is read as anything' fails 1 'edges.txt: not a matrix .*give --abc, for BLAST tables --blast bits$' edges.txt -o F -V all
+printf 'a x\tb y\t1\n' >blanks.txt
+ok 'names with blanks between tabs' partition 'a x,b y|' blanks.txt
+printf '"a","b",1\n' >quoted.txt
+ok 'commas under another name' fails 1 'quoted.txt: fields with commas between them; .* call the file ..csv$' quoted.txt -o F -V all
+printf 'q\ts\t99.1\t50\t0\t0\t1\t50\t1\t50\t1e-20\t90\n' >hits.txt
+ok 'a BLAST table' fails 1 'hits.txt: a BLAST table; give --blast bits, --blast evalue or --blast identity$' hits.txt -o F -V all
+ok 'an option where a file is expected' fails 2 '--table needs a file, and "-V" is an option' hits.txt --table -V all -o F
 printf 'a,b,1\n' >commas.csv
 ok 'a table by its ending' partition 'a,b|' commas.csv
 ok 'commas' fails 1 'commas.csv:1: commas between the fields, where tabs or blanks .*"a,b,1".* no --abc' commas.csv --abc -o F -V all
