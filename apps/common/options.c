@@ -247,7 +247,8 @@ static int edits_between(const char *a, const char *b)
                 table[i][j] = i + j;
                 continue;
             }
-            table[i][j] = lesser(table[i - 1][j - 1] + (a[i - 1] != b[j - 1]), lesser(table[i - 1][j], table[i][j - 1]) + 1);
+            table[i][j] = lesser(table[i - 1][j - 1] + (a[i - 1] != b[j - 1]),
+                                    lesser(table[i - 1][j], table[i][j - 1]) + 1);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
                 table[i][j] = lesser(table[i][j], table[i - 2][j - 2] + 1);
         }

@@ -43,7 +43,9 @@ static double smallest_evalue(const job *j)
     const settings *s = j->settings;
     const io_graph *g = &j->input;
     double smallest = 1, largest = 0;
-    if (g->format != IO_ABC || j->value_transform || s->negative_log || s->negative_log10 || s->graph_transform) return 1;
+    if (g->format != IO_ABC || j->value_transform || s->negative_log || s->negative_log10 ||
+        s->graph_transform)
+        return 1;
     for (int64_t i = 0; g->weights && i < g->arcs; i++) {
         const double weight = io_arc_weight(g, i);
         if (weight > 0 && weight < smallest) smallest = weight;
@@ -68,7 +70,8 @@ static void log_read(job *j)
                     "column 3; --blast bits or --blast evalue by their scores", s->input);
     const double smallest = smallest_evalue(j);
     if (smallest < 1)
-        log_warning(&j->log, "mcl-gpu: %s: weights down to %.2g, and larger means closer here; if they are E-values, give "
+        log_warning(&j->log,
+                    "mcl-gpu: %s: weights down to %.2g, and larger means closer here; if they are E-values, give "
                     "--abc-neg-log10", s->input, smallest);
 }
 

@@ -53,8 +53,8 @@ static bool parse_inflations(void *into, const char *value)
     if (count == 0) return true;
     for (int i = 0; i < count; i++) {
         if (count > 1 && kept[i] <= 1)
-            return mistake("-I %.40s: with inflation %g walks never settle in clusters; in a list take more than 1 (decimals "
-                           "have a point: 1.4)", value, kept[i]);
+            return mistake("-I %.40s: with inflation %g walks never settle in clusters; in a list take more than 1 "
+                           "(decimals have a point: 1.4)", value, kept[i]);
         s->inflations[i] = kept[i];
     }
     s->inflation_count = count;
@@ -232,7 +232,8 @@ static bool check_report(void *into, const char *value)
 {
     (void)into;
     if (is_kind(value, ".pdf"))
-        return mistake("--report writes a page (.html) or JSON, no PDF: a browser prints the page (got \"%.40s\")", value);
+        return mistake("--report writes a page (.html) or JSON, no PDF: a browser prints the page (got \"%.40s\")",
+                       value);
     return strcmp(value, "-") != 0 || mistake("--report needs a file name");
 }
 

@@ -43,8 +43,8 @@ int io_source_descriptor(const io_source *source);
 const char *io_source_name(const io_source *source);
 /* Bytes that are certainly still to come (a plain file's size), 0 when unknown. */
 int64_t io_source_size(const io_source *source);
-/* How much of the whole to read next, after a portion of that size or, first, 0: all of a small file and one more, to see
- * the end at once. Portions double, because the size may be that of compressed bytes. */
+/* How much of the whole to read next, after a portion of that size or, first, 0: all of a small file and one byte more,
+ * to see the end at once. Portions double, because the size may be that of compressed bytes. */
 static inline size_t io_next_portion(const io_source *source, size_t portion, size_t most)
 {
     const int64_t size = io_source_size(source);

@@ -127,8 +127,8 @@ void io_csv_find(const char *bytes, size_t count, io_csv *csv)
     csv->heading_lines = lines;
 }
 
-/* A matrix that data frames write: names of nodes as the heading, and before each row the same names. Its heading has the
- * first row's name in the second field or, where a name of the first column is missing, in the first one. */
+/* A matrix that data frames write: names of nodes as the heading, and before each row the same names. Its heading has
+ * the first row's name in the second field or, where a name of the first column is missing, in the first one. */
 static bool is_named_matrix(const char *bytes, size_t count, char separator)
 {
     const char *at = bytes, *end = bytes + count, *line, *line_end, *next, *next_end;
@@ -231,7 +231,8 @@ sp_status io_read_csv(sp_context *context, io_source *source, const io_read_opti
     if (status != SP_OK && count == 0) return status; /* otherwise reading reports the error at its place */
     io_csv_find(bytes, count, &csv);
     if (!options->lenient && is_named_matrix(bytes, count, csv.separator))
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: a matrix with names of nodes above and beside it; write a line for each "
+        return sp_fail(context, SP_ERROR_ARGUMENT,
+                       "%s: a matrix with names of nodes above and beside it; write a line for each "
                        "pair, NODE NODE WEIGHT", io_source_name(source));
     if (options->score_column) TRY(find_wanted(context, io_source_name(source), bytes, options->score_column, &csv));
     const io_table heading = {.heading_bytes = csv.heading_bytes, .heading_lines = csv.heading_lines};

@@ -186,16 +186,20 @@ static sp_status refuse_unknown(sp_context *context, const char *name, const cha
     io_csv csv;
     io_csv_find(bytes, count, &csv);
     if (csv.heading_lines > 0)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%s:%lld: a heading; remove it, as with tail -n +%lld, and give --abc "
+        return sp_fail(context, SP_ERROR_ARGUMENT,
+                       "%s:%lld: a heading; remove it, as with tail -n +%lld, and give --abc "
                        "for label pairs, or call the file *.csv, and the heading may stay", name,
                        (long long)csv.heading_lines, (long long)csv.heading_lines + 1);
     if (io_begins_with_hit(bytes, bytes + count))
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: a BLAST table; give --blast bits, --blast evalue or --blast identity",
+        return sp_fail(context, SP_ERROR_ARGUMENT,
+                       "%s: a BLAST table; give --blast bits, --blast evalue or --blast identity",
                        name);
     if (csv.separator == ',' || csv.separator == ';')
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: fields with %s between them; if it is a table of edges, call the file "
+        return sp_fail(context, SP_ERROR_ARGUMENT,
+                       "%s: fields with %s between them; if it is a table of edges, call the file "
                        "*.csv", name, csv.separator == ',' ? "commas" : "semicolons");
-    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: not a matrix and not a STRING file; for label pairs give --abc, for BLAST "
+    return sp_fail(context, SP_ERROR_ARGUMENT,
+                   "%s: not a matrix and not a STRING file; for label pairs give --abc, for BLAST "
                    "tables --blast bits", name);
 }
 
@@ -210,7 +214,8 @@ static sp_status find_format(sp_context *context, io_source *source, bool refuse
     status = io_source_peek(source, &bytes, &count);
     if (count > 0 && looks_like_pairs(name, bytes, bytes + count)) return SP_OK;
     return status == SP_OK && count == 0
-               ? sp_fail(context, SP_ERROR_ARGUMENT, "%s: the file is empty; give a matrix, or label pairs and --abc", name)
+               ? sp_fail(context, SP_ERROR_ARGUMENT,
+                         "%s: the file is empty; give a matrix, or label pairs and --abc", name)
                : refuse_unknown(context, name, bytes, count);
 }
 

@@ -130,7 +130,8 @@ bool io_slice_number(io_slice *slice, const char *token, const char *token_end, 
     const bool decimal = io_parse_decimal(token, token_end, number) == token_end;
     if (decimal && isfinite(*number) && (*number <= most || !slice->state->options->lenient)) return true;
     if (!slice->state->options->lenient)
-        return io_slice_fail(slice, decimal ? "the weight is too large" : "the weight is not a number", token, token_end,
+        return io_slice_fail(slice,
+                             decimal ? "the weight is too large" : "the weight is not a number", token, token_end,
                              decimal ? io_most_remedy(slice->values) : number_remedy(slice, token, token_end));
     slice->odd = true;
     const char *stop = io_parse_scanf(token, token_end, number);

@@ -51,7 +51,8 @@ static listed list_groups(const io_labelling *l)
         last = label;
     }
     for (int64_t p = 0; !l->labels && p < l->groups; p++) {
-        for (int64_t e = l->s.row_offsets[p]; e < l->s.row_offsets[p + 1]; e++) all.members[used++] = l->s.col_indices[e];
+        for (int64_t e = l->s.row_offsets[p]; e < l->s.row_offsets[p + 1]; e++)
+            all.members[used++] = l->s.col_indices[e];
         if (used > all.offsets[count]) all.offsets[++count] = used;
     }
     all.clusters = (io_clusters){.nodes = NODES, .clusters = count, .offsets = all.offsets, .members = all.members};

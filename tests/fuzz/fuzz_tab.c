@@ -1,5 +1,5 @@
-/* Tab files, for a graph of ids 0..9 or of ids with gaps. The names of an accepted one are written, ID<TAB>LABEL a line,
- * and read again. */
+/* Tab files, for a graph of ids 0..9 or of ids with gaps. The names of an accepted one are written, ID<TAB>LABEL a
+ * line, and read again. */
 #include "target.h"
 
 /* The tab file of the graph; the caller frees it. */

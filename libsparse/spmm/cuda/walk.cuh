@@ -22,7 +22,7 @@ template <typename T, int REPEATS, bool EXTREME> struct spmm_depth {
     static constexpr int THREADS = EXTREME ? 768 : REPEATS == 1 && sizeof(T) == 4 ? 1536 : 1024;
 };
 
-/* The blocks of a multiprocessor that have so many threads, for launch bounds. */
+/* The blocks of a multiprocessor that have THREADS in all, for launch bounds. */
 template <int THREADS, int BLOCK> struct spmm_resident {
     static constexpr int FIT = (THREADS < ARCH_THREADS ? THREADS : ARCH_THREADS) / BLOCK;
     static constexpr int BLOCKS = FIT < ARCH_BLOCKS ? FIT : ARCH_BLOCKS;
