@@ -264,8 +264,7 @@ done:
 
 /* A row does not fit the memory of the device: the sentence says how much would do for the row that names most of B.
  * Beside those rows and its own entries a row takes up to 80 bytes a column (markov/cuda/markov.cu): 17 for its sums,
- * 16 in the buffer and in C, the rest for what windows may take of the memory: five
- * eighths. */
+ * 16 in the buffer and in C, and 47 because windows may take five eighths of the memory. */
 static sp_status refuse_row(sp_context *device, const shared_product *p)
 {
     enum { COLUMN_BYTES = 80, ROW_BYTES = B_ROW_BYTES + ENTRY_BYTES, FIXED = 4 << 20, MEGABYTE = 1 << 20 };
