@@ -306,6 +306,7 @@ void peers_open(sp_context *context, const bench_options *options, bool cuda, pe
 void peers_close(peer_set *set);
 /* Names and versions of the open ones. */
 void peers_versions(const peer_set *set, char *text, size_t size);
+void mkl_version(char *text, size_t size);
 /* Times and compares them; if none could be compared with, the reference is. */
 sp_status peers_measure(bench_case *c, const peer_set *set);
 /* Times and compares the programs that bench/peers/build.sh has made, if there are any (peers/published.c). */

@@ -231,8 +231,7 @@ static const option_row measurement_rows[] = {
     {"--help", .kind = OPTION_HELP, .beside = true},
 };
 
-#define PEERS_ROW(list) "--peers", "LIST", \
-                        "cusparse, graphblas, mkl (not of spmm), published (what BENCH_PEERS has for\n" \
+#define PEERS_ROW(list) "--peers", "LIST", "cusparse, graphblas, mkl, published (what BENCH_PEERS has for\n" \
                         "spgemm and spmm), cub (contract), none [those that fit the device]", \
                         OPTION_WORDS, AT(peers), .words = list
 static const option_row product_peer_rows[] = {{PEERS_ROW(product_peers)}};
@@ -243,7 +242,7 @@ static command_line command_of(bench_kind kind)
 {
     static const option_list own[] = {OPTION_LIST(spgemm_rows), OPTION_LIST(spmm_rows), OPTION_LIST(contract_rows),
                                       OPTION_LIST(coarsen_rows), OPTION_LIST(gnn_rows)};
-    static const option_list peers[] = {OPTION_LIST(product_peer_rows), OPTION_LIST(dense_peer_rows),
+    static const option_list peers[] = {OPTION_LIST(product_peer_rows), OPTION_LIST(product_peer_rows),
                                         OPTION_LIST(peer_rows), {NULL, 0}, OPTION_LIST(dense_peer_rows)};
     return (command_line){"sparse-bench", {OPTION_LIST(source_rows), own[kind], OPTION_LIST(measurement_rows),
                                            peers[kind]}, take_file, .mcl_syntax = false};

@@ -196,7 +196,7 @@ ok "a file" dense 'm["nnz"] == 4 and m["width"] in (2, 3)' a.mtx --width 2,3
 ok "bytes" dense 'm["gathered_bytes"] == 4 * 4 * 2 and m["compulsory_bytes"] == 8 * 4 + 8 * 4 + 4 * 2 * 3 * 2' \
     a.mtx --width 2
 if ldconfig -p 2>/dev/null | grep -q libgraphblas; then
-    quick="--device cpu --repeat 1"
+    quick="--device cpu --repeat 1 --peers graphblas"
     ok "GraphBLAS beside" dense 'len(m["peers"]) == 2 and all(p["median_seconds"] > 0 and p["error"] < 1e-5
         for p in m["peers"])' --generate rmat:8,8 --width 8,40
     quick="--device cpu --repeat 1 --peers none"
@@ -367,6 +367,12 @@ assert m[\"checked\"][\"good\"] and all(p.get(\"failed\") or p[\"median_seconds\
 
 ok "no arguments" bash -c '! "$0" 2>usage.err && grep -q ^usage usage.err' "$tool"
 ok "help" bash -c '"$0" spgemm --help >h.out 2>h.err && grep -q ^usage h.out && [ ! -s h.err ]' "$tool"
+    same='len(m["peers"]) == 1 and m["peers"][0]["name"] == "MKL" and m["peers"][0]["median_seconds"] > 0'
+    ok "sparse times dense equal to MKL" dense "$same and m['peers'][0]['error'] < 1e-5" --generate small --width 1,40
+    ok "sparse times dense equal to MKL, fp64" dense "$same and m['peers'][0]['error'] < 1e-14" \
+        --generate uniform:40,3,70 --width 5 --fp64
+    ok "MKL multiplies no numbers of 16 bits" dense 'm["peers"][0]["failed"] == "unsupported"' --generate rmat:6,4 \
+        --width 5 --features bf16
 ok "version" bash -c '"$0" --version | grep -qE "^sparse-bench [0-9.]+$"' "$tool"
 ok "unknown command" fails 2 'nothing that can be measured' gemm
 ok "unknown option" fails 2 'unknown option "--fast"' spgemm --fast a.mtx

@@ -1,6 +1,7 @@
 /* Libraries for the CPU, which are loaded at run time: where they lie, and what differs between their versions. */
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sparse-bench/bench.h"
 
@@ -54,4 +55,18 @@ void graphblas_version(char *text, size_t size)
         return;
     }
     snprintf(text, size, "SuiteSparse:GraphBLAS");
+}
+
+void mkl_version(char *text, size_t size)
+{
+    void *library = mkl_library();
+    void (*get)(char *, int);
+    char sentence[200] = "";
+    int year, update;
+    *(void **)&get = library ? dlsym(library, "MKL_Get_Version_String") : NULL;
+    if (get) get(sentence, (int)sizeof sentence - 1);
+    const char *number = strstr(sentence, "Version ");
+    if (number && sscanf(number, "Version %d.%d", &year, &update) == 2)
+        snprintf(text, size, "oneMKL %d.%d", year, update);
+    else snprintf(text, size, "oneMKL");
 }

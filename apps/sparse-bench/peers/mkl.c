@@ -74,20 +74,6 @@ static sp_status mkl_open(sp_context *context, const bench_options *options, voi
     return SP_OK;
 }
 
-static void mkl_version(char *text, size_t size)
-{
-    void *library = mkl_library();
-    void (*get)(char *, int);
-    char sentence[200] = "";
-    int year, update;
-    *(void **)&get = library ? dlsym(library, "MKL_Get_Version_String") : NULL;
-    if (get) get(sentence, (int)sizeof sentence - 1);
-    const char *number = strstr(sentence, "Version ");
-    if (number && sscanf(number, "Version %d.%d", &year, &update) == 2)
-        snprintf(text, size, "oneMKL %d.%d", year, update);
-    else snprintf(text, size, "oneMKL");
-}
-
 /* ---- operands ------------------------------------------------------------------------------------------ */
 
 static sp_status failure(mkl *m, int code, const char *what)

@@ -80,11 +80,24 @@ void spmm_peers_open(sp_context *context, const spmm_options *options, bool cuda
 {
     const unsigned wanted = options->common.peers != PEER_DEFAULT ? options->common.peers
                             : cuda                                ? PEER_CUSPARSE | PEER_PUBLISHED
-                                                                  : PEER_GRAPHBLAS;
+                                                                  : PEER_GRAPHBLAS | PEER_MKL;
     set->count = 0;
     if (wanted & PEER_CUSPARSE) open_peer(context, options, &spmm_peer_cusparse, set);
     if (wanted & PEER_GRAPHBLAS) open_peer(context, options, &spmm_peer_graphblas, set);
+    if (wanted & PEER_MKL) open_peer(context, options, &spmm_peer_mkl, set);
     if (wanted & PEER_PUBLISHED && cuda) open_peer(context, options, &spmm_peer_published, set);
+}
+
+void spmm_peers_versions(const spmm_peer_set *set, char *text, size_t size)
+{
+    text[0] = '\0';
+    for (int i = 0; i < set->count; i++) {
+        const struct spmm_opened_peer *opened = &set->peers[i];
+        const size_t used = strlen(text);
+        if (opened->status != SP_OK || !opened->peer->version || used + 3 > size) continue;
+        if (used) strcpy(text + used, ", ");
+        opened->peer->version(text + used + (used ? 2 : 0), size - used - (used ? 2 : 0));
+    }
 }
 
 void spmm_peers_close(spmm_peer_set *set)

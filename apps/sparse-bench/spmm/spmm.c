@@ -406,9 +406,7 @@ static sp_status look_around(sp_context *host, const spmm_options *o, machine *m
         if (measured != SP_OK) return measured;
     }
     spmm_peers_open(host, o, cuda, peers);
-    for (int i = 0; i < peers->count; i++)
-        if (peers->peers[i].status == SP_OK && peers->peers[i].peer->version)
-            peers->peers[i].peer->version(m->peers, sizeof m->peers);
+    spmm_peers_versions(peers, m->peers, sizeof m->peers);
     char types[64];
     snprintf(types, sizeof types, "features %s, result %s, %s", features_name(o->features), features_name(o->result),
              reduce_name(o->reduce));

@@ -94,7 +94,7 @@ typedef struct spmm_peer {
     void (*version)(char *text, size_t size); /* its name and version, once it is open; NULL: not known */
 } spmm_peer;
 
-extern const spmm_peer spmm_peer_cusparse, spmm_peer_graphblas, spmm_peer_published;
+extern const spmm_peer spmm_peer_cusparse, spmm_peer_graphblas, spmm_peer_mkl, spmm_peer_published;
 
 typedef struct spmm_peer_set {
     int count;
@@ -108,6 +108,8 @@ typedef struct spmm_peer_set {
 
 void spmm_peers_open(sp_context *context, const spmm_options *options, bool cuda, spmm_peer_set *set);
 void spmm_peers_close(spmm_peer_set *set);
+/* The names and versions of those that are open. */
+void spmm_peers_versions(const spmm_peer_set *set, char *text, size_t size);
 sp_status spmm_peers_measure(spmm_case *c, const spmm_peer_set *set);
 
 void spmm_report_result(const machine *m, const spmm_options *options, const spmm_result *r);
