@@ -45,12 +45,11 @@ gnn() { # gnn NAME: epochs and sampling
         --hidden 16,256 --maxk 16,32 --keep --half --sample --json "$out/$1.json" >"$out/$1.log" || status=1
 }
 survey() { # survey OPERATION: with the same seed each time
-    local parts="$1-f64 $1-f32" logs=()
+    local parts="$1-f64 $1-f32"
     [ "$1" != spmm ] || parts=spmm-f32
     BENCH_WITHOUT=$(tr ' ' ',' <<<"$names") bench/survey.sh --parts "$parts" --out "$out" --seed 1 --device "$device" \
         --repeat "$repeat" --limit "$limit" --widths "$widths" --peers none >"$out/$1.txt" || status=1
-    for part in $parts; do logs+=("$out/$part.log"); done
-    python3 -B bench/ablation.py "${logs[@]}" || status=1
+    python3 -B bench/ablation.py "$out/survey.log" || status=1
 }
 
 for operation in spgemm spmm contract gnn; do

@@ -84,7 +84,9 @@ def judge(path, result):
             ratios.append(peers[best] / ours)
             worst.append((ratios[-1], name, ours, best))
     machine = result["machine"]
-    print(f"\n{os.path.basename(path)[:-5]}: {machine['gpu'] or machine['cpu']}, {result['options']['values']}, "
+    narrow = result["options"].get("features") in ("f16", "bf16")
+    values = result["options"]["features" if narrow else "values"]
+    print(f"\n{os.path.basename(path)[:-5]}: {machine['gpu'] or machine['cpu']}, {values}, "
           f"commit {result['commit']}, {result['date']}")
     print(f"  {'family':24} {'cases':>5} {'mean':>8} {'least':>8} {'most':>8} {'behind':>8}")
     for plan in (False, True):
@@ -122,7 +124,9 @@ def draw(path, results):
     plt = plots.pyplot()
     if not plt:
         sys.exit("survey.py: matplotlib is not installed: python3 -m pip install matplotlib")
-    plots.draw_survey(plt, plots.survey_lines(results), path)
+    lines = plots.survey_lines(results)
+    if lines:  # a run without peers has none
+        plots.draw_survey(plt, lines, path)
 
 
 def main(arguments):

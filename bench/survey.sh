@@ -5,11 +5,14 @@ cd "$(dirname "$0")/.." || exit 1
 
 usage() {
     cat <<'END_OF_USAGE'
-usage: bench/survey.sh [options]      writes BUILD/survey/PART.json, prints a table a family and the worst cases
+usage: bench/survey.sh [options]      runs sparse-bench survey, which writes BUILD/survey/PART.json; prints a table a
+                                      family and the ten worst cases, draws BUILD/survey/survey.svg (matplotlib)
   --device NAME       cpu, cuda, cuda:N [cuda where there is a GPU]
-  --files DIR         also the matrices in DIR (.mtx, .mtx.gz), squared
-  --parts "..."       of spgemm-f64 spgemm-f32 spmm-f32 contract-f64 contract-f32 [all]
-  --widths N,...      of spmm [1,2,3,4,7,8,16,20,32,33,48,50,64,96,100,128,200,256,300,500,512,602,1000,1024,1433]
+  --files DIR         also the matrices in DIR (.mtx, .mtx.gz)
+  --generate X        in place of the families, as with sparse-bench survey
+  --parts "..."       of spgemm-f64 spgemm-f32 spmm-f32 spmm-f16 spmm-bf16 spmm-transposed-f32 contract-f64 contract-f32
+                      [all]
+  --widths N,...      of spmm [25 of them, from 1 to 1433]
   --seed N            the new seed [the seconds since 1970]
   --repeat N          samples, of which the median counts [5]
   --limit SECONDS     for each candidate and matrix; then fewer samples do [1]
@@ -25,34 +28,25 @@ END_OF_USAGE
 
 build=${BUILD:-build}
 export BENCH_PEERS=${BENCH_PEERS-$build/peers/bin}
-device='' files='' parts='' widths='' peers='' seed='' repeat=5 limit=1 threads='' name='' before='' out=''
-options="device files parts widths peers seed repeat limit threads before out"
+device='' files='' generate='' parts='' widths='' peers='' seed='' repeat=5 limit=1 threads='' name='' before='' out=''
+options="device files generate parts widths peers seed repeat limit threads before out"
 . bench/options.sh
-parts=${parts:-spgemm-f64 spgemm-f32 spmm-f32 contract-f64 contract-f32}
-widths=${widths:-1,2,3,4,7,8,16,20,32,33,48,50,64,96,100,128,200,256,300,500,512,602,1000,1024,1433}
+parts=${parts:-spgemm-f64 spgemm-f32 spmm-f32 spmm-f16 spmm-bf16 spmm-transposed-f32 contract-f64 contract-f32}
 seed=${seed:-$(date +%s)}
 out=${out:-$build/survey}
 mkdir -p "$out" || exit 1
-status=0 written=()
-
-survey() { # survey PART ARGUMENTS...
-    local part=$1 json=$out/$1.json
-    shift
-    "$build/bin/sparse-bench" "${part%-*}" --fp"${part##*-f}" --device "$device" ${threads:+--threads "$threads"} \
-        ${peers:+--peers "$peers"} \
-        --repeat "$repeat" --limit "$limit" --seed "4,$seed" --json "$json" "$@" >"$out/$part.log" || status=1
-    written+=("$json")
-}
-
-paths=()
+paths=() written=()
 [ -z "$files" ] || mapfile -t paths < <(find "$files" -maxdepth 1 -size -40M \( -name '*.mtx' -o -name '*.mtx.gz' \) | sort)
 for part in $parts; do
-    case $part in
-    spgemm-*) survey "$part" --plan --generate survey "${paths[@]}" ;;
-    spmm-*) survey "$part" --width "$widths" --generate survey ;;
-    contract-*) survey "$part" --groups 1%,10%,50% --labels random,blocks,power --generate survey ;;
-    *) usage >&2 && exit 2 ;;
-    esac
+    rm -f "$out/$part.json" # of an earlier run
+    written+=("$out/$part.json")
 done
-python3 -B bench/survey.py ${before:+--before "$before"} "${written[@]}" || status=1
+"$build/bin/sparse-bench" survey --parts "${parts// /,}" --out "$out" --device "$device" --seed "4,$seed" \
+    --repeat "$repeat" --limit "$limit" ${threads:+--threads "$threads"} ${peers:+--peers "$peers"} \
+    ${widths:+--width "$widths"} ${generate:+--generate "$generate"} "${paths[@]}" >"$out/survey.log"
+status=$?
+[ $status -ne 2 ] || exit 2
+drawn=()
+if python3 -c 'import matplotlib' 2>/dev/null; then drawn=(--svg "$out/survey.svg"); fi
+python3 -B bench/survey.py ${before:+--before "$before"} "${drawn[@]}" "${written[@]}" || status=1
 exit $status

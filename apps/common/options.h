@@ -67,7 +67,7 @@ typedef struct option_list {
 } option_list;
 #define OPTION_LIST(array) {(array), sizeof(array) / sizeof *(array)}
 
-enum { MAX_OPTION_LISTS = 8 };
+enum { MAX_OPTION_LISTS = 9 };
 typedef struct command_line {
     const char *command;   /* "contract", "gnn info": mistakes name it */
     option_list lists[MAX_OPTION_LISTS];

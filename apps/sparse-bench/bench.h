@@ -24,7 +24,7 @@ typedef struct source {
     uint64_t seed;
 } source;
 
-typedef enum bench_kind { BENCH_SPGEMM, BENCH_SPMM, BENCH_CONTRACT, BENCH_COARSEN, BENCH_GNN } bench_kind;
+typedef enum bench_kind { BENCH_SPGEMM, BENCH_SPMM, BENCH_CONTRACT, BENCH_COARSEN, BENCH_GNN, BENCH_SURVEY } bench_kind;
 
 /* Bits, as the words of --peers; PEER_DEFAULT: those that fit the device. */
 enum { PEER_DEFAULT = 0, PEER_NONE = 1, PEER_CUSPARSE = 2, PEER_GRAPHBLAS = 4, PEER_PUBLISHED = 8, PEER_MKL = 16,
@@ -55,11 +55,26 @@ typedef struct spgemm_options {
     bool aia, plan;
 } spgemm_options;
 
+enum { SURVEY_PARTS = 8 };
+typedef struct survey_options {
+    bench_options common; /* of all parts; without a generated matrix each has its families */
+    unsigned parts;       /* bits, by survey_parts */
+    option_counts widths; /* of spmm */
+    const char *out;      /* the folder of the JSON files, which is there */
+} survey_options;
+
 /* The options of one of the commands. */
 typedef union any_options any_options;
 
 /* Reads the command line into the options of its command, whose kind tells which. */
 options_outcome bench_parse(int argc, char **argv, any_options *options);
+/* What a command does without options. */
+void bench_defaults(bench_kind kind, any_options *options);
+/* What no single option can see; false after a line on stderr. */
+bool bench_check(any_options *options);
+/* Add a file, or a generated matrix or all of a set, to the sources. */
+bool use_file(void *options, const char *path);
+bool use_generated(void *options, const char *name);
 /* The help of all commands; after a command its own. */
 void bench_usage(FILE *stream);
 void bench_command_usage(FILE *stream, bench_kind kind);
@@ -113,6 +128,10 @@ const source *preset_at(bench_kind kind, int index);
 const source *preset_of_set(bench_kind kind, const char *set, int index);
 /* The survey's cases; a source without a name ends them. */
 extern const source survey_spgemm[], survey_spmm[], survey_contract[];
+/* The names of the survey's parts; NULL ends them (survey_parts.c). */
+extern const char *const survey_parts[];
+/* The options of a part, and the path of its figures, which they point to; false after a line on stderr. */
+bool survey_part(const survey_options *survey, int part, any_options *options, char *json, size_t size);
 /* The columns of X that a preset of spmm comes with; 0: none in particular. */
 int64_t preset_width(const source *preset);
 
@@ -287,6 +306,7 @@ void *mkl_library(void);
 /* False: the library does not take the number of threads. */
 bool graphblas_use_threads(void *library, int threads);
 void graphblas_version(char *text, size_t size);
+void mkl_version(char *text, size_t size);
 
 /* The peers of a run. Each is opened once: some libraries can be started only once in a process. */
 enum { PEER_LIBRARIES = 4 };
@@ -306,7 +326,6 @@ void peers_open(sp_context *context, const bench_options *options, bool cuda, pe
 void peers_close(peer_set *set);
 /* Names and versions of the open ones. */
 void peers_versions(const peer_set *set, char *text, size_t size);
-void mkl_version(char *text, size_t size);
 /* Times and compares them; if none could be compared with, the reference is. */
 sp_status peers_measure(bench_case *c, const peer_set *set);
 /* Times and compares the programs that bench/peers/build.sh has made, if there are any (peers/published.c). */

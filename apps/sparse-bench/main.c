@@ -21,11 +21,34 @@ static void summarise(const any_options *any)
     const char *folder = o->kind == BENCH_GNN ? any->gnn.export : NULL;
     tool_line line = open_line("sparse-bench", false);
     char more[64] = "";
+    if (o->kind == BENCH_SURVEY) {
+        const int parts = __builtin_popcount(any->survey.parts);
+        summary_line(&line, "measured %d part%s; wrote %.1000s/PART.json", parts, parts == 1 ? "" : "s",
+                     any->survey.out);
+        return;
+    }
     if (o->source_count == 0 || (!o->json && !folder)) return;
     if (o->source_count > 1) snprintf(more, sizeof more, " and %d more", o->source_count - 1);
     summary_line(&line, "%s %.1000s%s; wrote %.1000s%s%.1000s", o->sources[0].spec ? "made" : "read",
                  o->sources[0].name, more, folder ? folder : "", folder && o->json ? " and " : "",
                  o->json ? o->json : "");
+}
+
+static sp_status run_command(sp_context *host, const any_options *o, int *code);
+
+/* Every part, whether or not results of others failed. */
+static sp_status run_survey(sp_context *host, const survey_options *survey, int *code)
+{
+    static any_options part;
+    char json[4096];
+    sp_status status = SP_OK;
+    for (int i = 0; survey_parts[i] && status == SP_OK; i++) {
+        if (!(survey->parts >> i & 1)) continue;
+        if (!survey_part(survey, i, &part, json, sizeof json)) return SP_ERROR_ARGUMENT;
+        printf("%s%s, into %s\n\n", i ? "\n" : "", survey_parts[i], json);
+        status = run_command(host, &part, code);
+    }
+    return status;
 }
 
 static sp_status run_command(sp_context *host, const any_options *o, int *code)
@@ -35,6 +58,7 @@ static sp_status run_command(sp_context *host, const any_options *o, int *code)
     case BENCH_CONTRACT: return contract_run(host, &o->contract, &interrupt_signal, code);
     case BENCH_COARSEN: return coarsen_run(host, &o->coarsen, &interrupt_signal, code);
     case BENCH_GNN: return gnn_run(host, &o->gnn, &interrupt_signal, code);
+    case BENCH_SURVEY: return run_survey(host, &o->survey, code);
     case BENCH_SPGEMM: break;
     }
     return spgemm_run(host, &o->spgemm, &interrupt_signal, code);

@@ -2,13 +2,14 @@
 #include "sparse-bench/options.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "common/device.h"
 #include "gnn/input.h"
 
 /* ---- words ---------------------------------------------------------------------------------------------- */
 
-static const char *const kinds[] = {"spgemm", "spmm", "contract", "coarsen", "gnn", NULL};
+static const char *const kinds[] = {"spgemm", "spmm", "contract", "coarsen", "gnn", "survey", NULL};
 static const char *const semirings[] = {"plus-times", "plus-pair", "min-plus", "max-times", "or-and", NULL};
 static const char *const algorithms[] = {"auto", "hash", "dense", "warp", NULL};
 static const char *const reductions[] = {"sum", "mean", "max", "min", NULL};
@@ -45,7 +46,7 @@ static bool add_source(bench_options *o, source added)
     return true;
 }
 
-static bool take_file(void *into, const char *text) { return add_source(into, (source){.name = text}); }
+bool use_file(void *into, const char *text) { return add_source(into, (source){.name = text}); }
 
 /* A preset by its name, or a specification as it stands, which the generator reads. */
 static source generated(bench_kind kind, const char *text)
@@ -54,7 +55,7 @@ static source generated(bench_kind kind, const char *text)
     return preset ? *preset : (source){.name = text, .spec = text};
 }
 
-static bool use_generated(void *into, const char *value)
+bool use_generated(void *into, const char *value)
 {
     bench_options *o = into;
     if (!preset_of_set(o->kind, value, 0)) return add_source(o, generated(o->kind, value));
@@ -126,6 +127,7 @@ static bool use_groups(void *into, const char *value)
 #define CONTRACT(place) .field = offsetof(contract_bench_options, place)
 #define COARSEN(place) .field = offsetof(coarsen_options, place)
 #define GNN(place) .field = offsetof(gnn_options, place)
+#define SURVEY(place) .field = offsetof(survey_options, place)
 
 static const option_row source_rows[] = {
     {"FILE", .help = "Matrix Market, or edges FROM TO [WEIGHT] a line; .gz .zst", .kind = OPTION_OPERAND},
@@ -174,6 +176,8 @@ static const option_row spmm_rows[] = {
      .words = narrow_types, .then = use_features},
     {"--result", "TYPE", "of the product: f32 or that of the features [f32; f64 with --fp64]", OPTION_WORD,
      SPMM(result), .words = narrow_types, .then = use_result},
+    {"--transpose", NULL, "our plans multiply with the transpose; peers are given that as a matrix", OPTION_FLAG,
+     SPMM(transpose)},
     {"--host", "MEMORY", "the dense matrices lie in host memory, pageable or pinned (CUDA); no peers", OPTION_WORD,
      SPMM(host), .words = memories, .low = HOST_PAGEABLE},
     {"--ablation", "LIST", "also without combined warps (warps), with each cut alone (partitions), with partitions\n"
@@ -219,6 +223,15 @@ static const option_row gnn_rows[] = {
     {"--classes", "N", "[10]", OPTION_COUNT, GNN(class_count), OPTION_RANGE(1, 1 << 20), .beside = true},
 };
 
+static const option_row survey_rows[] = {
+    {"survey", .kind = OPTION_HEADING},
+    {"--parts", "LIST", "spgemm-f64, spgemm-f32, spmm-f32, spmm-f16, spmm-bf16, spmm-transposed-f32,\n"
+     "contract-f64, contract-f32 [all]", OPTION_WORDS, SURVEY(parts), .words = survey_parts},
+    {"--width", "N,...", "of spmm [25 of them, from 1 to 1433]", OPTION_COUNTS, SURVEY(widths),
+     OPTION_RANGE(1, 1 << 20), .most = MAX_WIDTHS},
+    {"--out", "FOLDER", "for PART.json, everything that was measured [.]", OPTION_TEXT, SURVEY(out)},
+};
+
 static const option_row measurement_rows[] = {
     {"", .kind = OPTION_HEADING},
     {"--repeat", "N", "samples after one to warm up; their median counts [10]", OPTION_COUNT, AT(repeat),
@@ -241,11 +254,12 @@ static const option_row peer_rows[] = {{PEERS_ROW(peer_names)}};
 static command_line command_of(bench_kind kind)
 {
     static const option_list own[] = {OPTION_LIST(spgemm_rows), OPTION_LIST(spmm_rows), OPTION_LIST(contract_rows),
-                                      OPTION_LIST(coarsen_rows), OPTION_LIST(gnn_rows)};
+                                      OPTION_LIST(coarsen_rows), OPTION_LIST(gnn_rows), OPTION_LIST(survey_rows)};
     static const option_list peers[] = {OPTION_LIST(product_peer_rows), OPTION_LIST(product_peer_rows),
-                                        OPTION_LIST(peer_rows), {NULL, 0}, OPTION_LIST(dense_peer_rows)};
+                                        OPTION_LIST(peer_rows), {NULL, 0}, OPTION_LIST(dense_peer_rows),
+                                        OPTION_LIST(peer_rows)};
     return (command_line){"sparse-bench", {OPTION_LIST(source_rows), own[kind], OPTION_LIST(measurement_rows),
-                                           peers[kind]}, take_file, .mcl_syntax = false};
+                                           peers[kind]}, use_file, .mcl_syntax = false};
 }
 
 /* ---- help ------------------------------------------------------------------------------------------------- */
@@ -265,7 +279,8 @@ static void print_presets(FILE *stream, bench_kind kind)
 void bench_command_usage(FILE *stream, bench_kind kind)
 {
     const command_line line = command_of(kind);
-    fprintf(stream, "usage: sparse-bench %s %s... [options]\n\n", kinds[kind], kind == BENCH_GNN ? "FOLDER" : "FILE");
+    fprintf(stream, "usage: sparse-bench %s %s [options]\n\n", kinds[kind],
+            kind == BENCH_GNN ? "FOLDER..." : kind == BENCH_SURVEY ? "[FILE...]" : "FILE...");
     options_help(&line, stream);
     fputs("\n", stream);
     print_presets(stream, kind);
@@ -276,13 +291,14 @@ void bench_usage(FILE *stream)
     static const command_line all = {"sparse-bench", {OPTION_LIST(source_rows), OPTION_LIST(spgemm_rows),
                                                       OPTION_LIST(spmm_rows), OPTION_LIST(contract_rows),
                                                       OPTION_LIST(coarsen_rows), OPTION_LIST(gnn_rows),
-                                                      OPTION_LIST(measurement_rows), OPTION_LIST(peer_rows)}, take_file,
-                                                      .mcl_syntax = false};
+                                                      OPTION_LIST(survey_rows), OPTION_LIST(measurement_rows),
+                                                      OPTION_LIST(peer_rows)}, use_file, .mcl_syntax = false};
     fputs("usage: sparse-bench spgemm FILE... [options]    times sparse matrix products beside other libraries\n"
           "       sparse-bench spmm FILE... [options]      times products of sparse and dense matrices\n"
           "       sparse-bench contract FILE... [options]  times quotient graphs\n"
           "       sparse-bench coarsen FILE... [options]   times levels of coarsening\n"
           "       sparse-bench gnn FOLDER... [options]     times graph neural networks\n"
+          "       sparse-bench survey [FILE...] [options]  all families of matrices, operation by operation\n"
           "       sparse-bench spgemm | spmm | contract | coarsen | gnn --generate KIND:ARGS ...\n"
           "\n"
           "  sparse-bench spgemm graph.mtx.gz                  its square, with every algorithm that is there\n"
@@ -292,6 +308,7 @@ void bench_usage(FILE *stream)
           "  sparse-bench contract --generate rmat20 --groups 1%,10%,50%\n"
           "  sparse-bench coarsen --generate stencil:160,160,160,27 --method two-hop,lp\n"
           "  sparse-bench gnn --generate flickr --hidden 16 --keep --sample\n"
+          "  sparse-bench survey --parts spmm-f16,spmm-bf16 --out results\n"
           "\n", stream);
     options_help(&all, stream);
     fputs("\n", stream);
@@ -317,6 +334,7 @@ static bool check_spmm(spmm_options *o)
     if (!o->widths_given) o->widths = (option_counts){{16, 32, 64, 96, 128, 256, 384}, 7};
     if (o->host) o->common.peers = PEER_NONE;
     if (o->ablation && o->host) return mistake("--ablation and --host exclude each other");
+    if (o->transpose && o->ablation) return mistake("--ablation takes products without --transpose apart");
     if (o->ablation && o->reduce != SP_REDUCE_SUM) return mistake("--ablation takes sums apart, not --reduce");
     if (o->common.type == SP_F64) {
         if (o->features != SP_DENSE_F32 || o->result != SP_DENSE_F32)
@@ -338,9 +356,25 @@ static bool check_gnn(gnn_options *o)
     return !o->aggregate || o->maxk.count > 0 || mistake("--aggregate needs --maxk");
 }
 
-static bool check_together(any_options *any)
+/* Of a survey, unless an option says one. */
+static const sp_value_type NO_TYPE = (sp_value_type)-1;
+
+/* Each part that is asked for must be one that could run. */
+static bool check_survey(const survey_options *o)
+{
+    static any_options part;
+    char json[4096];
+    if (o->common.json) return mistake("--json is for one part alone; name a folder by --out");
+    if (o->common.type != NO_TYPE) return mistake("parts of a survey name their types: --parts spgemm-f32,...");
+    for (int i = 0; survey_parts[i]; i++)
+        if (o->parts >> i & 1 && !survey_part(o, i, &part, json, sizeof json)) return false;
+    return true;
+}
+
+bool bench_check(any_options *any)
 {
     bench_options *o = &any->common;
+    if (o->kind == BENCH_SURVEY) return check_survey(&any->survey);
     if (o->source_count == 0) return mistake("no matrix: name files or --generate one");
     for (int i = 0; i < o->source_count; i++) o->sources[i].seed = (uint64_t)o->seeds.number[i % o->seeds.count];
     for (int i = 0; i < o->source_count; i++)
@@ -353,14 +387,10 @@ static bool check_together(any_options *any)
                                    : true;
 }
 
-options_outcome bench_parse(int argc, char **argv, any_options *any)
+void bench_defaults(bench_kind kind, any_options *any)
 {
-    const int kind = find_word(argv[1], kinds);
+    bench_options *o = &any->common;
     memset(any, 0, sizeof *any);
-    if (kind < 0) {
-        mistake("\"%.40s\" is nothing that can be measured, spgemm, spmm, contract, coarsen and gnn are", argv[1]);
-        return OPTIONS_MISTAKE;
-    }
     if (kind == BENCH_CONTRACT) {
         any->contract.groupings[0] = (grouping){1, true};
         any->contract.groupings[1] = (grouping){10, true};
@@ -372,15 +402,34 @@ options_outcome bench_parse(int argc, char **argv, any_options *any)
     } else if (kind == BENCH_GNN) {
         any->gnn = (gnn_options){.widths = {{16, 256}, 2}, .feature_count = 100, .class_count = 10,
                                  .models = 1u << GNN_GCN | 1u << GNN_SAGE, .orders = 1u << GNN_ORDER_AUTO};
+    } else if (kind == BENCH_SURVEY) {
+        any->survey = (survey_options){.parts = (1u << SURVEY_PARTS) - 1, .out = ".",
+                                       .widths = {{1, 2, 3, 4, 7, 8, 16, 20, 32, 33, 48, 50, 64, 96, 100, 128, 200,
+                                                   256, 300, 500, 512, 602, 1000, 1024, 1433}, 25}};
     }
-    bench_options *o = &any->common;
-    o->kind = (bench_kind)kind;
+    o->kind = kind;
     o->type = kind == BENCH_SPGEMM ? SP_F64 : SP_F32;
     o->seeds = (option_counts){{4}, 1};
     o->device = "auto";
     o->repeat = 10;
     o->limit = 60;
-    const command_line line = command_of(o->kind);
+    if (kind != BENCH_SURVEY) return;
+    o->type = NO_TYPE;
+    o->seeds = (option_counts){{4, (int64_t)time(NULL)}, 2}; /* half of the matrices are new */
+    o->repeat = 5;
+    o->limit = 1;
+}
+
+options_outcome bench_parse(int argc, char **argv, any_options *any)
+{
+    const int kind = find_word(argv[1], kinds);
+    if (kind < 0) {
+        mistake("\"%.40s\" is nothing that can be measured, spgemm, spmm, contract, coarsen, gnn and survey are",
+                argv[1]);
+        return OPTIONS_MISTAKE;
+    }
+    bench_defaults((bench_kind)kind, any);
+    const command_line line = command_of((bench_kind)kind);
     const options_outcome outcome = options_parse(&line, argc - 1, argv + 1, any);
-    return outcome == OPTIONS_RUN && !check_together(any) ? OPTIONS_MISTAKE : outcome;
+    return outcome == OPTIONS_RUN && !bench_check(any) ? OPTIONS_MISTAKE : outcome;
 }

@@ -14,6 +14,7 @@ union any_options {
     contract_bench_options contract;
     coarsen_options coarsen;
     gnn_options gnn;
+    survey_options survey;
 };
 
 #endif

@@ -23,14 +23,19 @@ def in_order(results):
 
 
 def precision_of(result):
-    return "double precision" if result["options"]["values"] == "fp64" else "single precision"
+    narrow = {"f16": "16-bit", "bf16": "bfloat16"}.get(result["options"].get("features"))
+    return f"{narrow or ('double' if result['options']['values'] == 'fp64' else 'single')} precision"
+
+
+def operation_of(result):
+    return ("transposed " if result["options"].get("transpose") else "") + OPERATIONS[result["bench"]]
 
 
 def part_rows(result, plans):
     """(operation, peers, [(ratio, case)], result) for the usual peer, and for all peers where that changes a ratio."""
     found = [(name, ours, peers) for family, name, ours, peers in cases(result)
              if family.startswith(PLAN) == plans and ours and peers]
-    what = OPERATIONS[result["bench"]] + widths_of(result) + (", new values by a plan" if plans else "") + \
+    what = operation_of(result) + widths_of(result) + (", new values by a plan" if plans else "") + \
         f", {precision_of(result)}"
     usual = USUAL[result["bench"]] if result["machine"]["gpu"] else "GraphBLAS"
     products = sorted({product_of(p) for _, _, peers in found for p in peers}, key=lambda p: (p != usual, p.lower()))
@@ -49,8 +54,8 @@ def panel_of(what):
     plan = "new values by a plan, "
     if rest.startswith(plan):
         operation, rest = operation + ", plans", rest.removeprefix(plan)
-    words = rest.removesuffix(" precision").split(", ")
-    return operation, words[1] if len(words) == 3 else words[0]  # the widths, else the precision
+    *widths, precision = rest.removesuffix(" precision").split(", ")
+    return operation, ", ".join(widths[1:] + [precision] * (not widths or precision != "single"))
 
 
 def case_name(name, result):
@@ -89,7 +94,7 @@ def family_table(results):
     """Geometric mean and least of each family beside the fastest of all peers, a column a part."""
     parts, families = [], {}
     for result in in_order(results):
-        parts.append(f"{OPERATIONS[result['bench']]}, {precision_of(result)}, {result['options']['threads']} threads")
+        parts.append(f"{operation_of(result)}, {precision_of(result)}, {result['options']['threads']} threads")
         for family, _, ours, peers in cases(result):
             if ours and peers:
                 families.setdefault(family, {}).setdefault(parts[-1], []).append(min(peers.values()) / ours)

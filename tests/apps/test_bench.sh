@@ -140,6 +140,43 @@ END
         grep -qE '^ +0\.50  b A\*transpose\(A\) ' run.out
 }
 if command -v python3 >/dev/null; then ok "a survey is judged by family" judged; else skip 'no python3: the survey'; fi
+surveyed() { # every part, by the tool: types, transposes and all widths of one matrix that is named and a file
+    mkdir -p parts-of && status 0 survey $quick --generate rmat:6,4 a.mtx --width 3,8 --out parts-of &&
+        grep -qx 'sparse-bench: measured 8 parts; wrote parts-of/PART.json' run.err &&
+        [ "$(find parts-of -name '*.json' | wc -l)" -eq 8 ] && for part in parts-of/*.json; do
+        local name=${part##*/} expected
+        case $name in
+        spgemm-*) expected='m["plan"]["median_seconds"] > 0' ;;
+        spmm-*) expected='len(d["matrices"]) == 4 and m["width"] in (3, 8) and
+            d["options"]["transpose"] == ("transposed" in "'$name'") and
+            d["options"]["features"] == d["options"]["result"] == "'$name'".split("-")[-1][:-5]' ;;
+        *) expected='len(d["matrices"]) == 18 and {m["labels"] for m in d["matrices"]} == {"random", "blocks", "power"}' ;;
+        esac
+        json "$part" '(d["bench"] in "'"$name"'" and m["checked"]["good"] and
+            ("spmm" in "'$name'" or d["options"]["values"][2:] == "'$name'".split("-f")[-1][:-5]) and
+            m["matrix"] in ("rmat:6,4", "a.mtx") and ('"$expected"'))' || return 1
+    done
+}
+printf '%%%%MatrixMarket matrix coordinate real general\n3 3 4\n1 1 2\n1 2 -1\n2 1 0.5\n3 3 1e1\n' >a.mtx
+ok "a survey has all operations and types" surveyed
+ok "a survey of one part writes one" bash -c 'mkdir -p one && "$0" survey $1 --generate rmat:6,4 --parts contract-f32 \
+    --out one 2>run.err && grep -q "measured 1 part; wrote one" run.err && [ "$(ls one)" = contract-f32.json ]' "$tool" "$quick"
+by_families() { # the script: a table a part, by type
+    BUILD=$build "$root/bench/survey.sh" --device cpu --generate rmat:6,4 --parts "spmm-bf16 spmm-transposed-f32" \
+        --widths 5 --repeat 1 --peers none --out "$PWD/scripted" >run.out 2>run.err &&
+        grep -q '^spmm-bf16: .*, bf16, commit' run.out && grep -q '^spmm-transposed-f32: .*, fp32, commit' run.out &&
+        grep -q '^rmat:6,4 | ' scripted/survey.log && [ "$(ls scripted/*.json | wc -l)" -eq 2 ]
+}
+if command -v python3 >/dev/null; then ok "a survey by the script" by_families; else skip 'no python3: the survey'; fi
+ok "bad parts" fails 2 '--parts takes' survey --parts spmm-f64
+ok "a survey's parts name their types" fails 2 'name their types' survey --fp32
+ok "a survey into one file" fails 2 'name a folder by --out' survey --json x.json
+ok "a survey into a folder that is not there" fails 1 'nowhere' survey $quick --generate rmat:6,4 --out nowhere
+survey_over() {
+    cp a.mtx spgemm-f64.json && fails 2 'is an input, too' survey $quick spgemm-f64.json --parts spgemm-f64 &&
+        cmp a.mtx spgemm-f64.json
+}
+ok "a survey over its matrix" survey_over
 ok "two seeds take turns" bash -c '"$0" spgemm $1 --generate rmat:6,4 --generate rmat:6,4 --generate rmat:6,4 --seed 4,9 \
     --json t.json && [ "$(grep -o "\"seed\": [0-9]*, " t.json | tr -dc "49 ")" = " 4  9  4 " ]' "$tool" "$quick"
 ok "the transpose on the left" square 'm["rows"] == m["columns"] == 70 and m["operation"] == "transpose(A)*A"' \
@@ -240,6 +277,11 @@ if find_scipy >venv.out; then
     }
     ok "scipy beside the CPU's products" scipy
 else skip "no scipy: $(tail -n 1 venv.out)"; fi
+ok "plans of the transpose" dense 'd["options"]["transpose"] and (m["rows"], m["columns"]) == (70, 40) and
+    m["checked"]["largest_error"] < 1e-14' --generate uniform:40,9,70 --width 5,40 --transpose --fp64
+ok "maxima by plans of the transpose" dense 'd["options"]["reduce"] == "max"' --generate rmat:8,8 --width 5 --transpose \
+    --reduce max
+ok "ablations of transposes" fails 2 'without --transpose' spmm --ablation warps --transpose a.mtx
 ok "bad ablations" fails 2 '--ablation takes' spmm --ablation all a.mtx
 ok "ablations of maxima" fails 2 '--ablation takes sums' spmm --ablation warps --reduce max a.mtx
 ok "bad widths" fails 2 '--width takes' spmm --width 3,0 a.mtx
@@ -325,6 +367,12 @@ if [ -e "$BENCH_MKL" ]; then
     ok "equal to MKL" square "$compared" --generate small
     ok "equal to MKL, fp32" square "$compared" --generate small --fp32
     ok "equal to MKL, A times another" square "$compared" --generate uniform:40,3,70 --times-generated uniform:70,2,9
+    same='len(m["peers"]) == 1 and m["peers"][0]["name"] == "MKL" and m["peers"][0]["median_seconds"] > 0'
+    ok "sparse times dense equal to MKL" dense "$same and m['peers'][0]['error'] < 1e-5" --generate small --width 1,40
+    ok "sparse times dense equal to MKL, fp64" dense "$same and m['peers'][0]['error'] < 1e-14" \
+        --generate uniform:40,3,70 --width 5 --fp64
+    ok "MKL multiplies no numbers of 16 bits" dense 'm["peers"][0]["failed"] == "unsupported"' --generate rmat:6,4 \
+        --width 5 --features bf16
     ok "quotients equal to MKL" quotient 'all(p["error"] < 1e-5 for p in m["peers"]) and len(m["peers"]) == 2' \
         --generate small --labels random
 else skip "BENCH_MKL names no library"; fi
@@ -367,12 +415,6 @@ assert m[\"checked\"][\"good\"] and all(p.get(\"failed\") or p[\"median_seconds\
 
 ok "no arguments" bash -c '! "$0" 2>usage.err && grep -q ^usage usage.err' "$tool"
 ok "help" bash -c '"$0" spgemm --help >h.out 2>h.err && grep -q ^usage h.out && [ ! -s h.err ]' "$tool"
-    same='len(m["peers"]) == 1 and m["peers"][0]["name"] == "MKL" and m["peers"][0]["median_seconds"] > 0'
-    ok "sparse times dense equal to MKL" dense "$same and m['peers'][0]['error'] < 1e-5" --generate small --width 1,40
-    ok "sparse times dense equal to MKL, fp64" dense "$same and m['peers'][0]['error'] < 1e-14" \
-        --generate uniform:40,3,70 --width 5 --fp64
-    ok "MKL multiplies no numbers of 16 bits" dense 'm["peers"][0]["failed"] == "unsupported"' --generate rmat:6,4 \
-        --width 5 --features bf16
 ok "version" bash -c '"$0" --version | grep -qE "^sparse-bench [0-9.]+$"' "$tool"
 ok "unknown command" fails 2 'nothing that can be measured' gemm
 ok "unknown option" fails 2 'unknown option "--fast"' spgemm --fast a.mtx

@@ -175,6 +175,7 @@ sp_status spmm_report_json(sp_context *context, const machine *m, const spmm_opt
     json_text(j, "features", features_name(o->features));
     json_text(j, "result", features_name(o->result));
     json_text(j, "reduce", reduce_name(o->reduce));
+    json_flag(j, "transpose", o->transpose);
     report_list(j, &o->common);
     for (int i = 0; i < count; i++) put_result(j, m, o, &results[i]);
     return report_close(j);

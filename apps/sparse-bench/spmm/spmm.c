@@ -234,7 +234,8 @@ static const char *const names[SPMM_ALGORITHMS] = {"ours", "row split", "block p
 /* A plan, how many products make a sample, and a product that is compared. */
 static sp_status prepare_own(spmm_case *c, own_run *run, sp_spmm_algorithm algorithm, candidate *figures, int *count)
 {
-    const sp_spmm_options options = {.algorithm = algorithm, .reduce = c->options->reduce};
+    const sp_spmm_options options = {.algorithm = algorithm, .reduce = c->options->reduce,
+                                     .transpose = c->options->transpose};
     sp_status status = SP_OK;
     figures->error = -1;
     snprintf(figures->name, sizeof figures->name, "%s", names[algorithm]);
@@ -336,7 +337,7 @@ static sp_status measure_ours(spmm_case *c)
     sp_status status = sp_context_create(&options, &run.context);
     if (status != SP_OK) return sp_fail(c->host, status, "--device %s: %s", o->common.device, sp_last_error(NULL));
     const sp_space space = sp_context_is_cuda(run.context) ? SP_DEVICE : SP_HOST;
-    TRY(sp_csr_copy(run.context, &c->a, space, &run.a));
+    TRY(sp_csr_copy(run.context, o->transpose ? &c->stored : &c->a, space, &run.a));
     TRY(make_operand(o, run.context, c->x.rows, c->x.cols, c->x.type, &run.x));
     TRY(device_copy(run.context, run.x.values, c->x.values,
                     (size_t)(c->x.rows * c->x.cols) * spmm_size_of(c->x.type)));
@@ -414,6 +415,15 @@ static sp_status look_around(sp_context *host, const spmm_options *o, machine *m
     return SP_OK;
 }
 
+static sp_status load_graph(spmm_case *c, const source *from)
+{
+    sp_csr *stored = c->options->transpose ? &c->stored : &c->a;
+    sp_csr_free(c->host, &c->a);
+    sp_csr_free(c->host, &c->stored);
+    const sp_status status = input_load(c->host, from, &c->options->common, stored);
+    return status == SP_OK && c->options->transpose ? sp_csr_transpose(c->host, stored, &c->a) : status;
+}
+
 sp_status spmm_run(sp_context *host, const spmm_options *o, const volatile int *interrupt, int *code)
 {
     spmm_case c = {.options = o, .interrupt = interrupt, .host = host};
@@ -426,8 +436,7 @@ sp_status spmm_run(sp_context *host, const spmm_options *o, const volatile int *
     TRY(sp_calloc(host, (int64_t)o->common.source_count * o->widths.count, sizeof *results, (void **)&results));
     if (o->common.json) TRY(io_output_check(host, o->common.json));
     for (int i = 0; i < o->common.source_count; i++) {
-        sp_csr_free(host, &c.a);
-        status = input_load(host, &o->common.sources[i], &o->common, &c.a);
+        status = load_graph(&c, &o->common.sources[i]);
         if (status == SP_ERROR_ARGUMENT && o->common.sources[i].spec) *code = EXIT_USAGE;
         if (status != SP_OK) goto done;
         if (i == 0) TRY(look_around(host, o, &m, &peers));
@@ -447,6 +456,7 @@ sp_status spmm_run(sp_context *host, const spmm_options *o, const volatile int *
     }
 done:
     sp_csr_free(host, &c.a);
+    sp_csr_free(host, &c.stored);
     spmm_peers_close(&peers);
     sp_free(host, results);
     return status;

@@ -18,6 +18,7 @@ typedef struct spmm_options {
     bench_options common;
     option_counts widths; /* columns of X */
     bool widths_given;
+    bool transpose;       /* our plans are of A's transpose, the peers get that as a matrix */
     sp_reduce reduce;
     sp_dense_type features, result; /* of X and of Y */
     host_memory host;     /* where X and Y lie */
@@ -52,7 +53,7 @@ typedef struct spmm_case {
     const volatile int *interrupt;
     const machine *machine;
     sp_context *host;
-    sp_csr a;
+    sp_csr a, stored; /* the matrix that is multiplied; with `transpose` what our plans are made of */
     sp_dense x; /* on the host, as A */
     spmm_reference reference;
     spmm_result *result;
@@ -107,9 +108,9 @@ typedef struct spmm_peer_set {
 } spmm_peer_set;
 
 void spmm_peers_open(sp_context *context, const spmm_options *options, bool cuda, spmm_peer_set *set);
-void spmm_peers_close(spmm_peer_set *set);
 /* The names and versions of those that are open. */
 void spmm_peers_versions(const spmm_peer_set *set, char *text, size_t size);
+void spmm_peers_close(spmm_peer_set *set);
 sp_status spmm_peers_measure(spmm_case *c, const spmm_peer_set *set);
 
 void spmm_report_result(const machine *m, const spmm_options *options, const spmm_result *r);
