@@ -52,7 +52,8 @@ def partition(graph, parts, seed):
     xadj, adjncy, loads, weights = graph
     options = pymetis.Options(seed=seed)
     began = time.perf_counter()
-    _, part = pymetis.part_graph(parts, recursive=False, xadj=xadj, adjncy=adjncy, vweights=loads, eweights=weights, options=options)
+    _, part = pymetis.part_graph(parts, recursive=False, xadj=xadj, adjncy=adjncy, vweights=loads, eweights=weights,
+                                 options=options)
     return np.array(part), time.perf_counter() - began
 
 

@@ -23,7 +23,8 @@ from tables.survey import all_rows, panel_of  # noqa: E402
 
 GREY = "#7a7a7a"  # text and axes, readable on white and on black
 COLORS = ("#3987d6", "#e07b2a", "#2fa05a", "#d24b5a", "#8f6bd0", "#a8862b", "#2ba3a3", "#c45aa5")
-TITLES = {"markov": "Markov clustering: mcl's time over mcl-gpu's", "spgemm": "Sparse × sparse: a peer's time over ours",
+TITLES = {"markov": "Markov clustering: mcl's time over mcl-gpu's",
+          "spgemm": "Sparse × sparse: a peer's time over ours",
           "spmm": "Sparse × dense: a peer's time over ours", "contract": "Contraction: a peer's time over ours",
           "gnn": "An epoch of training: PyTorch's time over ours"}
 WIDE, MOST = 160, 5  # cases and panels in a row
@@ -172,7 +173,8 @@ def draw_survey(plt, panels, path):
         axes.xaxis.set_minor_locator(plt.NullLocator())
         axes.grid(color=GREY, alpha=0.25, linewidth=0.5)
         axes.set_title(name, fontsize=8)
-        axes.legend(fontsize=7, loc="lower right", handlelength=1, borderpad=0, title="columns" if "dense" in name else None,
+        axes.legend(fontsize=7, loc="lower right", handlelength=1, borderpad=0,
+                    title="columns" if "dense" in name else None,
                     title_fontsize=7)
     row[0][0].set_ylabel("share of the cases")
     figure.supxlabel("a peer's time over ours (solid: the fastest of all peers of the run; dotted: cuSPARSE alone)",

@@ -63,7 +63,8 @@ def plain(path, folder):
 
 def by_tool(path, threads, folder):
     report = os.path.join(folder, "report.json")
-    subprocess.run([TOOL, path, "-o", os.path.join(folder, "c.bin"), "--from", "metis", "--repeat", "matching", "--levels",
+    subprocess.run([TOOL, path, "-o", os.path.join(folder, "c.bin"), "--from", "metis", "--repeat", "matching",
+                    "--levels",
                     "1", "--threads", str(threads), "--device", "cpu", "--report", report, "--quiet"], check=True)
     with open(report) as file:
         return json.load(file)["seconds"]["contract"]
@@ -104,7 +105,8 @@ class Ours:
         began = time.perf_counter()
         self.check(self.library.contraction_coarsen(self.context, ctypes.byref(self.g), ctypes.byref(how), labels,
                                                     ctypes.byref(groups)))
-        self.check(self.library.sp_contract(self.context, ctypes.byref(self.g), labels, 0, groups, ctypes.byref(options), ctypes.byref(c), None))
+        self.check(self.library.sp_contract(self.context, ctypes.byref(self.g), labels, 0, groups,
+                                            ctypes.byref(options), ctypes.byref(c), None))
         seconds = time.perf_counter() - began
         self.library.sp_csr_free(self.context, ctypes.byref(c))
         return seconds, groups.value
@@ -179,7 +181,8 @@ def measure(name, path, threads, repeat, folder):
     peers = [{"name": way} | summary(times) for way, times in others.items()]
     best = min(peers, key=lambda p: p["least_seconds"])
     pairs = min((p for p in peers if "MatchingC" in p["name"]), key=lambda p: p["least_seconds"])
-    own, as_tool, first, second = (1e3 * t for t in (min(mine), min(tool), best["least_seconds"], pairs["least_seconds"]))
+    own, as_tool, first, second = (1e3 * t for t in (min(mine), min(tool), best["least_seconds"],
+                                                     pairs["least_seconds"]))
     print(f"{name:<16}{g.numberOfNodes():>9}{g.numberOfEdges():>9}{threads:>3}{own:>10.2f} {as_tool:>10.2f}"
           f"{first:>10.2f}{second:>10.2f}{first / own:>7.2f}{second / own:>7.2f}  {best['name']}", flush=True)
     return {"graph": name, "nodes": g.numberOfNodes(), "edges": g.numberOfEdges(), "threads": threads,
@@ -207,7 +210,8 @@ def main():
     if o.json:
         with open(o.json, "w") as out:
             json.dump({"bench": "coarsen", "date": datetime.date.today().isoformat(),
-                       "commit": os.environ.get("BENCH_COMMIT"), "networkit": nk.__version__, "cpu": platform.processor(),
+                       "commit": os.environ.get("BENCH_COMMIT"), "networkit": nk.__version__,
+                       "cpu": platform.processor(),
                        "rows": rows}, out, indent=1)
 
 

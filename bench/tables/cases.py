@@ -63,7 +63,8 @@ def library_cases(group, found, own, peers, named):
 
 
 SPGEMM_GROUPS = (("f64, A·A", "fp64"), ("f32, A·A", "fp32"), ("f64, A·A, other shapes", "more"),
-                 ("f64, A·A, real matrices", "files"), ("f64, A·Aᵀ and A·B", "aat"), ("f64, A·Aᵀ and A·B", "rectangular"))
+                 ("f64, A·A, real matrices", "files"), ("f64, A·Aᵀ and A·B", "aat"),
+                 ("f64, A·Aᵀ and A·B", "rectangular"))
 
 
 def spgemm_cases(results):

@@ -59,7 +59,8 @@ def compact_table(operation, cases):
 # What the survey does not have (survey.py).
 SUMMARY = (("Markov clustering, whole runs", "markov", ("whole runs",)),
            ("an epoch of GCN or GraphSAGE", "gnn", ("epoch",)),
-           ("the same in bf16, beside AMP", "gnn", ("epoch in bf16, beside AMP",)), ("sampling neighbours", "sampling", ("sampling",)))
+           ("the same in bf16, beside AMP", "gnn", ("epoch in bf16, beside AMP",)),
+           ("sampling neighbours", "sampling", ("sampling",)))
 
 
 def summary_table(cases):

@@ -122,7 +122,8 @@ def gnn_total_rows(run):
             if "once_seconds" not in t or t["kept"] or t["maxk"] or not works(t["epoch"]) or not works(peer):
                 continue
             once = t["once_seconds"] + (matrix["order_seconds"] if t.get("order") == "community" else 0)
-            cells = [matrix["matrix"], t["model"] + (", bf16" if t.get("half") else ""), str(t["hidden"]), f"{once:.2f}"]
+            cells = [matrix["matrix"], t["model"] + (", bf16" if t.get("half") else ""), str(t["hidden"]),
+                     f"{once:.2f}"]
             cells += [f"**{once + n * t['epoch']['median_seconds']:.2f}**" for n in epochs]
             cells += [f"{n * peer['median_seconds']:.2f}" for n in epochs]
             lines.append("| " + " | ".join(cells) + " |")

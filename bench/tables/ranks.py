@@ -145,7 +145,8 @@ def extrapolation_table(results):
     for network in networks_of(results):
         for hosts in (64, 256, 1024):
             found = extrapolated(network, hosts)
-            cells = [network["network"], str(hosts), *(size(found[way]) for way in ("mean", "most", "at once", "recut")),
+            cells = [network["network"], str(hosts),
+                     *(size(found[way]) for way in ("mean", "most", "at once", "recut")),
                      str(found["phases"]), size(found["tiles"]),
                      *(f"{found[way] / LINK:.0f}" for way in ("most", "recut", "tiles"))]
             lines.append("| " + " | ".join(cells) + " |")

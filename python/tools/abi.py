@@ -160,7 +160,8 @@ def constant_lines(constants):
 def made_sizes(r):
     """The text of sizes.c."""
     lines = ["/* The sizes of the structs of _abi.py in the order there, for the check when the package is loaded. Made by",
-             " * python/tools/abi.py from the headers: do not edit. */", *(f'#include "{name}"' for name in HEADERS), "",
+             " * python/tools/abi.py from the headers: do not edit. */", *(f'#include "{name}"' for name in HEADERS),
+             "",
              "#pragma GCC visibility push(default)", "const int32_t *spgraph_struct_sizes(void);",
              "#pragma GCC visibility pop", "", "const int32_t *spgraph_struct_sizes(void)", "{",
              "    static const int32_t sizes[] = {"]
@@ -175,7 +176,8 @@ def version():
 
 def made(r):
     """The text of _abi.py."""
-    lines = ['"""The C library\'s structs and functions. Made by python/tools/abi.py from its headers: do not edit."""', "",
+    lines = ['"""The C library\'s structs and functions. Made by python/tools/abi.py from its headers: do not edit."""',
+             "",
              "from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, "
              "c_int32,", "                    c_int64, c_size_t, c_uint32, c_uint64, c_void_p)", "",
              f'SP_VERSION = "{version()}"', f"SP_ABI = {defined('SP_ABI')}"]

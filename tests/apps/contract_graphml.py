@@ -37,7 +37,8 @@ def check(graph, number):
         if random.random() < 0.9:
             graph.edges[edge]["cost"] = random.randrange(1, 50)
     nx.write_graphml(graph, "g.graphml")
-    lines = contract("g.graphml", "g.graphml", "--label-column", "kind", "--edge-column", "cost", "-o", "-", "--to", "abc",
+    lines = contract("g.graphml", "g.graphml", "--label-column", "kind", "--edge-column", "cost", "-o", "-", "--to",
+                     "abc",
                      "--node-output", "n.tsv", "--attributes", "g.graphml")
     made = {}
     for line in lines.splitlines():

@@ -315,7 +315,8 @@ def binary(rng, direction):
     """The tools' own binary matrix, with or without values and names."""
     n = draw_size(rng)
     kind, flagged, named = rng.choice([0, 1, 2]), rng.random() < 0.5 and not direction, rng.random() < 0.5
-    family = rng.choice(["small", "reals", "signedreals", "tiny", "float24", "zeros"] + ["signed"] * (rng.random() < 0.1))
+    family = rng.choice(["small", "reals", "signedreals", "tiny", "float24", "zeros"] +
+                        ["signed"] * (rng.random() < 0.1))
     family = FAMILIES[family if kind else "one"]
     cells = {}
     for i, j in sorted(set(shape(rng, n))):

@@ -51,7 +51,8 @@ def wrong_content(env, rng, n):
     other = matrix(rng, size=(n, n), dtype=np.float64 if a.dtype == np.float32 else np.float32)
     name, *given = one_of(rng, [
         ("sp_csr_from_coo", triples(env, n, n, wrong, i, None, np.float32), 0, False, out),
-        ("sp_csr_from_coo", triples(env, n, n, i.astype(np.int64), i + np.int64(2 ** 32), None, np.float32), 0, False, out),
+        ("sp_csr_from_coo", triples(env, n, n, i.astype(np.int64), i + np.int64(2 ** 32), None, np.float32), 0, False,
+         out),
         ("sp_csr_from_coo", triples(env, n, n + 1, i, i, None, np.float32), 0, True, out),
         ("sp_csr_extract", a, wrong, n, i, n, 0, out), ("sp_csr_extract", a, i, n, wrong, n, 0, out),
         ("sp_csr_select", a, int(rng.integers(4)), one_of(rng, [0.5, float("nan"), -1.25]), out),

@@ -15,5 +15,6 @@ from ._pyg import install_pyg, uninstall_pyg
 from ._sampler import NeighborSampler
 
 __all__ = ["Classifier", "ClusterSampler", "GATConv", "GCNConv", "GINConv", "LayerSampler", "NeighborSampler",
-           "SAGEConv", "SparseMatrix", "edge_softmax", "empty_cache", "install_pyg", "load_model", "maxk", "save_model", "sddmm",
+           "SAGEConv", "SparseMatrix", "edge_softmax", "empty_cache", "install_pyg", "load_model", "maxk", "save_model",
+           "sddmm",
            "spmm", "spmm_heads", "spmm_maxk", "uninstall_pyg", "use_torch_memory"]

@@ -193,7 +193,8 @@ def load_model(path: Union[str, os.PathLike[str]]) -> Classifier:
         if "maxk" in texts:
             raise NotImplementedError(f"{path}: a model with MaxK; gnn predict takes it")
         count: dict[str, Any] = {key: int(texts[key]) for key in ("inputs", "outputs", "hidden", "layers")}
-        rates: dict[str, Any] = {key: float(texts.get(key, 0)) for key in ("dropout", "input_dropout", "attention_dropout")}
+        rates: dict[str, Any] = {key: float(texts.get(key, 0))
+                                 for key in ("dropout", "input_dropout", "attention_dropout")}
         model = Classifier(
             texts["model"], **count, **rates, heads=int(texts.get("heads", 8)), norm=texts.get("norm", "none"),
             jump=texts.get("jump", "none"), residual=_flag(texts, "residual"),
