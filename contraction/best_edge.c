@@ -4,10 +4,9 @@
  * Which neighbours are free, and which edge of equals is the best, cannot be predicted: so nothing branches on it. In
  * the first round all neighbours are free, and are not looked up. */
 #include "base/bits.h"
+#include "base/kernel.h"
 #include "base/vectors.h"
 #include "coarsen.h"
-
-#define KERNEL static inline __attribute__((always_inline))
 
 typedef enum rated { BY_NONE, BY_F32, BY_F64, BY_PLACES } rated;
 

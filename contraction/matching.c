@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/kernel.h"
 #include "coarsen.h"
 
 enum { BLOCK = 512 }; /* nodes that a thread takes at once */
@@ -43,8 +44,7 @@ static void wish_again(const proposals *p, int64_t low, int64_t high)
 
 /* Nodes that propose to each other are pairs. Nodes that stay open move to the front of the share; nothing branches on
  * wishes. */
-static inline __attribute__((always_inline)) void settle(const proposals *p, int64_t low, int64_t high, bool first,
-                                                         int share)
+KERNEL void settle(const proposals *p, int64_t low, int64_t high, bool first, int share)
 {
     const int32_t *wish = p->wish;
     int32_t *leader = p->c->leader, *open = p->open;

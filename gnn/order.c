@@ -15,7 +15,7 @@
 /* Only large graphs earn the cost; products with sparse graphs mostly read the rows themselves. */
 static const int64_t LEAST_ENTRIES = 10000000, LEAST_DEGREE = 50;
 /* A first-level cache of 256 KB holds 8,192 sectors of 32 bytes: it can hold rows this near. */
-enum { NEAR = 4096, SAMPLED = 64 };
+enum { NEAR_NODES = 4096, SAMPLED = 64 };
 /* The share of entries that must come near by the new numbers. */
 static const double LEAST_GAIN = 0.1;
 
@@ -26,7 +26,7 @@ static double near_share(const sp_csr *a, const int32_t *place)
     for (int64_t i = 0; i < a->rows; i += SAMPLED)
         for (int64_t k = a->row_offsets[i]; k < a->row_offsets[i + 1]; k++) {
             const int64_t j = a->col_indices[k], apart = place ? (int64_t)place[i] - place[j] : i - j;
-            near += llabs(apart) < NEAR;
+            near += llabs(apart) < NEAR_NODES;
             all++;
         }
     return all > 0 ? (double)near / (double)all : 0;

@@ -50,6 +50,8 @@ void team_give_up(team *t, sp_context *context, sp_status status) __attribute__(
 /* Ends MPI in all processes, at once if this one has failed and the others do not know. */
 void team_end(const team *t, int code);
 
+enum { TEAM_BLOCK = 1 << 20 }; /* entries of the rows that travel to process 0 at a time */
+
 /* ---- together --------------------------------------------------------------------------------------------- */
 
 /* A step that all processes take by themselves has ended with this status. All go on, or none: the first that has

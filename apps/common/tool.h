@@ -70,6 +70,8 @@ int end_failed(tool_line *line, const sp_context *host, sp_status status);
 /* The closing line of a successful run: its input and its outputs. Not printed under --quiet. */
 void summary_line(tool_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+enum { MAX_PATH = 4096 }; /* bytes of a name that a tool makes, with the NUL */
+
 /* A whole number with a comma every three digits: 15,606. Returns `text`. */
 enum { COUNT_TEXT = 32 };
 const char *show_count(int64_t number, char text[COUNT_TEXT]);

@@ -9,7 +9,7 @@
 #include "contraction.h"
 #include "io.h"
 
-enum { MAX_PATH = 4096, MAX_LEVELS = 32 };
+enum { MAX_LEVELS = 32 };
 
 typedef enum contract_unlabelled { UNLABELLED_ERROR, UNLABELLED_DROP, UNLABELLED_KEEP } contract_unlabelled;
 typedef enum contract_unknown { UNKNOWN_ERROR, UNKNOWN_DROP } contract_unknown;

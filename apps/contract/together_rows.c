@@ -7,8 +7,6 @@
 #include "base/value.h"
 #include "job.h"
 
-enum { BLOCK_ENTRIES = 1 << 20 };
-
 /* ---- symmetry -------------------------------------------------------------------------------------------------- */
 
 static int owner_of_row(const void *user, int32_t row) { return ((const int32_t *)user)[row]; }
@@ -113,7 +111,7 @@ static sp_status bring_rows(contract_job *job, writer *w)
 {
     sp_csr whole = {0};
     if (io_has_blocks(job->options->to))
-        return sp_ranks_stream_rows(job->host, job->team.ranks, &job->c, BLOCK_ENTRIES, put_block, w);
+        return sp_ranks_stream_rows(job->host, job->team.ranks, &job->c, TEAM_BLOCK, put_block, w);
     const sp_status status = sp_ranks_gather_rows(job->host, job->team.ranks, &job->c, &whole);
     if (status == SP_OK && !job->team.follows) w->status = io_put_graph(job->host, w->out, &whole, &w->options);
     sp_csr_free(job->host, &whole);

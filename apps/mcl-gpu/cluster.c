@@ -36,12 +36,11 @@ static void put_block(void *user, int64_t first, const sp_csr *rows)
 /* Process 0 writes blocks of the rows of all, so that it does not hold them. */
 static sp_status put_together(job *j, const sp_csr *rows, matrix_writer *w)
 {
-    enum { BLOCK_ENTRIES = 1 << 20 };
     int64_t *offsets = NULL;
     sp_status status = SP_OK;
     if (w->options.binary) status = ranks_gather_offsets(j, rows, &offsets);
     w->options.offsets = offsets;
-    if (status == SP_OK) status = sp_ranks_stream_rows(j->host, j->team.ranks, rows, BLOCK_ENTRIES, put_block, w);
+    if (status == SP_OK) status = sp_ranks_stream_rows(j->host, j->team.ranks, rows, TEAM_BLOCK, put_block, w);
     if (status != SP_OK) team_give_up(&j->team, j->host, status); /* the others are waiting in the middle of it */
     sp_free(j->host, offsets);
     return w->status;

@@ -25,7 +25,7 @@ typedef enum request {
     REQUEST_OUTPUT_SUFFIX  /* -ax */
 } request;
 
-enum { MAX_INFLATIONS = 64, MAX_PATH = 4096, SUFFIX_SIZE = 256, PRESETS = 7 };
+enum { MAX_INFLATIONS = 64, SUFFIX_SIZE = 256, PRESETS = 7 };
 
 /* Everything the command line says. Strings point into argv. */
 typedef struct settings {

@@ -68,9 +68,8 @@ done:
 /* All rows of a matrix in their order; of several processes that have some each the first gets them. */
 static sp_status bring_rows(job *j, const sp_csr *matrix, sp_take_rows take, judging *g)
 {
-    enum { BLOCK_ENTRIES = 1 << 20 };
     const sp_csr rows = ranks_own_rows(j, matrix);
-    if (j->given) return ranks_leave(j, sp_ranks_stream_rows(j->host, j->team.ranks, &rows, BLOCK_ENTRIES, take, g));
+    if (j->given) return ranks_leave(j, sp_ranks_stream_rows(j->host, j->team.ranks, &rows, TEAM_BLOCK, take, g));
     if (!j->team.follows) take(g, 0, &rows);
     return SP_OK;
 }

@@ -12,10 +12,10 @@
 #include <math.h>
 #include <omp.h>
 
+#include "base/kernel.h"
 #include "lanes.h"
 
 #if defined __x86_64__
-#define ALWAYS __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 8")
 
 /* SCORES: of the entries that are worked on at once. MOST_VECTORS: of columns in registers. AHEAD: entries from one to
@@ -145,9 +145,8 @@ AVX512 static void drop_weights(const lanes_job *job, int64_t first, const int64
 /* ---- sums of rows --------------------------------------------------------------------------------------- */
 
 /* sums and slope_sums of columns `column` .. of X's rows, by the weights of `count` entries; `more`: they go on. */
-AVX512 static inline ALWAYS void add_vectors(const lanes_job *job, const sp_dense *x, const int32_t *cols,
-                                             int64_t count, int64_t left, int64_t column, bool more,
-                                             const lanes_room *room, const int vectors)
+AVX512 KERNEL void add_vectors(const lanes_job *job, const sp_dense *x, const int32_t *cols, int64_t count,
+                               int64_t left, int64_t column, bool more, const lanes_room *room, const int vectors)
 {
     const int heads = job->heads;
     const __mmask16 last = lanes_first(job->cols - column - (vectors - 1) * LANES);

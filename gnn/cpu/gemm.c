@@ -11,12 +11,13 @@
 #include <omp.h>
 
 #include "backend.h"
+#include "base/kernel.h"
 #include "base/vectors.h"
 
 /* INNER: terms between two visits of a sum in C; DOWN: the same for Aᵀ·B, whose terms are rows of A, so that what a
  * group of A's columns touches (DOWN lines) stays in the first-level cache. COLS: columns of B that are packed at
- * once. LINE: numbers of a line of the caches. */
-enum { INNER = 512, DOWN = 128, COLS = 256, MOST_VECTORS = COLS / 8, LINE = 16 };
+ * once. LINE_NUMBERS: numbers of a line of the caches. */
+enum { INNER = 512, DOWN = 128, COLS = 256, MOST_VECTORS = COLS / 8, LINE_NUMBERS = 16 };
 
 /* A vector of neighbouring columns: of C, and of B or, where B is transposed, rows of it. */
 typedef struct gemm_vector {
@@ -40,7 +41,6 @@ typedef struct gemm_loops {
     gemm_panel *panel[2][2]; /* op(A) = A and Aᵀ; of one vector, of two */
 } gemm_loops;
 
-#define ALWAYS __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 16")
 #define JOIN_EXPANDED(name, level) name##_##level
 #define JOIN(name, level) JOIN_EXPANDED(name, level)
@@ -198,16 +198,16 @@ sp_status gnn_cpu_gemm_begin(gnn_engine *engine, sp_dense_type type, int threads
         return SP_OK;
     }
     const int64_t padded = cols + 2 * room->loops->lanes; /* one product's columns and the other's are whole vectors */
-    room->each = cpu_at_most(inner, INNER) * cpu_at_most(padded, COLS) / LINE * LINE + LINE;
-    if (threads * room->each + LINE > state->packed_count) {
+    room->each = cpu_at_most(inner, INNER) * cpu_at_most(padded, COLS) / LINE_NUMBERS * LINE_NUMBERS + LINE_NUMBERS;
+    if (threads * room->each + LINE_NUMBERS > state->packed_count) {
         sp_free(engine->context, state->packed);
         state->packed_count = 0;
-        const sp_status status = sp_alloc(engine->context, threads * room->each + LINE, sizeof *state->packed,
+        const sp_status status = sp_alloc(engine->context, threads * room->each + LINE_NUMBERS, sizeof *state->packed,
                                           (void **)&state->packed);
         if (status != SP_OK) return status;
-        state->packed_count = threads * room->each + LINE;
+        state->packed_count = threads * room->each + LINE_NUMBERS;
     }
-    room->packed = state->packed + LINE - (uintptr_t)state->packed / sizeof *state->packed % LINE;
+    room->packed = state->packed + LINE_NUMBERS - (uintptr_t)state->packed / sizeof *state->packed % LINE_NUMBERS;
     return SP_OK;
 }
 

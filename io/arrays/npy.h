@@ -14,6 +14,7 @@ typedef struct io_npy_head {
 } io_npy_head;
 
 enum { IO_NPY_HEADER = 1 << 16 }; /* longer headers are refused */
+enum { MOST_NAME = 256, STORED = 0, ZIP64_FIELD = 1, END64_BYTES = 56 }; /* of the zip archives of .npz */
 
 /* Parses the first bytes of a file of `size` bytes. Refuses everything but arrays of numbers whose size fits the file.
  */

@@ -19,10 +19,10 @@
 #include "bytes/message.h"
 
 enum {
-    END_BYTES = 22, END64_BYTES = 56, LOCATOR_BYTES = 20, CENTRAL_BYTES = 46, LOCAL_BYTES = 30,
+    END_BYTES = 22, LOCATOR_BYTES = 20, CENTRAL_BYTES = 46, LOCAL_BYTES = 30,
     MOST_COMMENT = 65535,
-    STORED = 0, DEFLATED = 8, ENCRYPTED = 1, ZIP64_FIELD = 1,
-    INPUT = 1 << 16, PORTION = 1 << 20, MOST_NAME = 256
+    DEFLATED = 8, ENCRYPTED = 1,
+    INPUT = 1 << 16, PORTION = 1 << 20
 };
 
 typedef struct member {

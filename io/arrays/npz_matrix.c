@@ -5,8 +5,6 @@
 #include "base/try.h"
 #include "arrays/npy.h"
 
-enum { MOST_NAME = 256 };
-
 /* What scipy's CSR consists of; indices and offsets of any type. */
 typedef struct csr_parts {
     io_array data, indices, offsets, shape;

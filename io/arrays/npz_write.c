@@ -5,7 +5,7 @@
 
 #include "arrays/npy.h"
 
-enum { STORED = 0, ZIP64_FIELD = 1, VERSION_64 = 45, END64_BYTES = 56, MOST_NAME = 256 };
+enum { VERSION_64 = 45 };
 
 typedef struct written {
     char name[MOST_NAME];

@@ -10,6 +10,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "base/kernel.h"
 #include "base/search.h"
 #include "core/coo.h"
 
@@ -142,7 +143,7 @@ static int64_t part_start(const columns_run *r, int part)
     return r->t->count / r->parts * part + (part == r->parts ? r->t->count % r->parts : 0);
 }
 
-__attribute__((always_inline)) static inline void place_part(columns_run *r, int part, size_t size)
+KERNEL void place_part(columns_run *r, int part, size_t size)
 {
     const sp_triples *t = r->t;
     const int32_t *rows = t->row_indices;
@@ -388,8 +389,8 @@ static inline int64_t index_of(const void *indices, sp_index_type type, int64_t 
 
 /* The first of triples first .. end - 1 that lies outside, or INT64_MAX. Indices of 64 bits are written to `rows` and
  * `cols`. */
-__attribute__((always_inline)) static inline int64_t check_stretch(const sp_coo *t, sp_index_type type, int64_t first,
-                                                                   int64_t end, int32_t *rows, int32_t *cols)
+KERNEL int64_t check_stretch(const sp_coo *t, sp_index_type type, int64_t first, int64_t end, int32_t *rows,
+                             int32_t *cols)
 {
     int64_t bad = INT64_MAX;
     for (int64_t k = first; k < end; k++) {

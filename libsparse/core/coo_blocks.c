@@ -13,6 +13,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "base/kernel.h"
 #include "core/coo.h"
 
 enum {
@@ -151,7 +152,7 @@ static inline void put(const partition *p, buffer *buffers, int32_t row, int32_t
     if (slot == BUFFERED - 1) write_buffer(p, b, size);
 }
 
-__attribute__((always_inline)) static inline void put_part(partition *p, int part, size_t size)
+KERNEL void put_part(partition *p, int part, size_t size)
 {
     const sp_triples *t = p->t;
     buffer *buffers = p->buffers + (int64_t)part * p->blocks;
@@ -213,9 +214,8 @@ static const uint64_t *sort_block(partition *p, int block, int place_bits, uint6
 
 /* Writes the sorted block's columns and values over the unsorted ones, and the lengths of its rows. Returns the number
  * of entries after combining. */
-__attribute__((always_inline)) static inline int64_t emit(partition *p, int block, const uint64_t *words,
-                                                          int place_bits, const void *values, sp_value_type type,
-                                                          int64_t *lengths)
+KERNEL int64_t emit(partition *p, int block, const uint64_t *words, int place_bits, const void *values,
+                    sp_value_type type, int64_t *lengths)
 {
     const sp_combine rule = p->t->rule;
     const int64_t first = p->start[block], count = p->start[block + 1] - first;

@@ -3,6 +3,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "base/kernel.h"
 #include "core/coo.h"
 #include "core/internal.h"
 
@@ -211,8 +212,7 @@ static inline void prefetch_row(const permutation *p, int64_t i, size_t size)
 }
 
 /* `list` has room for the row. */
-__attribute__((always_inline)) static inline void permute_row(const permutation *p, int64_t i, sp_entry *list,
-                                                              size_t size)
+KERNEL void permute_row(const permutation *p, int64_t i, sp_entry *list, size_t size)
 {
     const int64_t source = p->a->row_offsets[p->row[i]], target = p->b->row_offsets[i];
     const int64_t length = p->b->row_offsets[i + 1] - target;

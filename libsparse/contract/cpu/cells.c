@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/kernel.h"
 #include "contract/cpu/cells.h"
 #include "core/table.h"
 #include "core/touched.h"
@@ -15,8 +16,6 @@ enum { ROWS_BATCH = 2048, ROWS_AT_ONCE = 256 }; /* entries and rows that are mar
 enum { DENSE_SHARE = 16, SCAN_GROUPS = 1 << 14, FREE_GROUPS = 1 << 16 };
 
 enum { F32 = SP_F32, F64 = SP_F64, ONES };
-
-#define KERNEL static inline __attribute__((always_inline))
 
 /* ---- arithmetic ---------------------------------------------------------------------------------------- */
 

@@ -17,6 +17,7 @@
 #ifndef SPARSE_CPU_CELLS_H
 #define SPARSE_CPU_CELLS_H
 
+#include "base/kernel.h"
 #include "core/rows.h"
 
 enum { ROW_SORT, ROW_DENSE, ROW_HASH, ROW_LOOP, ROW_MARK, ROW_SHORT, ROW_METHODS };
@@ -68,7 +69,7 @@ typedef struct worker {
 } worker;
 
 /* The rows of a group lie anywhere in G: their offsets are asked for 16 nodes ahead, their first entries 6. */
-static inline __attribute__((always_inline)) void sp_prefetch_rows(const contraction *job, int64_t n, size_t value_size)
+KERNEL void sp_prefetch_rows(const contraction *job, int64_t n, size_t value_size)
 {
     const sp_csr *g = job->g;
     if (n + 16 >= job->starts[job->groups]) return;

@@ -9,11 +9,10 @@
  * value read and written, where rows of C that are near each other in G are near in memory. */
 #include <string.h>
 
+#include "base/kernel.h"
 #include "base/search.h"
 #include "base/value.h"
 #include "contract/cpu/mirror.h"
-
-#define KERNEL static inline __attribute__((always_inline))
 
 /* The first row of part `part`, if the entries are cut into `parts` equal parts. */
 static int64_t first_row(const sp_csr *lower, int parts, int part)

@@ -1,13 +1,13 @@
 /* Reductions of rows on the CPU: their entries combined in order, and the order of rows by length. */
 #include <math.h>
 
+#include "base/kernel.h"
 #include "base/longest.h"
 #include "core/backend_cpu.h"
 #include "core/coo.h"
 
 /* With the rule known when it is compiled: asked entry by entry, rows of 16 take twice as long. */
-__attribute__((always_inline)) static inline double combine(const sp_csr *a, int64_t i, double result,
-                                                            sp_combine rule)
+KERNEL double combine(const sp_csr *a, int64_t i, double result, sp_combine rule)
 {
     for (int64_t k = a->row_offsets[i]; k < a->row_offsets[i + 1]; k++)
         result = sp_combine_values(result, load_value(a->values, a->value_type, k), rule);

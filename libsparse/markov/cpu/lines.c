@@ -1,6 +1,7 @@
 /* Sums and sparse rows by lines of eight columns; see lines.h. */
 #include <string.h>
 
+#include "base/kernel.h"
 #include "markov/cpu/lines.h"
 #include "markov/cpu/spread.h"
 
@@ -12,7 +13,7 @@
 #define PLACES4(m) PLACES(m), PLACES(m + 1u), PLACES(m + 2u), PLACES(m + 3u)
 #define PLACES16(m) PLACES4(m), PLACES4(m + 4u), PLACES4(m + 8u), PLACES4(m + 12u)
 #define PLACES64(m) PLACES16(m), PLACES16(m + 16u), PLACES16(m + 32u), PLACES16(m + 48u)
-const char sp_spread_places[256][LINE] = {PLACES64(0u), PLACES64(64u), PLACES64(128u), PLACES64(192u)};
+const char sp_spread_places[256][LINE_COLUMNS] = {PLACES64(0u), PLACES64(64u), PLACES64(128u), PLACES64(192u)};
 #endif
 
 /* ---- the index ----------------------------------------------------------------------------------------- */
@@ -25,13 +26,13 @@ static int64_t row_lines(const sp_csr *b, int64_t row, uint32_t *lines)
     uint32_t mask = 0;
     for (int64_t k = b->row_offsets[row]; k < b->row_offsets[row + 1]; k++) {
         const int32_t column = b->col_indices[k];
-        if (column / LINE != group) {
+        if (column / LINE_COLUMNS != group) {
             if (lines && group >= 0) lines[count - 1] = (uint32_t)group << 8 | mask;
-            group = column / LINE;
+            group = column / LINE_COLUMNS;
             mask = 0;
             count++;
         }
-        mask |= 1u << column % LINE;
+        mask |= 1u << column % LINE_COLUMNS;
     }
     if (lines && group >= 0) lines[count - 1] = (uint32_t)group << 8 | mask;
     return count;
@@ -41,7 +42,7 @@ sp_status sp_line_index_count(sp_context *context, const sp_csr *b, line_index *
 {
     *index = (line_index){0};
     /* 24 bits hold a group's number up to 2^27 columns. */
-    if (!have_avx2() || b->cols > (int64_t)LINE << 24) return SP_OK;
+    if (!have_avx2() || b->cols > (int64_t)LINE_COLUMNS << 24) return SP_OK;
     sp_status status = sp_alloc(context, b->rows + 1, sizeof *index->offsets, (void **)&index->offsets);
     if (status != SP_OK) return status;
     int64_t *offsets = index->offsets;
@@ -80,8 +81,8 @@ void sp_line_index_free(sp_context *context, line_index *index)
 
 sp_status sp_line_sums_create(sp_context *context, int64_t cols, line_sums *sums)
 {
-    *sums = (line_sums){.lines = (cols + LINE - 1) / LINE};
-    sp_status status = sp_calloc(context, sums->lines + 1, LINE * sizeof(double), &sums->block);
+    *sums = (line_sums){.lines = (cols + LINE_COLUMNS - 1) / LINE_COLUMNS};
+    sp_status status = sp_calloc(context, sums->lines + 1, LINE_COLUMNS * sizeof(double), &sums->block);
     if (status == SP_OK) sums->sums = (double *)(((uintptr_t)sums->block + 63) / 64 * 64);
     if (status == SP_OK) status = sp_calloc(context, sums->lines + 8, 1, (void **)&sums->touched);
     if (status == SP_OK) status = sp_alloc(context, sums->lines + 1, sizeof *sums->ids, (void **)&sums->ids);
@@ -116,8 +117,8 @@ int64_t sp_line_below(const line_sums *sums, float bar, float *values)
 {
     int64_t count = 0;
     for (int64_t l = 0; l < sums->id_count; l++) {
-        const double *s = sums->sums + (int64_t)sums->ids[l] * LINE;
-        for (int i = 0; i < LINE; i++)
+        const double *s = sums->sums + (int64_t)sums->ids[l] * LINE_COLUMNS;
+        for (int i = 0; i < LINE_COLUMNS; i++)
             if (s[i] != 0 && (float)s[i] < bar) values[count++] = (float)s[i];
     }
     return count;
@@ -126,7 +127,7 @@ int64_t sp_line_below(const line_sums *sums, float bar, float *values)
 void sp_line_clear(line_sums *sums)
 {
     for (int64_t l = 0; l < sums->id_count; l++)
-        memset(sums->sums + (int64_t)sums->ids[l] * LINE, 0, LINE * sizeof(double));
+        memset(sums->sums + (int64_t)sums->ids[l] * LINE_COLUMNS, 0, LINE_COLUMNS * sizeof(double));
     sums->id_count = 0;
 }
 
@@ -136,8 +137,7 @@ void sp_line_touch_all(line_sums *sums)
 }
 
 /* Its cost is its instructions, hence a loop for each case. */
-static inline __attribute__((always_inline)) void add_entries(line_sums *sums, const sp_csr *b, int64_t row,
-                                                              float weight, bool f32_products, bool mark)
+KERNEL void add_entries(line_sums *sums, const sp_csr *b, int64_t row, float weight, bool f32_products, bool mark)
 {
     const float *restrict values = b->values;
     const int32_t *restrict columns = b->col_indices;
@@ -146,7 +146,7 @@ static inline __attribute__((always_inline)) void add_entries(line_sums *sums, c
     const int64_t end = b->row_offsets[row + 1];
     for (int64_t k = b->row_offsets[row]; k < end; k++) {
         const uint32_t column = (uint32_t)columns[k];
-        if (mark) touched[column / LINE] = 1;
+        if (mark) touched[column / LINE_COLUMNS] = 1;
         all[column] += f32_products ? (double)(weight * values[k]) : (double)weight * (double)values[k];
     }
 }
@@ -168,15 +168,15 @@ static int64_t scan_plain(const line_sums *sums, float cutoff, int32_t *columns,
     float largest = 0;
     double squares = 0;
     for (int64_t l = 0; l < sums->id_count; l++) {
-        const double *s = sums->sums + (int64_t)sums->ids[l] * LINE;
-        for (int i = 0; i < LINE; i++) {
+        const double *s = sums->sums + (int64_t)sums->ids[l] * LINE_COLUMNS;
+        for (int i = 0; i < LINE_COLUMNS; i++) {
             const float value = (float)s[i];
             if (s[i] == 0) continue;
             count++;
             largest = value > largest ? value : largest;
             squares += (double)value * (double)value;
             if (value < cutoff) continue;
-            columns[kept] = sums->ids[l] * LINE + i;
+            columns[kept] = sums->ids[l] * LINE_COLUMNS + i;
             values[kept++] = value;
         }
     }
@@ -202,9 +202,8 @@ AVX2 static inline void add_line(double *s, __m256 value, __m256 weight, __m256d
 }
 
 /* A row whose values are followed by at least seven more, so that each line may be read as eight. */
-AVX2 static inline __attribute__((always_inline)) void add_lines(const line_sums *sums, const uint32_t *lines,
-                                                                 const uint32_t *end, const float *packed,
-                                                                 float weight, bool f32_products)
+AVX2 KERNEL void add_lines(const line_sums *sums, const uint32_t *lines, const uint32_t *end, const float *packed,
+                           float weight, bool f32_products)
 {
     const __m256 weights = _mm256_set1_ps(weight);
     const __m256d wide_weights = _mm256_set1_pd((double)weight);
@@ -212,7 +211,7 @@ AVX2 static inline __attribute__((always_inline)) void add_lines(const line_sums
     uint8_t *const touched = sums->touched;
     for (; lines < end; lines++) {
         const uint32_t group = *lines >> 8, mask = *lines & 255;
-        add_line(all + (size_t)group * LINE, spread(packed, mask), weights, wide_weights, f32_products);
+        add_line(all + (size_t)group * LINE_COLUMNS, spread(packed, mask), weights, wide_weights, f32_products);
         touched[group] = 1;
         packed += _mm_popcnt_u32(mask);
     }
@@ -236,7 +235,7 @@ AVX2 static int64_t scan_avx2(const line_sums *sums, float cutoff, int32_t *colu
     __m256d squares_low = zero, squares_high = zero;
     int64_t kept = 0, count = 0;
     for (int64_t l = 0; l < sums->id_count; l++) {
-        const double *s = sums->sums + (int64_t)sums->ids[l] * LINE;
+        const double *s = sums->sums + (int64_t)sums->ids[l] * LINE_COLUMNS;
         const __m256d low = _mm256_load_pd(s), high = _mm256_load_pd(s + 4);
         const __m128 low_f = _mm256_cvtpd_ps(low), high_f = _mm256_cvtpd_ps(high);
         const __m256 value = _mm256_set_m128(high_f, low_f);
@@ -250,15 +249,15 @@ AVX2 static int64_t scan_avx2(const line_sums *sums, float cutoff, int32_t *colu
         for (; above; above &= above - 1) {
             const int i = __builtin_ctz(above);
             if (s[i] == 0) continue; /* without a cutoff absent entries pass the comparison */
-            columns[kept] = sums->ids[l] * LINE + i;
+            columns[kept] = sums->ids[l] * LINE_COLUMNS + i;
             values[kept++] = (float)s[i];
         }
     }
-    float tops[LINE], largest = 0;
+    float tops[LINE_COLUMNS], largest = 0;
     double lanes[4];
     _mm256_storeu_ps(tops, top);
     _mm256_storeu_pd(lanes, _mm256_add_pd(squares_low, squares_high));
-    for (int i = 0; i < LINE; i++) largest = tops[i] > largest ? tops[i] : largest;
+    for (int i = 0; i < LINE_COLUMNS; i++) largest = tops[i] > largest ? tops[i] : largest;
     *figures = (row_figures){count, largest, (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])};
     return kept;
 }
@@ -269,7 +268,7 @@ void sp_line_add(line_sums *sums, const sp_csr *b, const line_index *index, int6
                  bool f32_products)
 {
 #if defined(__x86_64__)
-    if (b->row_offsets[row + 1] + LINE <= b->nnz) {
+    if (b->row_offsets[row + 1] + LINE_COLUMNS <= b->nnz) {
         add_row_avx2(sums, b, index, row, weight, f32_products);
         return;
     }

@@ -10,7 +10,7 @@
 
 #include "core/internal.h"
 
-enum { LINE = 8 };
+enum { LINE_COLUMNS = 8 };
 
 /* The groups of eight columns that each row of a CSR touches. */
 typedef struct line_index {

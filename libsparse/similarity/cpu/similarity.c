@@ -12,6 +12,7 @@
  */
 #include <math.h>
 
+#include "base/kernel.h"
 #include "base/search.h"
 #include "base/vectors.h"
 #include "core/backend_cpu.h"
@@ -19,9 +20,9 @@
 #include "core/table.h"
 
 enum {
-    LINE = 8,
+    LINE_COLUMNS = 8,
     WINDOW = 1 << 15,    /* columns: 256 KB of sums, half of a small second-level cache */
-    DENSE_SHARE = LINE,  /* rows with a product for this many columns touch most lines: marks do not pay */
+    DENSE_SHARE = LINE_COLUMNS,  /* rows with a product for this many columns touch most lines: marks do not pay */
     WINDOW_PRODUCTS = 1 << 12, /* of a row in a window, on average: for fewer, entering the rows of B again takes longer
                                   than the cache saves */
     TABLE_PRODUCTS = 1 << 12, /* the table then takes 96 KB, and a quarter of it for a quarter of them */
@@ -33,8 +34,8 @@ enum {
 static const double LIKELY = 0.8;
 
 /* Half a line: a register of AVX2. */
-typedef double four __attribute__((vector_size(LINE / 2 * sizeof(double))));
-typedef int64_t four_masks __attribute__((vector_size(LINE / 2 * sizeof(int64_t))));
+typedef double four __attribute__((vector_size(LINE_COLUMNS / 2 * sizeof(double))));
+typedef int64_t four_masks __attribute__((vector_size(LINE_COLUMNS / 2 * sizeof(int64_t))));
 
 typedef struct pair {
     double value;
@@ -139,8 +140,7 @@ static inline void prefetch_rows(const join *job, int64_t e)
 }
 
 /* Adds the products of a row that lie in a window. */
-static inline __attribute__((always_inline)) void add_products(worker *w, int64_t row, int64_t window, int type,
-                                                               bool mark)
+KERNEL void add_products(worker *w, int64_t row, int64_t window, int type, bool mark)
 {
     const join *job = w->job;
     const sp_csr *a = job->a, *b = job->b;
@@ -158,7 +158,7 @@ static inline __attribute__((always_inline)) void add_products(worker *w, int64_
         for (int64_t q = ends[0], end = ends[1]; q < end; q++) {
             const uint32_t at = (uint32_t)columns[q] & within;
             sums[at] += weight * value_of(values, type, q);
-            if (mark) marks[at / LINE] = 1;
+            if (mark) marks[at / LINE_COLUMNS] = 1;
         }
     }
 }
@@ -176,8 +176,8 @@ static sp_status take_line(worker *w, int64_t row, int32_t column, const double 
 {
     const join *job = w->job;
     sp_status status = SP_OK;
-    if (!job->k) TRY(sp_row_buffer_reserve(out, LINE));
-    for (int i = 0; i < LINE; i++) {
+    if (!job->k) TRY(sp_row_buffer_reserve(out, LINE_COLUMNS));
+    for (int i = 0; i < LINE_COLUMNS; i++) {
         if (!(sums[i] >= *least) || sums[i] == 0 || (job->skip_self && column + i == row)) continue;
         if (job->k) { /* columns ascend: an equal entry is not better than those that the heap has */
             *least = keep(w, (pair){sums[i], column + i}, *least);
@@ -191,7 +191,7 @@ done:
     return status;
 }
 
-static inline __attribute__((always_inline)) bool has_large(const four *sums, int count, double least)
+KERNEL bool has_large(const four *sums, int count, double least)
 {
     four_masks any = {0};
     for (int i = 0; i < count; i++) any |= sums[i] >= least;
@@ -199,8 +199,7 @@ static inline __attribute__((always_inline)) bool has_large(const four *sums, in
 }
 
 /* Compares neighbouring lines with *least and clears them. */
-static inline __attribute__((always_inline)) sp_status compare_some(worker *w, int64_t row, int64_t first, int lines,
-                                                                    double *least, row_buffer *out)
+KERNEL sp_status compare_some(worker *w, int64_t row, int64_t first, int lines, double *least, row_buffer *out)
 {
     double *sums = w->sums + (first & (w->job->window - 1));
     four *fours = (four *)sums;
@@ -208,27 +207,26 @@ static inline __attribute__((always_inline)) sp_status compare_some(worker *w, i
     if (has_large(fours, 2 * lines, *least))
         for (int i = 0; i < lines; i++)
             if (has_large(fours + 2 * i, 2, *least))
-                TRY(take_line(w, row, (int32_t)(first + i * LINE), sums + i * LINE, least, out));
+                TRY(take_line(w, row, (int32_t)(first + i * LINE_COLUMNS), sums + i * LINE_COLUMNS, least, out));
     for (int i = 0; i < 2 * lines; i++) fours[i] = (four){0};
 done:
     return status;
 }
 
 /* Compares all lines of a window, or the marked ones, and clears them. */
-static inline __attribute__((always_inline)) sp_status compare_lines(worker *w, int64_t row, int64_t window,
-                                                                     bool marked, double *least, row_buffer *out)
+KERNEL sp_status compare_lines(worker *w, int64_t row, int64_t window, bool marked, double *least, row_buffer *out)
 {
     const int64_t first = window * w->job->window, left = w->job->b->cols - first;
     const int64_t end = first + (left < w->job->window ? left : w->job->window);
     sp_status status = SP_OK;
-    for (int64_t column = first; column < end; column += 8 * LINE) {
-        uint64_t *word = &w->marks[(column - first) / (8 * LINE)];
+    for (int64_t column = first; column < end; column += 8 * LINE_COLUMNS) {
+        uint64_t *word = &w->marks[(column - first) / (8 * LINE_COLUMNS)];
         if (!marked) {
             TRY(compare_some(w, row, column, 8, least, out));
             continue;
         }
         for (uint64_t found = *word; found; found &= found - 1)
-            TRY(compare_some(w, row, column + __builtin_ctzll(found) / 8 * LINE, 1, least, out));
+            TRY(compare_some(w, row, column + __builtin_ctzll(found) / 8 * LINE_COLUMNS, 1, least, out));
         *word = 0;
     }
 done:
@@ -260,7 +258,7 @@ static compare_window *choose_compare(void)
 
 /* ---- rows of few products ------------------------------------------------------------------------------ */
 
-static inline __attribute__((always_inline)) void add_to_table(worker *w, int64_t row, int bits, int type)
+KERNEL void add_to_table(worker *w, int64_t row, int bits, int type)
 {
     const join *job = w->job;
     const sp_csr *a = job->a, *b = job->b;
@@ -283,9 +281,9 @@ static inline __attribute__((always_inline)) void add_to_table(worker *w, int64_
 static void keep_slots(worker *w, int64_t row, int64_t slots, double least)
 {
     const join *job = w->job;
-    for (int64_t slot = 0; slot < slots; slot += LINE / 2) {
+    for (int64_t slot = 0; slot < slots; slot += LINE_COLUMNS / 2) {
         if (!has_large((four *)(w->slots + slot), 1, least)) continue;
-        for (int64_t i = slot; i < slot + LINE / 2; i++) {
+        for (int64_t i = slot; i < slot + LINE_COLUMNS / 2; i++) {
             const pair found = {w->slots[i], w->keys[i]};
             if (!(found.value >= least) || found.value == 0 || (job->skip_self && found.column == row)) continue;
             if (job->k) least = keep(w, found, least);
@@ -371,15 +369,15 @@ static sp_status open_worker(sp_context *context, const join *job, worker *w, in
     sp_status status;
     w->job = job;
     w->likely = -INFINITY;
-    TRY(sp_calloc(context, window + 2 * TABLE_PRODUCTS + LINE, sizeof(double), &w->block));
+    TRY(sp_calloc(context, window + 2 * TABLE_PRODUCTS + LINE_COLUMNS, sizeof(double), &w->block));
     w->sums = (double *)(((uintptr_t)w->block + 63) / 64 * 64);
     w->slots = w->sums + window;
     TRY(sp_alloc(context, 2 * TABLE_PRODUCTS, sizeof *w->keys, (void **)&w->keys));
-    TRY(sp_calloc(context, window / LINE / 8 + 1, sizeof *w->marks, (void **)&w->marks));
+    TRY(sp_calloc(context, window / LINE_COLUMNS / 8 + 1, sizeof *w->marks, (void **)&w->marks));
     const int64_t room = job->k ? job->k : TABLE_PRODUCTS;
     TRY(sp_alloc(context, room, sizeof *w->heap, (void **)&w->heap));
     for (int i = 0; i < 2; i++) TRY(sp_alloc(context, room, sizeof *w->order[i], (void **)&w->order[i]));
-    *bytes += window * 8 + window / LINE + 2 * TABLE_PRODUCTS * 12 +
+    *bytes += window * 8 + window / LINE_COLUMNS + 2 * TABLE_PRODUCTS * 12 +
               room * (int64_t)(sizeof *w->heap + 2 * sizeof *w->order[0]);
 done:
     return status;

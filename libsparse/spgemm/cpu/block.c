@@ -1,5 +1,6 @@
 /* Up to four rows of A with the same columns at once, as finite elements have them: their sums lie side by side, for as
  * many columns as such a row spans, in a ring. */
+#include "base/kernel.h"
 #include "base/vectors.h"
 #include "spgemm/cpu/kernels.h"
 

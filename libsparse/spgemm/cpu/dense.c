@@ -1,6 +1,7 @@
 /* Dense sums: a sum a column, a bit a touched column and a bit a touched word of these. The columns come out in order
  * by counting trailing zeros. Where sums for all columns take too much memory, rows that span few columns have theirs
  * in a ring. */
+#include "base/kernel.h"
 #include "spgemm/cpu/kernels.h"
 
 /* The sum of a column, of its own or in the ring. */
@@ -131,8 +132,8 @@ static int64_t take_wanted(accumulator *w, const int32_t *wanted, int64_t wanted
 }
 
 /* Moves the sums of the listed columns out. */
-KERNEL void take_sums(accumulator *w, const int32_t *columns, int64_t count, int op, int type, bool ring,
-                      void *values, int64_t to)
+KERNEL void take_sums(accumulator *w, const int32_t *columns, int64_t count, int op, int type, bool ring, void *values,
+                      int64_t to)
 {
     double *sums = w->sums;
     if (!ring && count >= LEAST_RUN && columns[count - 1] - columns[0] == count - 1) {

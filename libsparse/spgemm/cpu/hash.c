@@ -1,4 +1,5 @@
 /* A table of at least twice as many slots as products, its entries sorted afterwards (Nagasaka et al. 2018). */
+#include "base/kernel.h"
 #include "spgemm/cpu/kernels.h"
 
 KERNEL void put_hash(accumulator *w, int op, int type, int32_t column, double value)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/ablation.h"
+#include "base/kernel.h"
 #include "base/search.h"
 #include "core/table.h"
 #include "core/touched.h"
@@ -23,8 +24,6 @@ enum { FREE_COLUMNS = 1 << 16 };
 enum { BLOCK = 4 };
 
 enum { F32 = SP_F32, F64 = SP_F64, NO_VALUES };
-
-#define KERNEL static inline __attribute__((always_inline))
 
 /* ---- arithmetic ---------------------------------------------------------------------------------------- */
 
@@ -73,8 +72,8 @@ KERNEL void prefetch_rows(const row_product *job, int64_t k, int type)
 }
 
 /* Puts the products of B's row at the mask's columns, found by bisection. */
-KERNEL void walk_found(accumulator *w, int32_t j, double weight, const int32_t *wanted, int64_t count, int op,
-                       int type, put_product *put)
+KERNEL void walk_found(accumulator *w, int32_t j, double weight, const int32_t *wanted, int64_t count, int op, int type,
+                       put_product *put)
 {
     const row_product *job = w->job;
     const int32_t *columns = job->b->col_indices;
@@ -161,8 +160,8 @@ KERNEL void walk(accumulator *w, int64_t row, int op, int type, bool filtered, b
 }
 
 /* Scales `count` values of B, from `from` on, by A's entry k. */
-KERNEL void copy_values(const row_product *job, int64_t k, int64_t from, int64_t count, int op, int type,
-                        void *values, int64_t to)
+KERNEL void copy_values(const row_product *job, int64_t k, int64_t from, int64_t count, int op, int type, void *values,
+                        int64_t to)
 {
     const double weight = load(job->a_values, type, k & job->a_select);
     for (int64_t i = 0; i < count; i++)

@@ -3,6 +3,7 @@
  * Products of LISTED_ROWS rows are listed before the first row is sorted. What a register loads was stored in pieces
  * long before, and the ends of A's rows, which cannot be predicted, are not asked for. Without it roads and molecules
  * take 1.7 times as long, de Bruijn graphs 1.3 times (one thread of a Zen 5). */
+#include "base/kernel.h"
 #include "base/lanes.h"
 #include "spgemm/cpu/kernels.h"
 

@@ -1,4 +1,5 @@
 /* Up to 16 products: the place of each column is the number of smaller ones, counted without a branch. */
+#include "base/kernel.h"
 #include "base/vectors.h"
 #include "spgemm/cpu/kernels.h"
 

@@ -299,12 +299,12 @@ static void run_rows(const tile_job *job, tile_reduction reduction, int64_t colu
 /* Copies whole lines past the caches, the rest through them; both places are the same number of bytes into a line. */
 static void copy_past(char *to, const char *from, size_t bytes)
 {
-    const size_t before = (LINE - (uintptr_t)to % LINE) % LINE;
+    const size_t before = (LINE_BYTES - (uintptr_t)to % LINE_BYTES) % LINE_BYTES;
     size_t at = before < bytes ? before : bytes;
     memcpy(to, from, at);
 #if defined __x86_64__
-    for (; at + LINE <= bytes; at += LINE)
-        for (size_t i = at; i < at + LINE; i += sizeof(__m128i))
+    for (; at + LINE_BYTES <= bytes; at += LINE_BYTES)
+        for (size_t i = at; i < at + LINE_BYTES; i += sizeof(__m128i))
             _mm_stream_si128((__m128i *)(to + i), _mm_load_si128((const __m128i *)(from + i)));
 #endif
     memcpy(to + at, from + at, bytes - at);
@@ -313,9 +313,9 @@ static void copy_past(char *to, const char *from, size_t bytes)
 /* The same for a group of rows that do not begin at lines: they are made in the first-level cache and copied. */
 static void run_staged(const tile_job *whole, tile_reduction reduction, int64_t columns, int64_t first, int64_t end)
 {
-    _Alignas(LINE) char stage[GROUP_BYTES + LINE];
+    _Alignas(LINE_BYTES) char stage[GROUP_BYTES + LINE_BYTES];
     const size_t row = (size_t)whole->y->cols * sp_dense_size(whole->y->type);
-    char *const to = (char *)whole->y->values + (size_t)first * row, *const from = stage + (uintptr_t)to % LINE;
+    char *const to = (char *)whole->y->values + (size_t)first * row, *const from = stage + (uintptr_t)to % LINE_BYTES;
     sp_dense y = *whole->y;
     tile_job job = *whole;
     y.values = from;
@@ -426,10 +426,10 @@ static void choose_stores(tile_job *job, int64_t columns)
     const bool same = (job->x->type == SP_DENSE_F64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float)) == size;
     const double bytes = (double)y->rows * (double)y->cols * (double)size;
     if (job->beta != 0 || bytes < STREAM_BYTES) return;
-    job->streams = same && (uintptr_t)y->values % LINE == 0 && y->stride * size % LINE == 0;
+    job->streams = same && (uintptr_t)y->values % LINE_BYTES == 0 && y->stride * size % LINE_BYTES == 0;
 #if defined __x86_64__
     const int64_t tiles = (y->cols + columns - 1) / columns;
-    const bool lines = job->streams && y->cols % tiles == 0 && y->cols / tiles * size % LINE == 0;
+    const bool lines = job->streams && y->cols % tiles == 0 && y->cols / tiles * size % LINE_BYTES == 0;
     job->staged = !lines && y->stride == y->cols && !job->order && bytes >= STAGE_BYTES &&
                   y->cols * size <= GROUP_BYTES && !left_out("spmm-stage");
 #else
@@ -494,7 +494,7 @@ sp_status sp_cpu_spmm_heads(sp_context *context, const sp_csr *a, const sp_spmm_
     void *turned = NULL;
     sp_status status = SP_OK;
     /* Turning weights and finding them again costs what wide heads would gain. */
-    const bool pays = !places || (size_t)head_width * sp_dense_size(x->type) <= LINE;
+    const bool pays = !places || (size_t)head_width * sp_dense_size(x->type) <= LINE_BYTES;
     *done = pays && lanes > 0 && plan->ranges == 1 && !spmm_is_extreme(options);
     if (!*done) return SP_OK;
     if (places) { /* then an entry's weights lie anywhere, and are one line of the caches in place of one a head */

@@ -9,6 +9,7 @@
 
 #include "base/ablation.h"
 #include "base/half.h"
+#include "base/kernel.h"
 #include "spmm/cpu/tile.h"
 
 /* X's rows are asked for this many entries ahead: 16 rows of 64 bytes cover the latency of memory (100 ns) at the
@@ -19,7 +20,6 @@ enum { AHEAD = 16 };
  * be wrong in the fifth digit. */
 enum { PIECE = 1024 };
 
-#define ALWAYS __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 8")
 #if defined __x86_64__
 #define AVX2_F16C __attribute__((target("avx2,f16c")))

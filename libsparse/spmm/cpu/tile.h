@@ -9,7 +9,7 @@
 
 #include "core/internal.h"
 
-enum { LINE = 64 /* bytes, of the caches */ };
+enum { LINE_BYTES = 64 /* bytes, of the caches */ };
 enum { TILE_VECTORS = 8, ARGUMENT_VECTORS = 4 }; /* with positions beside values, half as many fit the 16 registers */
 
 /* One call's operands, the same for all tiles. The sum type S is f64 where X is f64, else f32. */

@@ -48,21 +48,24 @@ static spmm_copies lay_out(const sp_dense *x, const sp_dense *y, int64_t columns
     const int64_t packet = WORD / (int64_t)sp_dense_size(x->type), words = (columns + packet - 1) / packet;
     sp_dense part = *y;
     int64_t room = 1;
-    while (room < words && room < LINE / WORD) room *= 2;
+    while (room < words && room < LINE_BYTES / WORD) room *= 2;
     if (words > room) room = words <= 12 ? 12 : (words + room - 1) / room * room; /* 12: see takes_pairs */
     part.cols = columns;
     return {(int)room, cuda_spmm_fits(&part, packet) ? 0 : (int)(words * packet * (int64_t)sizeof(float) / WORD)};
 }
 
 /* Whether the second-level cache holds less than two lines of each row of X. */
-static bool is_far(const sp_csr *a, const spmm_state *state) { return 2 * LINE * a->cols > state->cache / 10 * 11; }
+static bool is_far(const sp_csr *a, const spmm_state *state)
+{
+    return 2 * LINE_BYTES * a->cols > state->cache / 10 * 11;
+}
 
 /* Columns from `first` on that are copied at a time: one line of X if the cache does not hold two and there are no
  * panels, else some lines; and the rest with them if it is half a line at most. */
 static int64_t columns_at_once(const sp_csr *a, const sp_dense *x, const spmm_state *state, int64_t first)
 {
-    const int64_t line = LINE / (int64_t)sp_dense_size(x->type), left = x->cols - first;
-    const int64_t most = COPY_CACHES * state->cache / LINE / (a->cols > 0 ? a->cols : 1);
+    const int64_t line = LINE_BYTES / (int64_t)sp_dense_size(x->type), left = x->cols - first;
+    const int64_t most = COPY_CACHES * state->cache / LINE_BYTES / (a->cols > 0 ? a->cols : 1);
     const bool far = !state->panels && is_far(a, state);
     const int64_t columns = (far || most < 1 ? 1 : most) * line;
     return left <= columns + (state->algorithm == SP_SPMM_ROW_SPLIT && far ? 0 : line / 2) ? left : columns;
@@ -87,7 +90,7 @@ static bool needs_copy(const sp_csr *a, const sp_dense *x, const sp_dense *y, bo
         const int64_t mean = (a->rows + a->cols) / 2; /* of rows of Y and X, which are both copied */
         return size < 8 && a->nnz >= least * mean && a->nnz >= COPY_WORK / x->cols;
     }
-    if (cuda_spmm_takes_pairs(x, y, extreme, state->algorithm, 0) || x->cols * size < LINE) return false;
+    if (cuda_spmm_takes_pairs(x, y, extreme, state->algorithm, 0) || x->cols * size < LINE_BYTES) return false;
     if (cuda_spmm_at_lines(x)) return false;
     return state->panels && size < 8
                ? a->nnz >= PANEL_ENTRIES * a->cols

@@ -505,13 +505,13 @@ struct collect_launch {
 
     template <typename T, typename C> sp_status run() const
     {
-        constexpr int LINE = LINE_BYTES / sizeof(T);
+        constexpr int LINE_COLUMNS = LINE_BYTES / sizeof(T);
         collect_product p = product;
         const int64_t column = a->cols * (int64_t)sizeof(T);
         p.tile = width;
         /* The cache holds what it gathers from up to some 50 of its 60 MB. */
         if (column * width > cache && a->nnz >= LEAST_GATHERED * a->cols)
-            for (p.tile = LINE; 2 * p.tile * column <= cache / 6 * 5;) p.tile *= 2;
+            for (p.tile = LINE_COLUMNS; 2 * p.tile * column <= cache / 6 * 5;) p.tile *= 2;
         p.tile = min(p.tile, width);
         p.tiles = (width + p.tile - 1) / p.tile;
         p.chunks = (min(p.k, p.tile) + 31) / 32;

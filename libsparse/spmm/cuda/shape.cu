@@ -4,7 +4,8 @@
 
 bool cuda_spmm_at_lines(const sp_dense *matrix)
 {
-    return matrix->stride * (int64_t)sp_dense_size(matrix->type) % LINE == 0 && (uintptr_t)matrix->values % LINE == 0;
+    return matrix->stride * (int64_t)sp_dense_size(matrix->type) % LINE_BYTES == 0 &&
+        (uintptr_t)matrix->values % LINE_BYTES == 0;
 }
 
 bool cuda_spmm_fits(const sp_dense *matrix, int64_t numbers)

@@ -7,7 +7,7 @@
 
 /* Columns of the narrowest tile of X, 128 bytes in f32: a whole line of the caches. */
 static const int64_t TILE_COLUMNS = 32;
-enum { LINE = 128, WORD = 16 /* bytes, of the caches and of the longest load */ };
+enum { LINE_BYTES = 128, WORD = 16 /* bytes, of the caches and of the longest load */ };
 
 /* Whether rows begin at lines of the caches. */
 bool cuda_spmm_at_lines(const sp_dense *matrix);

@@ -128,10 +128,10 @@ static void write_cached(char *to, const char *from, size_t bytes) { memcpy(to, 
 static void write_past(char *to, const char *from, size_t bytes)
 {
 #ifdef __SSE2__
-    enum { LINE = 64, WORD = 16 };
-    const size_t before = -(uintptr_t)to % LINE;
-    if (bytes >= before + LINE) {
-        const size_t end = before + (bytes - before) / LINE * LINE;
+    enum { LINE_BYTES = 64, WORD = 16 };
+    const size_t before = -(uintptr_t)to % LINE_BYTES;
+    if (bytes >= before + LINE_BYTES) {
+        const size_t end = before + (bytes - before) / LINE_BYTES * LINE_BYTES;
         memcpy(to, from, before);
         for (size_t at = before; at < end; at += WORD)
             _mm_stream_si128((__m128i *)(to + at), _mm_loadu_si128((const __m128i *)(from + at)));

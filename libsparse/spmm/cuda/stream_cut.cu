@@ -151,7 +151,7 @@ static int64_t sector_of(const stream_job &job) { return SECTOR / (int64_t)sp_de
  * and in panels, places within a tile decide what is added to what. */
 static int64_t narrowest(const stream_job &job)
 {
-    if (!job.extreme && job.state->panels) return LINE / (int64_t)sp_dense_size(job.x->type);
+    if (!job.extreme && job.state->panels) return LINE_BYTES / (int64_t)sp_dense_size(job.x->type);
     if (!job.extreme && (job.shape.pairs || (job.shape.lanes == 4 && job.shape.repeats == 1)))
         return job.shape.columns();
     return sector_of(job);
