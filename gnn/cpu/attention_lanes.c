@@ -1,5 +1,5 @@
-/* Attention of GAT in f32 by AVX-512: attention.c's sums with sixteen numbers at once, where the heads (1, 2, 4, 8 or
- * 16) fill vectors. One row of A, or of its transpose, at a time:
+/* Attention of GAT in f32 and bf16 by AVX-512: attention.c's sums with sixteen numbers at once, where the heads (1, 2,
+ * 4, 8 or 16) fill vectors. One row of A, or of its transpose, at a time:
  *
  *   scores    of all heads of neighbouring entries side by side in a vector: leakyrelu, exp, dropout. They stay in the
  *             first-level cache, up to SCORES of them, as weights w and λ·w;
@@ -29,6 +29,7 @@ typedef struct lanes_job {
     uint64_t stream[LANES]; /* of dropout, of the heads again and again */
     int heads;
     int64_t width, cols, row; /* of a head; of all; and of these in whole vectors */
+    bool half;                /* H, Y, Q and their gradients are bf16; scores and room are f32 */
     const int32_t *head; /* of each column */
     float *room;         /* `each` numbers a thread */
     int64_t each;
@@ -104,13 +105,13 @@ AVX512 static inline void sum_heads(const float *row, int heads, int64_t width, 
     }
 }
 
-/* products[k] = x[k] · y[k] */
-AVX512 static inline void multiply_row(const float *x, const float *y, int64_t cols, float *products)
+/* products[k] = x[k] · y[k]; which of the two are bf16 */
+AVX512 static inline void multiply_row(const void *x, bool x_half, const void *y, bool y_half, int64_t cols,
+                                       float *products)
 {
     for (int64_t k = 0; k < cols; k += LANES) {
         const __mmask16 some = lanes_first(cols - k);
-        _mm512_storeu_ps(products + k,
-                         _mm512_mul_ps(_mm512_maskz_loadu_ps(some, x + k), _mm512_maskz_loadu_ps(some, y + k)));
+        _mm512_storeu_ps(products + k, _mm512_mul_ps(lanes_load(x, k, some, x_half), lanes_load(y, k, some, y_half)));
     }
 }
 
@@ -145,12 +146,14 @@ AVX512 static void drop_weights(const lanes_job *job, int64_t first, const int64
 /* ---- sums of rows --------------------------------------------------------------------------------------- */
 
 /* sums and slope_sums of columns `column` .. of X's rows, by the weights of `count` entries; `more`: they go on. */
-AVX512 KERNEL void add_vectors(const lanes_job *job, const sp_dense *x, const int32_t *cols, int64_t count,
-                               int64_t left, int64_t column, bool more, const lanes_room *room, const int vectors)
+AVX512 KERNEL void add_vectors(const lanes_job *job, const sp_dense *x, const int32_t *cols,
+                                             int64_t count, int64_t left, int64_t column, bool more,
+                                             const lanes_room *room, const int vectors, const bool of_half)
 {
     const int heads = job->heads;
     const __mmask16 last = lanes_first(job->cols - column - (vectors - 1) * LANES);
-    const float *from = (const float *)x->values + column;
+    const int64_t size = of_half ? sizeof(uint16_t) : sizeof(float);
+    const char *from = (const char *)x->values + column * size;
     float *to[] = {room->sums + column, room->slope_sums + column};
     __m512 sums[2][MOST_VECTORS];
     __m512i head[MOST_VECTORS];
@@ -160,14 +163,13 @@ AVX512 KERNEL void add_vectors(const lanes_job *job, const sp_dense *x, const in
         sums[1][v] = more ? _mm512_loadu_ps(to[1] + v * LANES) : _mm512_setzero_ps();
     }
     for (int64_t k = 0; k < count; k++) {
-        const float *row = from + cols[k] * x->stride;
+        const char *row = from + cols[k] * x->stride * size;
         const __m512 weight = _mm512_loadu_ps(room->weight + k * heads);
         const __m512 slope = _mm512_loadu_ps(room->slope + k * heads);
-        const float *next = from + (k + AHEAD < left ? cols[k + AHEAD] : 0) * x->stride;
+        const char *next = from + (k + AHEAD < left ? cols[k + AHEAD] : 0) * x->stride * size;
         UNROLL for (int v = 0; v < vectors; v++) {
-            const __m512 number = v < vectors - 1 ? _mm512_loadu_ps(row + v * LANES)
-                                                  : _mm512_maskz_loadu_ps(last, row + v * LANES);
-            __builtin_prefetch(next + v * LANES);
+            const __m512 number = lanes_load(row, v * LANES, v < vectors - 1 ? 0xffff : last, of_half);
+            if (!of_half || v % 2 == 0) __builtin_prefetch(next + v * LANES * size);
             sums[0][v] = _mm512_fmadd_ps(_mm512_permutexvar_ps(head[v], weight), number, sums[0][v]);
             sums[1][v] = _mm512_fmadd_ps(_mm512_permutexvar_ps(head[v], slope), number, sums[1][v]);
         }
@@ -179,17 +181,27 @@ AVX512 KERNEL void add_vectors(const lanes_job *job, const sp_dense *x, const in
 }
 
 /* All columns. `left`: entries from cols[0] to the end of the matrix. */
-AVX512 static void add_rows(const lanes_job *job, const sp_dense *x, const int32_t *cols, int64_t count, int64_t left,
+#define ADD_ROWS(name, of_half)                                                                                       \
+    AVX512 static void name(const lanes_job *job, const sp_dense *x, const int32_t *cols, int64_t count,              \
+                            int64_t left, bool more, const lanes_room *room)                                         \
+    {                                                                                                                 \
+        int64_t column = 0;                                                                                           \
+        for (; job->cols - column > 7 * LANES; column += 8 * LANES)                                                   \
+            add_vectors(job, x, cols, count, left, column, more, room, 8, of_half);                                   \
+        for (; job->cols - column > 3 * LANES; column += 4 * LANES)                                                   \
+            add_vectors(job, x, cols, count, left, column, more, room, 4, of_half);                                   \
+        for (; job->cols - column > LANES; column += 2 * LANES)                                                       \
+            add_vectors(job, x, cols, count, left, column, more, room, 2, of_half);                                   \
+        if (column < job->cols) add_vectors(job, x, cols, count, left, column, more, room, 1, of_half);               \
+    }
+
+ADD_ROWS(add_float_rows, false)
+ADD_ROWS(add_half_rows, true)
+
+static inline void add_rows(const lanes_job *job, const sp_dense *x, const int32_t *cols, int64_t count, int64_t left,
                             bool more, const lanes_room *room)
 {
-    int64_t column = 0;
-    for (; job->cols - column > 7 * LANES; column += 8 * LANES)
-        add_vectors(job, x, cols, count, left, column, more, room, 8);
-    for (; job->cols - column > 3 * LANES; column += 4 * LANES)
-        add_vectors(job, x, cols, count, left, column, more, room, 4);
-    for (; job->cols - column > LANES; column += 2 * LANES)
-        add_vectors(job, x, cols, count, left, column, more, room, 2);
-    if (column < job->cols) add_vectors(job, x, cols, count, left, column, more, room, 1);
+    (job->half ? add_half_rows : add_float_rows)(job, x, cols, count, left, more, room);
 }
 
 /* ---- forward -------------------------------------------------------------------------------------------- */
@@ -229,17 +241,17 @@ AVX512 static void weigh(const lanes_job *job, __m512 own, __m512 most, int64_t 
 /* Y(i, ·), and Q(i, ·) unless there is no way back. */
 AVX512 static void write_row(const lanes_job *job, int64_t i, __m512 by, __m512 slope_total, const lanes_room *room)
 {
-    float *y = cpu_row(job->of->y, i), *slopes = job->of->slopes ? cpu_row(job->of->slopes, i) : NULL;
+    void *y = cpu_row(job->of->y, i), *slopes = job->of->slopes ? cpu_row(job->of->slopes, i) : NULL;
     const __m512 slope = _mm512_mul_ps(by, slope_total);
     for (int64_t k = 0; k < job->cols; k += LANES) {
         const __mmask16 some = lanes_first(job->cols - k);
         const __m512i head = _mm512_loadu_si512(job->head + k);
         const __m512 factor = _mm512_permutexvar_ps(head, by);
         const __m512 sum = _mm512_mul_ps(factor, _mm512_loadu_ps(room->sums + k));
-        _mm512_mask_storeu_ps(y + k, some, sum);
+        lanes_store(y, k, some, sum, job->half);
         if (!slopes) continue;
         const __m512 sloped = _mm512_mul_ps(factor, _mm512_loadu_ps(room->slope_sums + k));
-        _mm512_mask_storeu_ps(slopes + k, some, _mm512_fnmadd_ps(_mm512_permutexvar_ps(head, slope), sum, sloped));
+        lanes_store(slopes, k, some, _mm512_fnmadd_ps(_mm512_permutexvar_ps(head, slope), sum, sloped), job->half);
     }
 }
 
@@ -275,10 +287,10 @@ AVX512 static void attend(const lanes_job *job, int64_t i)
 AVX512 static void along(const lanes_job *job, int64_t i)
 {
     const lanes_room room = room_of(job);
-    const float *dy = cpu_row(job->back->y_gradient, i);
-    multiply_row(dy, cpu_row(job->of->y, i), job->cols, room.products);
+    const void *dy = cpu_row(job->back->y_gradient, i);
+    multiply_row(dy, job->half, cpu_row(job->of->y, i), job->half, job->cols, room.products);
     sum_heads(room.products, job->heads, job->width, cpu_row(job->back->along, i));
-    multiply_row(dy, cpu_row(job->of->slopes, i), job->cols, room.products);
+    multiply_row(dy, job->half, cpu_row(job->of->slopes, i), job->half, job->cols, room.products);
     sum_heads(room.products, job->heads, job->width, cpu_row(job->back->left_gradient, i));
 }
 
@@ -318,7 +330,7 @@ AVX512 static void write_gradient(const lanes_job *job, int64_t j, const float *
     const gnn_attention_gradient *back = job->back;
     const __mmask16 all = lanes_first(job->heads);
     const float *left_vector = back->left_vector, *right_vector = back->right_vector;
-    float *dh = cpu_row(back->h_gradient, j);
+    void *dh = cpu_row(back->h_gradient, j);
     const __m512 dr = _mm512_maskz_loadu_ps(all, right);
     const __m512 dl = j < job->of->a->rows ? _mm512_maskz_loadu_ps(all, cpu_row(back->left_gradient, j))
                                            : _mm512_setzero_ps();
@@ -328,7 +340,7 @@ AVX512 static void write_gradient(const lanes_job *job, int64_t j, const float *
         __m512 sum = _mm512_loadu_ps(room->sums + k);
         sum = _mm512_fmadd_ps(_mm512_permutexvar_ps(head, dl), _mm512_maskz_loadu_ps(some, left_vector + k), sum);
         sum = _mm512_fmadd_ps(_mm512_permutexvar_ps(head, dr), _mm512_maskz_loadu_ps(some, right_vector + k), sum);
-        _mm512_mask_storeu_ps(dh + k, some, sum);
+        lanes_store(dh, k, some, sum, job->half);
     }
 }
 
@@ -349,7 +361,7 @@ AVX512 static void attend_back(const lanes_job *job, int64_t j)
         add_rows(job, job->back->y_gradient, a->col_indices + t, count, a->nnz - t, t > begin, &room);
     }
     if (begin == end) memset(room.sums, 0, 2 * (size_t)job->row * sizeof *room.sums);
-    multiply_row(cpu_row(of->h, j), room.slope_sums, job->cols, room.products);
+    multiply_row(cpu_row(of->h, j), job->half, room.slope_sums, false, job->cols, room.products);
     sum_heads(room.products, heads, job->width, right);
     const __mmask16 all = lanes_first(heads);
     const __m512 dr = _mm512_sub_ps(_mm512_maskz_loadu_ps(all, right), fold(taken, heads, false));
@@ -385,7 +397,8 @@ sp_status gnn_cpu_attention_lanes(gnn_engine *engine, const gnn_attention *atten
 {
     lanes_job job = {.of = attention, .back = back, .mask = *mask, .heads = attention->heads,
                      .width = attention->h->cols / attention->heads, .cols = attention->h->cols,
-                     .row = (attention->h->cols + LANES - 1) / LANES * LANES};
+                     .row = (attention->h->cols + LANES - 1) / LANES * LANES,
+                     .half = attention->h->type == SP_DENSE_BF16};
     const sp_csr *a = back ? back->transpose : attention->a;
     const int threads = cpu_threads(engine, (2 * a->nnz + a->rows) * (job.cols + job.heads) / 8);
     const sp_status status = prepare(engine, threads, &job);

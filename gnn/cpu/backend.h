@@ -76,25 +76,24 @@ static inline int64_t cpu_steps(int64_t rows, int64_t cols, int64_t inner)
 
 /* ---- bf16 ----------------------------------------------------------------------------------------------- */
 
-static inline void cpu_widen(const uint16_t *from, float *to, int64_t count)
-{
-    for (int64_t j = 0; j < count; j++) to[j] = float_of_bf16(from[j]);
-}
+static inline bool cpu_is_half(const sp_dense *matrix) { return matrix->type == SP_DENSE_BF16; }
 
-static inline void cpu_round(const float *from, uint16_t *to, int64_t count)
-{
-    for (int64_t j = 0; j < count; j++) to[j] = bf16_of_float(from[j]);
-}
+/* half.c: `count` numbers. */
+void gnn_cpu_widen_row(const uint16_t *from, float *to, int64_t count);
+/* Asks for the numbers `ahead` of these, unless that is 0. */
+void gnn_cpu_widen_ahead(const uint16_t *from, float *to, int64_t count, int64_t ahead);
+void gnn_cpu_round_row(const float *from, uint16_t *to, int64_t count);
 
-/* half.c: for operations that know no bf16. *wide is the matrix, or if it is bf16 an f32 matrix of the same shape: with
- * its numbers if `read`. cpu_leave_wide frees that, after it has rounded its numbers to `narrow`, unless that is NULL.
+/* For operations that know no bf16. *wide is the matrix, or if it is bf16 an f32 matrix of the same shape: with its
+ * numbers if `read`. cpu_leave_wide frees that, after it has rounded its numbers to `narrow`, unless that is NULL.
  */
 sp_status gnn_cpu_wide(gnn_engine *engine, const sp_dense *matrix, bool read, sp_dense *wide);
 void gnn_cpu_leave_wide(gnn_engine *engine, const sp_dense *matrix, sp_dense *narrow, sp_dense *wide);
 
 /* gemm.c: C_k = alpha · op(A) · op(B_k) + beta · C_k for one or two B, on the calling thread. A may have more rows
- * than C_2, or with the transpose than B_2: the first ones count. Calls from threads 0 .. `threads` - 1 stand between
- * _begin and _end; they have at most `inner` terms, and `cols` columns of all C together. */
+ * than C_2, or with the transpose than B_2: the first ones count. Each matrix may be bf16 in place of f32, but with the
+ * transpose not C, if gnn_cpu_multiplies_half; C is rounded once. Calls from threads 0 .. `threads` - 1 stand between
+ * _begin and _end; they have at most `inner` terms, and `cols` columns of all C together. `half`: any of bf16. */
 typedef struct cpu_gemm {
     bool transpose_a, transpose_b;
     double alpha, beta;
@@ -104,12 +103,16 @@ typedef struct cpu_gemm {
 } cpu_gemm;
 typedef struct cpu_gemm_room {
     const struct gemm_loops *loops; /* NULL: BLAS, which had blas_threads threads */
-    float *packed;
-    int64_t each; /* numbers of a thread */
+    float *packed, *wide;    /* wide: copies of bf16 in f32 */
+    int64_t each, wide_each; /* numbers of a thread */
     int blas_threads;
 } cpu_gemm_room;
 sp_status gnn_cpu_gemm_begin(gnn_engine *engine, sp_dense_type type, int threads, int64_t inner, int64_t cols,
-                             cpu_gemm_room *room);
+                             bool half, cpu_gemm_room *room);
+bool gnn_cpu_multiplies_half(void);
+/* half.c: the same where a C is bf16, with so much work space. */
+int64_t gnn_cpu_half_numbers(int64_t cols);
+void gnn_cpu_gemm_half(const cpu_gemm *g, const cpu_gemm_room *room, float *space);
 void gnn_cpu_gemm(const cpu_gemm *g, const cpu_gemm_room *room);
 void gnn_cpu_gemm_end(const gnn_engine *engine, const cpu_gemm_room *room);
 bool gnn_cpu_fits_blas(const sp_dense *matrix);

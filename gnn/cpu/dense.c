@@ -22,18 +22,20 @@ sp_status gnn_cpu_dense(gnn_engine *engine, int count, const gnn_product *produc
 {
     const bool changes = bias || how->activation != GNN_LINEAR || how->rate > 0;
     int64_t inner = 0;
-    bool fits = gnn_cpu_fits_blas(y);
+    bool fits = gnn_cpu_fits_blas(y), half = cpu_is_half(y);
     for (int k = 0; k < count; k++) {
+        half = half || cpu_is_half(product[k].a);
         inner += product[k].a->cols;
         fits = fits && gnn_cpu_fits_blas(product[k].a) && gnn_cpu_fits_blas(product[k].b);
     }
     const int64_t tiles = cpu_at_most(y->rows / ROWS, cpu_tasks(y->rows, y->cols, inner));
-    if (left_out("gnn-cpu-dense") || product->a->type == SP_DENSE_BF16 || !fits || tiles < FEW || y->cols == 0)
+    if (left_out("gnn-cpu-dense") || !fits || tiles < FEW || y->cols == 0 ||
+        (half && !gnn_cpu_multiplies_half()))
         return gnn_dense_by_steps(engine, count, product, how, bias, y);
     const cpu_mask mask = gnn_cpu_mask(engine, how);
     const int threads = cpu_threads(engine, cpu_steps(y->rows, y->cols, inner));
     cpu_gemm_room room;
-    const sp_status status = gnn_cpu_gemm_begin(engine, y->type, threads, inner, y->cols, &room);
+    const sp_status status = gnn_cpu_gemm_begin(engine, y->type, threads, inner, y->cols, half, &room);
     if (status != SP_OK) return status;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t tile = 0; tile < tiles; tile++) {
@@ -58,7 +60,7 @@ typedef struct way_back {
     int64_t parts, tile_rows;
     sp_dense w;          /* [W_1 W_2] */
     sp_dense beside;     /* of two products: tile_rows rows a thread, for [G_1 G_2] */
-    sp_dense w_gradient; /* x->cols rows a part: Xᵀ·[G_1 G_2] */
+    sp_dense w_gradient; /* x->cols rows a part: Xᵀ·[G_1 G_2], f32 or f64 */
     double *sums;        /* x->cols a part */
     cpu_gemm_room room;
 } way_back;
@@ -122,7 +124,7 @@ ADD_PARTS(double)
 static void add_parts(const gnn_engine *engine, const way_back *job, void *sums)
 {
     const int64_t cols = job->x->cols;
-    const bool single = job->x->type == SP_DENSE_F32;
+    const bool single = job->w_gradient.type == SP_DENSE_F32;
 #pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, job->parts * cols * job->w_gradient.cols))
     for (int64_t row = 0; row < cols; row++) (single ? add_parts_float : add_parts_double)(job, row);
     for (int64_t j = 0; sums && j < cols; j++) {
@@ -143,7 +145,8 @@ static sp_status prepare(gnn_engine *engine, way_back *job, int threads)
         gnn_cpu_scratch(engine, job->parts * in * (out + 1) + beside, sizeof(double), (void **)&job->sums);
     if (status != SP_OK) return status;
     job->w_gradient.values = job->sums + job->parts * in;
-    job->beside.values = (char *)job->w_gradient.values + (size_t)(job->parts * in * out) * size;
+    job->beside.values =
+        (char *)job->w_gradient.values + (size_t)(job->parts * in * out) * number_size(job->w_gradient.type);
     job->w = *job->product->w;
     if (job->count == 1) return SP_OK;
     job->w = job->beside;
@@ -169,20 +172,23 @@ sp_status gnn_cpu_dense_backward(gnn_engine *engine, int count, const gnn_produc
     for (int k = 0; k < count; k++) {
         out += product[k].g->cols;
         fits = fits && gnn_cpu_fits_blas(product[k].g) && gnn_cpu_fits_blas(product[k].w);
+        fits = fits && product[k].g->type == x->type && product[k].w->type == x->type;
     }
     way_back job = {count, product, gnn_cpu_mask(engine, how), x, x_gradient, .parts = 1};
     if (in > 0 && out > 0 && in <= PARTIAL && out <= PARTIAL)
         job.parts = cpu_at_most(rows / ROWS, cpu_at_most(PARTIAL / in / out, cpu_tasks(rows, in, out)));
-    if (left_out("gnn-cpu-back") || x->type == SP_DENSE_BF16 || !fits || job.parts < FEW)
+    const bool half = cpu_is_half(x);
+    if (left_out("gnn-cpu-back") || !fits || job.parts < FEW || (half && !gnn_cpu_multiplies_half()))
         return gnn_dense_backward_by_steps(engine, count, product, how, x, x_gradient, sums);
     const int threads = cpu_threads(engine, cpu_steps(rows, in, out));
     job.tile_rows = cpu_at_most(TILE / (in + out), rows);
-    job.w_gradient = (sp_dense){.rows = job.parts * in, .cols = out, .stride = out, .type = x->type,
-                                .space = x->space};
+    job.w_gradient = (sp_dense){.rows = job.parts * in, .cols = out, .stride = out,
+                                .type = half ? SP_DENSE_F32 : x->type, .space = x->space};
     job.beside = (sp_dense){.rows = threads * job.tile_rows, .cols = out, .stride = out, .type = x->type,
                             .space = x->space};
     sp_status status = prepare(engine, &job, threads);
-    if (status == SP_OK) status = gnn_cpu_gemm_begin(engine, x->type, threads, rows, in > out ? in : out, &job.room);
+    if (status == SP_OK)
+        status = gnn_cpu_gemm_begin(engine, x->type, threads, rows, in > out ? in : out, half, &job.room);
     if (status != SP_OK) return status;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t part = 0; part < job.parts; part++) go_back(&job, part);

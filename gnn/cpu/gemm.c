@@ -1,10 +1,13 @@
-/* C_k = alpha · op(A) · op(B_k) + beta · C_k of f32 for one B or two, on the calling thread.
+/* C_k = alpha · op(A) · op(B_k) + beta · C_k of f32 or bf16 for one B or two, on the calling thread.
  *
  * Rows of C are formed ROWS at a time in two vectors of columns each (AVX-512: 12 x 32 numbers, AVX2: 6 x 16), which
  * stay in registers over up to INNER terms: 24 or 12 multiply-adds for 14 or 8 loads a term. A is read where it lies, B
  * from a copy in the order of the loop, at most INNER x COLS numbers (512 KB, in the second-level cache). Two B side by
  * side share one pass over A. BLAS packs A, too, which takes longer than multiplying where C is narrow: 89,250 x 500 x
  * 16 takes OpenBLAS 27 ms and MKL 32, this 7 (one thread of a Zen 5; X alone is read in 4.5).
+ *
+ * bf16 is computed in f32: B is widened where it is packed, A into a buffer in the first-level cache just before it is
+ * multiplied, C by half.c. Copies of whole matrices would take as long as the product.
  *
  * The order of additions depends on the shape alone. f64, and machines without AVX2, use BLAS. */
 #include <cblas.h>
@@ -16,14 +19,17 @@
 
 /* INNER: terms between two visits of a sum in C; DOWN: the same for Aᵀ·B, whose terms are rows of A, so that what a
  * group of A's columns touches (DOWN lines) stays in the first-level cache. COLS: columns of B that are packed at
- * once. LINE_NUMBERS: numbers of a line of the caches. */
-enum { INNER = 512, DOWN = 128, COLS = 256, MOST_VECTORS = COLS / 8, LINE_NUMBERS = 16 };
+ * once. LINE_NUMBERS: numbers of a line of the caches. GROUPS: of A's columns that are widened at once. WIDE: numbers
+ * of A that are (25 KB), in rows that do not begin at the same places of the cache. */
+enum { INNER = 512, DOWN = 128, COLS = 256, MOST_VECTORS = COLS / 8, LINE_NUMBERS = 16, GROUPS = 4 };
+enum { MOST_ROWS = 12, WIDE_STRIDE = INNER + LINE_NUMBERS, WIDE = MOST_ROWS * WIDE_STRIDE };
 
 /* A vector of neighbouring columns: of C, and of B or, where B is transposed, rows of it. */
 typedef struct gemm_vector {
     float *c;
     int64_t stride, rows; /* rows from there on are not C's */
-    const float *b;
+    const char *b;
+    bool half; /* B is bf16 */
     int64_t b_stride, terms; /* terms from there on are 0 */
     int lanes;
 } gemm_vector;
@@ -33,7 +39,7 @@ typedef struct gemm_block {
     float beta;
 } gemm_block;
 
-/* Rows row .. end - 1 of C in a panel. */
+/* Rows row .. end - 1 of C in a panel; `a` are the first one's numbers. */
 typedef void gemm_panel(const gemm_block *block, const float *a, const float *b, int64_t row, int64_t end,
                         const gemm_vector *to);
 typedef struct gemm_loops {
@@ -101,12 +107,18 @@ static int list_vectors(const cpu_gemm *g, int lanes, gemm_place *at, gemm_vecto
         const sp_dense *b = &g->b[at->product], *c = &g->c[at->product];
         const int64_t j = at->column, left = c->cols - j;
         to[count++] = (gemm_vector){(float *)c->values + j, c->stride, c->rows,
-                                    (const float *)b->values + (g->transpose_b ? j * b->stride : j), b->stride,
-                                    g->transpose_b ? b->cols : b->rows, (int)(left < lanes ? left : lanes)};
+                                    cpu_part(b, g->transpose_b ? j : 0, 0, g->transpose_b ? 0 : j, 0).values,
+                                    cpu_is_half(b), b->stride, g->transpose_b ? b->cols : b->rows,
+                                    (int)(left < lanes ? left : lanes)};
         at->column = left > lanes ? j + lanes : 0;
         at->product += at->column == 0;
     }
     return count;
+}
+
+static inline float number_of(const char *values, int64_t at, bool half)
+{
+    return half ? float_of_bf16(((const uint16_t *)values)[at]) : ((const float *)values)[at];
 }
 
 /* Terms first .. first + count - 1 of the vectors, panel by panel. */
@@ -119,14 +131,16 @@ static void pack(const cpu_gemm *g, int lanes, const gemm_vector *vector, int ve
         const int64_t width = v + 1 < vectors || v % 2 ? 2 * lanes : lanes, left = of->terms - first;
         const int64_t known = left < 0 ? 0 : left < count ? left : count;
         const int64_t term = g->transpose_b ? 1 : of->b_stride, column = g->transpose_b ? of->b_stride : 1;
-        const float *from = of->b + first * term;
+        const int64_t size = of->half ? sizeof(uint16_t) : sizeof(float);
+        const char *from = of->b + first * term * size;
         float *to = packed + v / 2 * (count * 2 * lanes) + v % 2 * lanes;
-        for (int64_t k = 0; k < known; k++, from += term, to += width) {
+        for (int64_t k = 0; k < known; k++, from += term * size, to += width) {
             if (column == 1 && of->lanes == lanes && alpha == 1) {
-                memcpy(to, from, (size_t)lanes * sizeof *to);
+                if (of->half) gnn_cpu_widen_row((const uint16_t *)(const void *)from, to, lanes);
+                else memcpy(to, from, (size_t)lanes * sizeof *to);
                 continue;
             }
-            for (int j = 0; j < of->lanes; j++) to[j] = alpha * from[j * column];
+            for (int j = 0; j < of->lanes; j++) to[j] = alpha * number_of(from, j * column, of->half);
             for (int j = of->lanes; j < lanes; j++) to[j] = 0;
         }
         for (int64_t k = known; k < count; k++, to += width) memset(to, 0, (size_t)lanes * sizeof *to);
@@ -135,23 +149,41 @@ static void pack(const cpu_gemm *g, int lanes, const gemm_vector *vector, int ve
 
 /* ---- products ----------------------------------------------------------------------------------------- */
 
+/* A's numbers for rows `row` .. of C and `inner` terms from `first` on, in f32: where they lie, or widened. */
+static const float *numbers_of_a(const cpu_gemm *g, int rows, int64_t row, int64_t first, int64_t inner, float *wide)
+{
+    const bool down = g->transpose_a;
+    const int64_t group = GROUPS * rows, left = (down ? g->a.cols : g->a.rows) - row;
+    if (!cpu_is_half(&g->a))
+        return (const float *)g->a.values + (down ? first * g->a.stride + row : row * g->a.stride + first);
+    if (down && row % group) return wide + row % group;
+    const sp_dense part = down ? cpu_part(&g->a, first, inner, row, left < group ? left : group)
+                               : cpu_part(&g->a, row, left < rows ? left : rows, first, inner);
+    for (int64_t i = 0; i < part.rows; i++)
+        gnn_cpu_widen_ahead(cpu_row(&part, i), wide + i * (down ? group : WIDE_STRIDE), part.cols,
+                            g->a.stride * (down ? DOWN : rows));
+    return wide;
+}
+
 static void multiply_vectors(const cpu_gemm *g, const gemm_loops *loops, const gemm_vector *vector, int vectors,
-                             float *packed)
+                             float *packed, float *wide)
 {
     const sp_dense *a = &g->a;
+    const int64_t stride = !cpu_is_half(a) ? a->stride : g->transpose_a ? GROUPS * loops->rows : WIDE_STRIDE;
     const bool down = g->transpose_a;
     const int64_t rows = down ? a->cols : a->rows, all = down ? a->rows : a->cols, most = down ? DOWN : INNER;
     int64_t first = 0;
     do { /* without terms C is 0 */
         const int64_t inner = all - first < most ? all - first : most;
-        const gemm_block block = {a->stride, a->stride * (down ? DOWN : loops->rows), inner,
+        const gemm_block block = {stride, cpu_is_half(a) ? 0 : stride * (down ? DOWN : loops->rows), inner,
                                   first > 0 ? 1 : (float)g->beta};
-        const float *from = (const float *)a->values + first * (down ? a->stride : 1);
         pack(g, loops->lanes, vector, vectors, first, inner, packed);
-        for (int64_t row = 0; row < rows; row += loops->rows)
+        for (int64_t row = 0; row < rows; row += loops->rows) {
+            const float *from = numbers_of_a(g, loops->rows, row, first, inner, wide);
             for (int v = 0; v < vectors; v += 2)
                 loops->panel[down][v + 1 < vectors](&block, from, packed + v * inner * loops->lanes, row,
                                                     rows - row < loops->rows ? rows : row + loops->rows, vector + v);
+        }
         first += inner;
     } while (first < all);
 }
@@ -174,40 +206,47 @@ static void multiply_by_blas(const cpu_gemm *g, int k)
                     g->beta, c->values, c_stride);
 }
 
+bool gnn_cpu_multiplies_half(void) { return find_loops() != NULL; }
+
 void gnn_cpu_gemm(const cpu_gemm *g, const cpu_gemm_room *room)
 {
     gemm_vector vector[MOST_VECTORS];
     gemm_place at = {0, 0};
-    if (!room->loops)
+    float *wide = room->wide + omp_get_thread_num() * room->wide_each;
+    if (cpu_is_half(&g->c[0]) || (g->count > 1 && cpu_is_half(&g->c[1]))) gnn_cpu_gemm_half(g, room, wide + WIDE);
+    else if (!room->loops)
         for (int k = 0; k < g->count; k++) multiply_by_blas(g, k);
     else
         while (at.product < g->count) {
             const int vectors = list_vectors(g, room->loops->lanes, &at, vector);
-            multiply_vectors(g, room->loops, vector, vectors, room->packed + omp_get_thread_num() * room->each);
+            multiply_vectors(g, room->loops, vector, vectors, room->packed + omp_get_thread_num() * room->each, wide);
         }
 }
 
 sp_status gnn_cpu_gemm_begin(gnn_engine *engine, sp_dense_type type, int threads, int64_t inner, int64_t cols,
-                             cpu_gemm_room *room)
+                             bool half, cpu_gemm_room *room)
 {
     cpu_state *state = engine->state;
-    *room = (cpu_gemm_room){.loops = type == SP_DENSE_F32 ? find_loops() : NULL, .blas_threads = 1};
+    *room = (cpu_gemm_room){.loops = type == SP_DENSE_F64 ? NULL : find_loops(), .blas_threads = 1};
+    if (room->loops) { /* one product's columns and the other's are whole vectors */
+        const int64_t padded = cols + 2 * room->loops->lanes;
+        room->each = cpu_at_most(inner, INNER) * cpu_at_most(padded, COLS) / LINE_NUMBERS * LINE_NUMBERS + LINE_NUMBERS;
+    }
+    room->wide_each = half ? WIDE + (gnn_cpu_half_numbers(cols) + LINE_NUMBERS) / LINE_NUMBERS * LINE_NUMBERS : 0;
+    const int64_t numbers = threads * (room->each + room->wide_each) + LINE_NUMBERS;
+    if (numbers > state->packed_count) {
+        sp_free(engine->context, state->packed);
+        state->packed_count = 0;
+        const sp_status status = sp_alloc(engine->context, numbers, sizeof *state->packed, (void **)&state->packed);
+        if (status != SP_OK) return status;
+        state->packed_count = numbers;
+    }
+    room->packed = state->packed + LINE_NUMBERS - (uintptr_t)state->packed / sizeof *state->packed % LINE_NUMBERS;
+    room->wide = room->packed + threads * room->each;
     if (!room->loops) {
         room->blas_threads = state->blas_threads ? state->blas_threads() : 1;
         if (room->blas_threads > 1) state->set_blas_threads(1);
-        return SP_OK;
     }
-    const int64_t padded = cols + 2 * room->loops->lanes; /* one product's columns and the other's are whole vectors */
-    room->each = cpu_at_most(inner, INNER) * cpu_at_most(padded, COLS) / LINE_NUMBERS * LINE_NUMBERS + LINE_NUMBERS;
-    if (threads * room->each + LINE_NUMBERS > state->packed_count) {
-        sp_free(engine->context, state->packed);
-        state->packed_count = 0;
-        const sp_status status = sp_alloc(engine->context, threads * room->each + LINE_NUMBERS, sizeof *state->packed,
-                                          (void **)&state->packed);
-        if (status != SP_OK) return status;
-        state->packed_count = threads * room->each + LINE_NUMBERS;
-    }
-    room->packed = state->packed + LINE_NUMBERS - (uintptr_t)state->packed / sizeof *state->packed % LINE_NUMBERS;
     return SP_OK;
 }
 

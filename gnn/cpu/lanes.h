@@ -1,5 +1,5 @@
-/* Sixteen numbers of f32 at once (AVX-512), for the files of the CPU back end. Each of them also has loops for one
- * number at a time, for other types and processors. */
+/* Sixteen numbers at once (AVX-512), of f32 or of bf16 and computed in f32, for the files of the CPU back end. Each of
+ * them also has loops for one number at a time, for f64 and other processors. */
 #ifndef GNN_CPU_LANES_H
 #define GNN_CPU_LANES_H
 
@@ -9,7 +9,7 @@
 /* Whether matrices of this type are worked on so. */
 static inline bool have_lanes(sp_dense_type type)
 {
-    return type == SP_DENSE_F32 && have_avx512() && !left_out("gnn-cpu-lanes");
+    return type != SP_DENSE_F64 && have_avx512() && !left_out("gnn-cpu-lanes");
 }
 
 #if defined __x86_64__
@@ -19,6 +19,31 @@ enum { LANES = 16 };
 AVX512 static inline __mmask16 lanes_first(int64_t count)
 {
     return (__mmask16)(count >= LANES ? 0xffffu : (1u << count) - 1);
+}
+
+/* The numbers j .. j + 15 of a row of f32, or with `half` of bf16; 0 in the lanes that are not `some`. */
+AVX512 static inline __m512 lanes_load(const void *row, int64_t j, __mmask16 some, bool half)
+{
+    if (!half) return _mm512_maskz_loadu_ps(some, (const float *)row + j);
+    const __m256i bits = _mm256_maskz_loadu_epi16(some, (const uint16_t *)row + j);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+
+/* bf16_of_float of sixteen numbers. (The processor's own conversion takes subnormal numbers for 0.) */
+AVX512 static inline __m256i lanes_round(__m512 value)
+{
+    const __m512i bits = _mm512_castps_si512(value);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i near = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+    const __m512i rounded = _mm512_mask_or_epi32(near, nan, bits, _mm512_set1_epi32(0x400000));
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
+}
+
+AVX512 static inline void lanes_store(void *row, int64_t j, __mmask16 some, __m512 value, bool half)
+{
+    if (half) _mm256_mask_storeu_epi16((uint16_t *)row + j, some, lanes_round(value));
+    else _mm512_mask_storeu_ps((float *)row + j, some, value);
 }
 
 /* exp(x) = 2^n · (1 + p), p = exp(r) - 1 with |r| <= ln 2 / 2: a polynomial (Cephes' expf), right to a unit in the last

@@ -127,7 +127,7 @@ static void score_row(const loss_job *job, int64_t i, gnn_score *score)
     if (!counts || label < 0 || label >= cols) return;
     if (job->weights) weight = job->weights[label];
     if (job->labels)
-        one = have_lanes(job->logits->type) ? softmax_node_lanes(x, cols, label, job->part * weight, gradient)
+        one = single && have_lanes(SP_DENSE_F32) ? softmax_node_lanes(x, cols, label, job->part * weight, gradient)
               : single                      ? softmax_node_float(x, cols, label, job->part * weight, gradient)
                                             : softmax_node_double(x, cols, label, job->part * weight, gradient);
     else

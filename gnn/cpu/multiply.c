@@ -39,7 +39,7 @@ static sp_dense part_of_c(const product *p, int64_t part, int k)
     if (part == 0) return c;
     const int64_t before = ((part - 1) * p->cols + (k > 0 ? p->of.c[0].cols : 0)) * p->rows;
     c.stride = c.cols;
-    c.values = (char *)p->partial + (size_t)before * number_size(c.type);
+    c.values = (char *)p->partial + (size_t)before * number_size(c.type); /* not bf16, whose products have one part */
     return c;
 }
 
@@ -85,7 +85,7 @@ bool gnn_cpu_fits_blas(const sp_dense *matrix)
 
 static sp_status multiply_all(gnn_engine *engine, product *p)
 {
-    const sp_dense_type type = p->of.a.type;
+    const sp_dense_type type = p->of.c[0].type;
     const int64_t count = p->rows * p->cols;
     cpu_gemm_room room;
     cut(p);
@@ -95,7 +95,8 @@ static sp_status multiply_all(gnn_engine *engine, product *p)
         const sp_status status = gnn_cpu_scratch(engine, (p->parts - 1) * count, number_size(type), &p->partial);
         if (status != SP_OK) return status;
     }
-    const sp_status status = gnn_cpu_gemm_begin(engine, type, threads, p->inner, p->cols, &room);
+    const bool half = cpu_is_half(&p->of.a) || cpu_is_half(&p->of.c[0]);
+    const sp_status status = gnn_cpu_gemm_begin(engine, type, threads, p->inner, p->cols, half, &room);
     if (status != SP_OK) return status;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t task = 0; task < tasks; task++) multiply_tile(p, task, &room);
@@ -108,6 +109,7 @@ static sp_status multiply_all(gnn_engine *engine, product *p)
     return SP_OK;
 }
 
+/* Whole copies in f32: for BLAS, and where C = Aᵀ·B is bf16, which no model does. */
 static sp_status multiply_half(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
                                const sp_dense *b, double beta, sp_dense *c)
 {
@@ -127,7 +129,8 @@ done:
 sp_status gnn_cpu_multiply(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
                            const sp_dense *b, double beta, sp_dense *c)
 {
-    if (a->type == SP_DENSE_BF16 || b->type == SP_DENSE_BF16 || c->type == SP_DENSE_BF16)
+    const bool half = cpu_is_half(a) || cpu_is_half(b) || cpu_is_half(c);
+    if (half && (!gnn_cpu_multiplies_half() || (transpose_a && cpu_is_half(c))))
         return multiply_half(engine, transpose_a, transpose_b, alpha, a, b, beta, c);
     product p = {{transpose_a, transpose_b, alpha, beta, *a, 1, {*b}, {*c}}, transpose_a ? a->rows : a->cols,
                  c->rows, c->cols, 1, 1, 1, NULL};
@@ -137,13 +140,15 @@ sp_status gnn_cpu_multiply(gnn_engine *engine, bool transpose_a, bool transpose_
     return c->rows == 0 || c->cols == 0 ? SP_OK : multiply_all(engine, &p);
 }
 
-/* Two products of f32 in one pass over X: it is read from memory once, not twice. */
+/* Two products of f32 or bf16 in one pass over X: it is read from memory once, not twice. */
 sp_status gnn_cpu_multiply_features(gnn_engine *engine, bool transpose, const sp_dense *x, int count,
                                     const gnn_product_with *each)
 {
     sp_status status = SP_OK;
-    if (count == 2 && x->type == SP_DENSE_F32 && each[0].b->type == SP_DENSE_F32 && gnn_cpu_fits_blas(x)) {
-        const sp_dense *c = each[0].c, *b = each[0].b;
+    const sp_dense *c = each[0].c, *b = each[0].b;
+    const bool half = cpu_is_half(x) || cpu_is_half(b) || cpu_is_half(c);
+    if (count == 2 && x->type != SP_DENSE_F64 && c->type == each[1].c->type && gnn_cpu_fits_blas(x) &&
+        !(half && (!gnn_cpu_multiplies_half() || (transpose && cpu_is_half(c))))) {
         product p = {{transpose, false, 1, 0, *x, 2, {*b, *each[1].b}, {*c, *each[1].c}},
                      transpose ? x->rows : x->cols, c->rows, c->cols + each[1].c->cols, 1, 1, 1, NULL};
         return p.rows == 0 || p.cols == 0 ? SP_OK : multiply_all(engine, &p);

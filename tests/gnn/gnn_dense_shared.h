@@ -64,6 +64,6 @@ loss_case make_loss_case(subject *s, int64_t rows, int64_t cols, bool picked, do
 void free_loss_case(loss_case *c);
 
 /* The tables of the parts. */
-extern const test_entry losses_tests[], attention_tests[], normal_tests[];
+extern const test_entry half_tests[], losses_tests[], attention_tests[], normal_tests[];
 
 #endif
