@@ -119,7 +119,8 @@ bool gnn_input_overwritten(const char *command, const char *path, const char *ou
 
 static sp_status missing(sp_context *context, const folder *in, const char *stem, const char *endings)
 {
-    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: there is no %s.*; put one there: %s", in->path, stem, endings);
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: there is no %s.*; put one there: %s; gnn convert takes other names",
+                   in->path, stem, endings);
 }
 
 static sp_status check_files(sp_context *context, const folder *in, const gnn_input_options *o)

@@ -15,9 +15,11 @@ static bool read_end(io_slice *slice, const char **at, const char *end, int32_t 
     const char *field = io_next_field(at, end), *stop = io_field_end(field, end);
     int64_t number;
     if (!io_parse_index(field, stop, slice->state->rows - 1, &number)) {
-        char remedy[96];
-        snprintf(remedy, sizeof remedy, "nodes are whole numbers from 0 to %lld, unless the features name them",
-                 (long long)slice->state->rows - 1);
+        char remedy[128];
+        const int64_t nodes = slice->state->rows;
+        const bool past = io_parse_index(field, stop, nodes, &number); /* just behind the last one */
+        snprintf(remedy, sizeof remedy, "nodes are whole numbers from 0 to %lld, unless the features name them%s",
+                 (long long)nodes - 1, past ? " (subtract 1 if yours begin at 1)" : "");
         return io_slice_fail(slice, "an end of an edge that is not a node", field, stop, remedy);
     }
     *node = (int32_t)number;

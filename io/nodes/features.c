@@ -20,6 +20,7 @@ static bool read_row(io_slice *slice, char *line, char *line_end)
     if (io_is_table_comment(line, end)) return true;
     const int32_t row = (int32_t)slice->node_lines++;
     int64_t col = 0;
+    char separator = 0;
     while (end > at && io_is_blank(end[-1])) end--;
     for (bool more = true; more; col++) {
         const char *stop = io_field_end(at, end);
@@ -28,13 +29,18 @@ static bool read_row(io_slice *slice, char *line, char *line_end)
             return io_slice_fail(slice, "more numbers than in the first row", at, stop, "rows have equal lengths");
         if (stop == at || io_parse_decimal(at, stop, &value) != stop)
             return io_slice_fail(slice, "a feature that is not a number", at, stop,
-                                 col == 0 ? "write numbers alone, without names of nodes" : "write numbers");
+                                 col == 0 ? "write numbers; a column of names is headed id" : "write numbers");
         if (!(fabs(value) <= FLT_MAX))
             return io_slice_fail(slice, "a feature that is too large", at, stop, "write numbers below 3.4e38");
         if (value != 0 && !io_slice_arc(slice, row, (int32_t)col, io_round(slice->values, value))) return false;
         at = io_skip_blanks(stop, end);
         more = at < end;
-        if (more && io_is_separator(*at)) at = io_skip_blanks(at + 1, end);
+        const char here = more && io_is_separator(*at) ? *at : ' ';
+        if (more && separator && here != separator)
+            return io_slice_fail(slice, "two kinds of separators", line, end,
+                                 "use one; decimals are written as 1.5, not 1,5");
+        separator = here;
+        if (here != ' ') at = io_skip_blanks(at + 1, end);
     }
     return col == slice->state->cols ||
            io_slice_fail(slice, "fewer numbers than in the first row", line, end, "rows have equal lengths");
@@ -82,7 +88,9 @@ static bool read_named_row(io_slice *slice, char *line, char *line_end)
                                  "write a number, such as 0 or the mean of its column");
         if (io_parse_decimal(f.text, f.end, &value) != f.end)
             return io_slice_fail(slice, "a feature that is not a number", f.text, f.end,
-                                 "write numbers; for kinds, a column of 0 and 1 for each");
+                                 io_is_comma_number(f.text, f.end)
+                                     ? "decimals are written as 1.5, not 1,5"
+                                     : "write numbers; for kinds, a column of 0 and 1 for each");
         if (!(fabs(value) <= FLT_MAX))
             return io_slice_fail(slice, "a feature that is too large", f.text, f.end, "write numbers below 3.4e38");
         if (value != 0 && !io_slice_arc(slice, row, (int32_t)col, io_round(slice->values, value))) return false;

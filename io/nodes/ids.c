@@ -26,7 +26,8 @@ typedef struct line_facts {
 static bool is_number(const io_field *f)
 {
     double number;
-    return f->text < f->end && io_parse_scanf(f->text, f->end, &number) == f->end;
+    return f->text < f->end &&
+           (io_parse_scanf(f->text, f->end, &number) == f->end || io_is_comma_number(f->text, f->end));
 }
 
 static bool is_word(const io_field *f)
@@ -53,7 +54,8 @@ static line_facts look_at(const char *line, const char *end, char separator)
 }
 
 /* The column that names the nodes, -1 if there is none, by the first three lines (fields 0: there is none), and whether
- * the first is a heading. In front of a heading pandas writes an empty field, and R nothing. */
+ * the first is a heading. In front of a heading pandas writes an empty field, and R nothing. Below a heading words in
+ * other columns are features of another kind, which are refused by name. */
 static int64_t find_column(const line_facts line[3], bool *headed)
 {
     const line_facts *first = &line[0], *next = &line[1];
@@ -62,7 +64,7 @@ static int64_t find_column(const line_facts line[3], bool *headed)
     if (first->named >= 0) return first->named;
     if (*headed && (index || next->fields == first->fields + 1)) return 0;
     const line_facts *row = &line[*headed]; /* two rows, if there are, as one word may be a mistake */
-    return row[0].first_word && row[0].words == 1 && (row[1].fields == 0 || row[1].first_word) ? 0 : -1;
+    return row[0].first_word && (row[0].words == 1 || *headed) && (row[1].fields == 0 || row[1].first_word) ? 0 : -1;
 }
 
 static sp_status add_id(sp_context *context, const io_long_lines *b, const char *line, const char *end,

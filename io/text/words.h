@@ -50,6 +50,19 @@ static inline int io_word_among(const char *word, const char *end, const char *c
 
 static inline bool io_is_separator(char c) { return c == ',' || c == ';'; }
 
+/* Whether this is a number with a decimal comma, as 1,5. */
+static inline bool io_is_comma_number(const char *text, const char *end)
+{
+    int commas = 0;
+    if (text < end && (*text == '-' || *text == '+')) text++;
+    if (text == end || *text == ',' || end[-1] == ',') return false;
+    for (; text < end; text++) {
+        commas += *text == ',';
+        if (*text != ',' && (*text < '0' || *text > '9')) return false;
+    }
+    return commas == 1;
+}
+
 /* Takes the blanks around *line..*end away; false if nothing is left, or a comment. */
 static inline bool io_trim_line(const char **line, const char **end)
 {

@@ -144,7 +144,15 @@ refused 'no labels' labels.txt - 'd: there is no labels.\*'
 with graph.tsv '0 1\n'; cp d/graph.tsv d/graph.csv
 ok 'two graphs' fails 1 'd: there are graph.csv and graph.tsv; keep one' convert d X
 refused 'a node that is none' graph.tsv '0 1\n1 3\n' \
-    'd/graph.tsv:2: an end of an edge that is not a node \(got "3"\); nodes are whole numbers from 0 to 2, unless the features name them$'
+    'd/graph.tsv:2: an end of an edge that is not a node \(got "3"\); nodes are whole numbers from 0 to 2, unless the features name them \(subtract 1 if yours begin at 1\)$'
+refused 'a node far from all' graph.tsv '0 1\n1 4\n' \
+    'd/graph.tsv:2: an end of an edge that is not a node \(got "4"\); nodes are whole numbers from 0 to 2, unless the features name them$'
+refused 'decimal commas between blanks' features.csv '1,5 2,5\n0,5 1,5\n0,5 0,5\n' \
+    'd/features.csv:1: two kinds of separators \(got "1,5 2,5"\); use one; decimals are written as 1.5, not 1,5$'
+refused 'decimal commas between semicolons' features.csv 'x;y\n1,5;2\n2,5;1\n3,5;1\n' \
+    'd/features.csv:2: a comma within a number, which separates numbers here \(got "1,5;2"\); write decimal points$'
+refused 'decimal commas beside names' features.csv 'id;x\na;1,5\nb;2\nc;3\n' \
+    'd/features.csv:2: a feature that is not a number \(got "1,5"\); decimals are written as 1.5, not 1,5$'
 refused 'a graph that is not square' graph.mtx '%%%%MatrixMarket matrix coordinate pattern general\n3 4 0\n' \
     'd/graph.mtx:2: rows and columns differ'
 refused 'a graph of another size' graph.mtx '%%%%MatrixMarket matrix coordinate pattern general\n4 4 0\n' \

@@ -153,6 +153,8 @@ refused 'a name twice' features.csv 'id,x\na,1\nb,2\na,3\n' 'd/features.csv:4: a
 refused 'a row without a name' features.csv 'id,x\na,1\n,2\n' 'd/features.csv:3: a row without the name of its node'
 refused 'a kind among features' features.csv 'id,x,colour\na,1,red\nb,2,blue\n' \
     'd/features.csv:2: a feature that is not a number \(got "red"\); write numbers; for kinds, a column of 0 and 1 for each$'
+refused 'a second column of words below a heading' features.csv 'gene id,symbol,x\na,tp53,1\nb,myc,2\n' \
+    'd/features.csv:2: a feature that is not a number \(got "tp53"\); write numbers; for kinds'
 refused 'a missing feature' features.csv 'id,x,y\na,1,2\nb,2,\n' 'd/features.csv:3: a feature that is missing .*mean of its column$'
 refused 'a missing feature by a word' features.csv 'id,x,y\na,1,2\nb,NA,3\n' 'd/features.csv:3: a feature that is missing'
 refused 'a short row' features.csv 'id,x,y\na,1,2\nb,2\n' 'd/features.csv:3: fewer numbers than in the first row'
