@@ -83,9 +83,11 @@ enum { RESULTS = 6 };
 static void run_case(subject *s, const norm_case *c, bool in_place, double *is[RESULTS])
 {
     const int64_t rows = c->rows, cols = c->cols, groups = c->norm == GNN_NORM_BATCH ? cols : rows;
+    double *const unset = numbers(groups);
     const gnn_normal how = {c->norm, c->fixed, put_numbers(s, cols, c->scale), put_numbers(s, cols, c->shift),
                             put_numbers(s, cols, c->running_mean), put_numbers(s, cols, c->running_variance),
-                            put_numbers(s, groups, c->x), put_numbers(s, groups, c->x)};
+                            put_numbers(s, groups, unset), put_numbers(s, groups, unset)};
+    free(unset);
     sp_dense x = put_matrix(s, rows, cols, c->x), y = new_matrix(s, rows, cols), dy = put_matrix(s, rows, cols, c->g);
     sp_dense other = new_matrix(s, rows, cols), *dx = in_place ? &dy : &other;
     void *dscale = put_numbers(s, cols, c->scale), *dshift = put_numbers(s, cols, c->scale);
