@@ -324,7 +324,6 @@ HOST_TEST(long_rows_by_value_give_the_same_on_both_back_ends, 1)
     const int64_t fanouts[] = {3, 40, 700, 8990};
     test_random random = test_seed(9);
     subject s = long_rows(host);
-    ck_ok(host, sp_alloc(host, s.a.nnz, sizeof(float), &s.a.values));
     for (int f = 0; f < 4; f++) {
         for (int64_t k = 0; k < s.a.nnz; k++)
             ((float *)s.a.values)[k] = f == 2 ? (float)(k % 16 == 0) : (float)test_unit(&random) + 0.01f;
