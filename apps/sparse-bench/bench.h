@@ -305,6 +305,7 @@ void *graphblas_library(void);
 void *mkl_library(void);
 /* False: the library does not take the number of threads. */
 bool graphblas_use_threads(void *library, int threads);
+bool mkl_use_threads(void *library, int threads);
 void graphblas_version(char *text, size_t size);
 void mkl_version(char *text, size_t size);
 

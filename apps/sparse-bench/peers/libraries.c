@@ -28,6 +28,17 @@ void *mkl_library(void)
     return find_library("BENCH_MKL", names);
 }
 
+bool mkl_use_threads(void *library, int threads)
+{
+    void (*set)(int);
+    int (*get)(void);
+    *(void **)&set = dlsym(library, "MKL_Set_Num_Threads");
+    *(void **)&get = dlsym(library, "MKL_Get_Max_Threads");
+    if (!set || !get) return false;
+    set(threads);
+    return get() == threads;
+}
+
 /* Options have other numbers from version 9 on. A number that a version does not know is refused. */
 bool graphblas_use_threads(void *library, int threads)
 {

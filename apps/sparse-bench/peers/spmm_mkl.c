@@ -39,21 +39,13 @@ typedef struct mkl {
 
 static bool bind(mkl *m, void *library)
 {
-    void (*use_threads)(int);
-    int (*threads)(void);
     *(void **)&m->create = dlsym(library, m->type == SP_F64 ? "mkl_sparse_d_create_csr" : "mkl_sparse_s_create_csr");
     *(void **)&m->multiply_f32 = dlsym(library, "mkl_sparse_s_mm");
     *(void **)&m->multiply_f64 = dlsym(library, "mkl_sparse_d_mm");
     *(void **)&m->hint = dlsym(library, "mkl_sparse_set_mm_hint");
     *(void **)&m->optimize = dlsym(library, "mkl_sparse_optimize");
     *(void **)&m->destroy = dlsym(library, "mkl_sparse_destroy");
-    *(void **)&use_threads = dlsym(library, "MKL_Set_Num_Threads");
-    *(void **)&threads = dlsym(library, "MKL_Get_Max_Threads");
-    if (!m->create || !m->multiply_f32 || !m->multiply_f64 || !m->hint || !m->optimize || !m->destroy ||
-        !use_threads || !threads)
-        return false;
-    use_threads(sp_context_threads(m->context));
-    return threads() == sp_context_threads(m->context);
+    return m->create && m->multiply_f32 && m->multiply_f64 && m->hint && m->optimize && m->destroy;
 }
 
 static sp_status mkl_open(sp_context *context, const spmm_options *options, void **state)
@@ -61,13 +53,14 @@ static sp_status mkl_open(sp_context *context, const spmm_options *options, void
     mkl *m;
     void *library = mkl_library();
     if (!library) return sp_fail(context, SP_ERROR_NO_DEVICE, "no libmkl_rt on this machine");
+    if (!mkl_use_threads(library, sp_context_threads(context)))
+        return sp_fail(context, SP_ERROR_NO_DEVICE, "libmkl_rt does not take %d threads", sp_context_threads(context));
     sp_status status = sp_calloc(context, 1, sizeof *m, (void **)&m);
     if (status != SP_OK) return status;
     *m = (mkl){.context = context, .type = options->common.type};
     if (!bind(m, library)) {
         sp_free(context, m);
-        return sp_fail(context, SP_ERROR_NO_DEVICE, "libmkl_rt lacks a function, or does not take %d threads",
-                       sp_context_threads(context));
+        return sp_fail(context, SP_ERROR_NO_DEVICE, "libmkl_rt lacks a function");
     }
     *state = m;
     return SP_OK;
