@@ -128,20 +128,23 @@ void io_csv_find(const char *bytes, size_t count, io_csv *csv)
 }
 
 /* A matrix that data frames write: names of nodes as the heading, and before each row the same names. Its heading has
- * the first row's name in the second field or, where a name of the first column is missing, in the first one. */
+ * the first row's name in the second field or, where a name of the first column is missing, in the first one. A heading
+ * that names source and target is one of edges, although a node may be called source. */
 static bool is_named_matrix(const char *bytes, size_t count, char separator)
 {
+    io_csv columns = {.separator = separator};
     const char *at = bytes, *end = bytes + count, *line, *line_end, *next, *next_end;
     int64_t lines = 0;
     io_field head, second = {0}, name, number;
     if (!next_line(&at, end, &line, &line_end, &lines) || !next_line(&at, end, &next, &next_end, &lines)) return false;
     const char *rest = line;
+    if (find_names(line, line_end, &columns)) return false;
     if (io_take_field(&line, line_end, separator, &head) || !line ||
         io_take_field(&line, line_end, separator, &second) || io_take_field(&next, next_end, separator, &name))
         return false;
     const io_field *same = same_field(&second, &name) ? &second : same_field(&head, &name) ? &head : NULL;
     if (!same || is_number(&name)) return false;
-    for (line = rest; line;) /* no number is the name of a node, and behind the first field there is nothing else */
+    for (line = rest; line;) /* no field of the heading is a number */
         if (io_take_field(&line, line_end, separator, &head) || is_number(&head)) return false;
     int numbers = 0;
     for (; next; numbers++)

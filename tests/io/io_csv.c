@@ -51,6 +51,7 @@ TEST(a_matrix_with_names_is_no_table_of_edges)
     expect_error("\"\",\"A\",\"B\"\n\"A\",1,0.2\n", as(IO_CSV), "in: a matrix with names of nodes");
     expect_arcs("x,A,weight\nA,B,2\n", as(IO_CSV), "A>B:2", 2); /* text behind the name */
     expect_arcs(",source,target,weight\n0,a,b,1\n", automatic, "a>b:1", 2);
+    expect_arcs("source,target,weight\nsource,2,1\n", as(IO_CSV), "source>2:1", 2); /* a node of this name */
     expect_arcs("1,2,3\n1,5,2\n", as(IO_CSV), "1>2:3 1>5:2", 3); /* numbers may be nodes */
     expect_arcs("a,b,n\na,2,3\n", lenient(IO_CSV), "a>2:3", 2);
 }
