@@ -302,11 +302,13 @@ extern const peer peer_cusparse, peer_graphblas, peer_mkl, peer_cub;
 
 /* The shared libraries, wherever they lie; NULL: not on this machine (peers/libraries.c). */
 void *graphblas_library(void);
-void *mkl_library(void);
+/* oneMKL, which works with the threads of the context. */
+sp_status mkl_open_library(sp_context *context, void **library);
 /* False: the library does not take the number of threads. */
 bool graphblas_use_threads(void *library, int threads);
-bool mkl_use_threads(void *library, int threads);
 void graphblas_version(char *text, size_t size);
+/* Appends what `version` writes, if it is not NULL, behind a comma unless the text is empty. */
+void append_version(void (*version)(char *text, size_t size), char *text, size_t size);
 void mkl_version(char *text, size_t size);
 
 /* The peers of a run. Each is opened once: some libraries can be started only once in a process. */

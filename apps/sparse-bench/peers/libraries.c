@@ -22,13 +22,13 @@ void *graphblas_library(void)
     return find_library("BENCH_GRAPHBLAS", names);
 }
 
-void *mkl_library(void)
+static void *mkl_library(void)
 {
     static const char *const names[] = {"libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so", NULL};
     return find_library("BENCH_MKL", names);
 }
 
-bool mkl_use_threads(void *library, int threads)
+static bool mkl_use_threads(void *library, int threads)
 {
     void (*set)(int);
     int (*get)(void);
@@ -37,6 +37,14 @@ bool mkl_use_threads(void *library, int threads)
     if (!set || !get) return false;
     set(threads);
     return get() == threads;
+}
+
+sp_status mkl_open_library(sp_context *context, void **library)
+{
+    *library = mkl_library();
+    if (!*library) return sp_fail(context, SP_ERROR_NO_DEVICE, "no libmkl_rt on this machine");
+    if (mkl_use_threads(*library, sp_context_threads(context))) return SP_OK;
+    return sp_fail(context, SP_ERROR_NO_DEVICE, "libmkl_rt does not take %d threads", sp_context_threads(context));
 }
 
 /* Options have other numbers from version 9 on. A number that a version does not know is refused. */
@@ -80,4 +88,12 @@ void mkl_version(char *text, size_t size)
     if (number && sscanf(number, "Version %d.%d", &year, &update) == 2)
         snprintf(text, size, "oneMKL %d.%d", year, update);
     else snprintf(text, size, "oneMKL");
+}
+
+void append_version(void (*version)(char *text, size_t size), char *text, size_t size)
+{
+    const size_t used = strlen(text), gap = used ? 2 : 0;
+    if (!version || used + 3 > size) return;
+    if (used) strcpy(text + used, ", ");
+    version(text + used + gap, size - used - gap);
 }

@@ -54,11 +54,9 @@ static void mkl_close(void *state)
 static sp_status mkl_open(sp_context *context, const bench_options *options, void **state)
 {
     mkl *m;
-    void *library = mkl_library();
-    if (!library) return sp_fail(context, SP_ERROR_NO_DEVICE, "no libmkl_rt on this machine");
-    if (!mkl_use_threads(library, sp_context_threads(context)))
-        return sp_fail(context, SP_ERROR_NO_DEVICE, "libmkl_rt does not take %d threads", sp_context_threads(context));
-    sp_status status = sp_calloc(context, 1, sizeof *m, (void **)&m);
+    void *library;
+    sp_status status = mkl_open_library(context, &library);
+    if (status == SP_OK) status = sp_calloc(context, 1, sizeof *m, (void **)&m);
     if (status != SP_OK) return status;
     *m = (mkl){.context = context, .options = options};
     if (!bind(m, library)) {

@@ -150,9 +150,6 @@ void peers_versions(const peer_set *set, char *text, size_t size)
     text[0] = '\0';
     for (int i = 0; i < set->count; i++) {
         const struct opened_peer *opened = &set->peers[i];
-        const size_t used = strlen(text);
-        if (opened->status != SP_OK || !opened->peer->version || used + 3 > size) continue;
-        if (used) strcpy(text + used, ", ");
-        opened->peer->version(text + used + (used ? 2 : 0), size - used - (used ? 2 : 0));
+        if (opened->status == SP_OK) append_version(opened->peer->version, text, size);
     }
 }
