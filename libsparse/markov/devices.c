@@ -17,6 +17,7 @@
 #include "base/info.h"
 #include "core/devices.h"
 #include "core/rows.h"
+#include "markov/kept.h"
 
 /* Shares of the memory that is free. B stays on the device if it takes at most WHOLE; otherwise the rows of B for a
  * piece take NAMED. Rows of C, and in the buffer of the product, take PIECE of the rest. All else is for the index of
@@ -79,14 +80,13 @@ done:
     return status;
 }
 
-/* Entries that row i of C has at most. Ties may keep more than selection and recovery ask for, hence some room. */
+/* Entries that row i of C has at most. */
 static double most_entries(const shared_product *p, int64_t i)
 {
-    const int64_t select = p->epilogue->select, recover = p->epilogue->recover;
-    const double most = (double)(select > recover ? select : recover), products = p->products[i];
+    const double kept = (double)most_kept(p->epilogue), products = p->products[i];
     double entries = (double)p->b->cols;
     if (products < entries) entries = products;
-    return select > 0 && most + most / 64 + 16 < entries ? most + most / 64 + 16 : entries;
+    return kept < entries ? kept : entries;
 }
 
 /* Bytes for a piece's rows of B, and for those of A and C, these twice: in the buffer of the product and in C. */
@@ -107,7 +107,7 @@ static int64_t name_rows(const shared_product *p, int64_t first, int64_t end, pi
         for (int64_t k = 0; k < entries && !named->all; k++)
             if (named->seen[cols[k]] != named->piece)
                 b_bytes += (double)(offsets[cols[k] + 1] - offsets[cols[k]]) * ENTRY_BYTES;
-        if (i > first && ((b_bytes > room.b && !named->all) || c_bytes > room.c)) return i;
+        if (i > first && (b_bytes > room.b || c_bytes > room.c)) return i;
         for (int64_t k = 0; k < entries && !named->all; k++) named->seen[cols[k]] = named->piece;
     }
     return end;
@@ -151,7 +151,6 @@ static sp_status fetch_rows(sp_context *device, const sp_csr *b, named_rows *nam
     sp_csr *part = &named->b;
     sp_status status;
     if (named->all) return SP_OK;
-    sp_csr_free(device, part);
     TRY(sp_alloc(device, b->rows + 1, sizeof *offsets, (void **)&offsets));
     offsets[0] = 0;
     for (int64_t j = 0; j < b->rows; j++)

@@ -30,6 +30,7 @@
  * below 5 % of a row of 10^5 products.
  */
 #include "markov/cuda/window_rows.cuh"
+#include "markov/kept.h"
 
 /* ---- constants ----------------------------------------------------------------------------------------- */
 
@@ -269,9 +270,7 @@ static sp_status prepare(markov_run *run, const sp_csr *a, const sp_csr *b, cons
     sp_context *context = run->context;
     markov_job *job = &run->job;
     const int64_t rows = a->rows, factor = epilogue->dense_factor;
-    /* Ties may keep more than selection and recovery ask for, hence some room. */
-    const int64_t most = epilogue->select > epilogue->recover ? epilogue->select : epilogue->recover;
-    run->most_kept = epilogue->select ? most + most / 64 + 16 : INT64_MAX;
+    run->most_kept = most_kept(epilogue);
     run->a = a;
     run->b = b;
     CHECK(set_rules(run, a, b));
