@@ -281,10 +281,11 @@ static sp_status make_options(weight_reader *r, gnn_saved *saved)
     const int64_t layers = whole_of(t->layers, GNN_MAX_LAYERS, -1);
     const int64_t norm = word_of(t->norm, norm_word, GNN_NORM_LAYER + 1);
     const int64_t jump = word_of(t->jump, jump_word, GNN_JUMP_MAX + 1);
+    const bool gat = layer == GNN_GAT; /* only GAT has heads; texts of other models may name some */
     gnn_model_options m = {.layer = (gnn_layer)layer, .layers = (int)layers,
                            .inputs = whole_of(t->inputs, INT32_MAX, -1),
                            .outputs = whole_of(t->outputs, INT32_MAX, -1), .hidden = whole_of(t->hidden, INT32_MAX, -1),
-                           .heads = (int)whole_of(t->heads, 1 << 10, 1), .output_heads = 1,
+                           .heads = gat ? (int)whole_of(t->heads, 1 << 10, 1) : 1, .output_heads = 1,
                            .maxk = whole_of(t->maxk, 1 << 16, 0),
                            .norm = (gnn_norm)norm, .jump = (gnn_jump)jump, .residual = strcmp(t->residual, "yes") == 0,
                            .normalised = strcmp(t->normalised, "yes") == 0,
@@ -294,7 +295,6 @@ static sp_status make_options(weight_reader *r, gnn_saved *saved)
     if (task < 0 || layer < 0 || layers < 1 || m.inputs < 1 || m.outputs < 1 || m.hidden < 0 || m.heads < 1 ||
         m.maxk < 0 || norm < 0 || jump < 0)
         return refuse(r, "its __metadata__ does not describe a model");
-    const bool gat = layer == GNN_GAT;
     saved->options.model = m;
     saved->options.links = task == TASK_LINK;
     saved->options.optimizer = (gnn_optimizer_options){.rate = gat ? 0.005 : 0.01, .decay = 5e-4,
