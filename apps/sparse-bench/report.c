@@ -81,7 +81,7 @@ sp_status report_open(sp_context *context, const machine *m, const bench_options
     put_machine(j, m);
     json_begin(j, "options", '{');
     json_text(j, "device", o->device);
-    json_count(j, "threads", o->threads);
+    json_count(j, "threads", sp_context_threads(context));
     json_text(j, "values", o->type == SP_F32 ? "fp32" : "fp64");
     return SP_OK;
 }

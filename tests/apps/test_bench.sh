@@ -51,6 +51,7 @@ for semiring in plus-pair min-plus max-times or-and; do
         --semiring $semiring
 done
 ok "threads" square 'd["options"]["threads"] == 3' --generate rmat:8,8 --threads 3
+ok "all threads" square 'd["options"]["threads"] >= 1' --generate rmat:8,8
 ok "plans" square 'm["plan"]["median_seconds"] > 0 and m["plan_seconds"] > 0' --generate fem2d:9,9,3 --plan
 ok "the stage is the GPU's" square 'm["stage_on"]["failed"] == "unsupported"' --generate rmat:6,4 --aia
 ok "samples" square 'len(m["ours"]["samples"]) == 4' --generate rmat:6,4 --repeat 4
