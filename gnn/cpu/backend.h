@@ -110,7 +110,7 @@ typedef struct cpu_gemm_room {
 sp_status gnn_cpu_gemm_begin(gnn_engine *engine, sp_dense_type type, int threads, int64_t inner, int64_t cols,
                              bool half, cpu_gemm_room *room);
 bool gnn_cpu_multiplies_half(void);
-/* half.c: the same where a C is bf16, with so much work space. */
+/* half.c: the same where a C is bf16, with so much work space for as many columns of all C together, or fewer. */
 int64_t gnn_cpu_half_numbers(int64_t cols);
 void gnn_cpu_gemm_half(const cpu_gemm *g, const cpu_gemm_room *room, float *space);
 void gnn_cpu_gemm(const cpu_gemm *g, const cpu_gemm_room *room);

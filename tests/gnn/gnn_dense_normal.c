@@ -288,6 +288,14 @@ static double *eighths(subject *s, int64_t count)
     return made;
 }
 
+static sp_dense put_zeros(const subject *s, int64_t rows, int64_t cols)
+{
+    double *from = numbers(rows * cols);
+    const sp_dense made = put_rows(s, rows, cols, SP_DENSE_BF16, from);
+    free(from);
+    return made;
+}
+
 /* Numbers in bf16 of which all products and their sums are exact in f32: whatever lies between rows, and however an
  * inner dimension is cut, a C of f32 is right to the last bit. */
 static void check_half_product(subject *s, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
@@ -334,6 +342,54 @@ TEST(products_in_bf16_do_not_depend_on_what_lies_between_rows)
 }
 
 /* ---- the CPU's ways of its own ---------------------------------------------------------------------------- */
+
+/* Blocks with GUARD bytes behind them that nobody may change. */
+enum { GUARD = 1 << 20, HEAD = 64, MARK = 0x6b };
+
+static void *take_guarded(void *user, size_t bytes)
+{
+    (void)user;
+    char *block = aligned_alloc(HEAD, (HEAD + bytes + GUARD + HEAD - 1) / HEAD * HEAD);
+    if (!block) return NULL;
+    memcpy(block, &bytes, sizeof bytes);
+    memset(block + HEAD + bytes, MARK, GUARD);
+    return block + HEAD;
+}
+
+static void release_guarded(void *user, void *pointer)
+{
+    int *changed = user;
+    size_t bytes;
+    if (!pointer) return;
+    memcpy(&bytes, (char *)pointer - HEAD, sizeof bytes);
+    for (size_t i = 0; i < GUARD; i++) *changed += ((char *)pointer)[bytes + i] != MARK;
+    free((char *)pointer - HEAD);
+}
+
+/* A product that is cut by columns, and the way back of a layer whose gradients are wider than its input: each has a C
+ * of fewer columns than the work space is made for, and so pieces of more rows. */
+TEST(pieces_of_c_in_bf16_stay_in_their_work_space)
+{
+    int changed = 0;
+    const sp_allocator guarded = {.allocate = take_guarded, .release = release_guarded, .user = &changed};
+    subject s = {.context = test_context_with(0, (sp_context_options){.threads = 1, .allocator = &guarded}),
+                 .type = SP_DENSE_F32, .random = test_seed(SEED), .name = "guarded"};
+    ck_ok(s.context, gnn_engine_create(s.context, 17, &s.engine));
+    s.back = s.engine->backend;
+    check_half_product(&s, false, false, 255, 1366, 1, SP_DENSE_BF16, 0);
+    const gnn_pointwise how = {GNN_LINEAR, 0, 3};
+    const int64_t rows = 2048, in = 256, out = 1400;
+    sp_dense x = put_zeros(&s, rows, in), g = put_zeros(&s, rows, out), w = put_zeros(&s, in, out);
+    sp_dense dx = put_zeros(&s, rows, in), dw;
+    ck_ok(s.context, gnn_rows_create(s.engine, in, out, SP_DENSE_F32, &dw));
+    float sums[256];
+    ck_ok(s.context,
+          s.back->dense_backward(s.engine, 1, &(gnn_product_gradient){&g, &w, &dw}, &how, &x, &dx, sums));
+    sp_dense *const all[] = {&x, &g, &w, &dx, &dw};
+    for (size_t i = 0; i < COUNT(all); i++) sp_dense_free(s.context, all[i]);
+    free_subject(&s);
+    test_expect(changed == 0, "%d bytes behind blocks were written", changed);
+}
 
 static float float_with(uint32_t bits)
 {
@@ -482,6 +538,7 @@ TEST(activations_in_bf16_are_those_in_f32)
 const test_entry half_tests[] = {
     CASE("bf16", 300),
     ON_DEVICES(products_in_bf16_do_not_depend_on_what_lies_between_rows),
+    ONCE(pieces_of_c_in_bf16_stay_in_their_work_space),
     ONCE(the_cpu_rounds_to_nearest_and_keeps_nan),
     ONCE(layers_in_bf16_in_one_pass_are_those_step_by_step),
     ONCE(activations_in_bf16_are_those_in_f32),
