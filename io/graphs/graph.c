@@ -160,6 +160,7 @@ static bool looks_like_pairs(const char *path, const char *bytes, const char *en
         const char *tab = tabs ? memchr(at, '\t', (size_t)(line_end - at)) : NULL;
         word[words] = at;
         at = word_end[words] = !tabs ? io_skip_word(at, line_end) : tab ? tab : line_end;
+        while (io_is_blank(word_end[words][-1])) word_end[words]--; /* also the CR of CR LF */
     }
     if (words < 2 || words > 3) return false;
     if (ends_with(path, ".abc")) return true;

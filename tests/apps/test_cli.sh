@@ -206,6 +206,8 @@ printf '1 2\n2 3\n' >edges.txt
 ok 'no matrix, before it is read as anything' fails 1 'edges.txt: not a matrix .*give --abc, for BLAST tables --blast bits$' edges.txt -o F -V all
 printf 'a x\tb y\t1\n' >blanks.txt
 ok 'names with blanks between tabs' partition 'a x,b y|' blanks.txt
+printf 'a x\tb\t0.5 \r\n' >crlf.txt
+ok 'the same with CRLF' partition 'a x,b|' crlf.txt
 printf '"a","b",1\n' >quoted.txt
 ok 'commas under another name' fails 1 'quoted.txt: fields with commas between them; .* call the file ..csv$' quoted.txt -o F -V all
 printf 'q\ts\t99.1\t50\t0\t0\t1\t50\t1\t50\t1e-20\t90\n' >hits.txt
