@@ -280,7 +280,8 @@ static sp_status refuse_row(sp_context *device, const shared_product *p)
                    device->device_name, limit, (long long)(enough / MEGABYTE + 1));
 }
 
-/* B as a whole on the device, if it takes no more than its share. */
+/* B as a whole on the device, if it takes no more than its share. Less may be free than it seems, as where the budget
+ * is more than the memory: then B stays in host memory. */
 static sp_status bring_whole(sp_context *device, const sp_csr *b, named_rows *named)
 {
     size_t available;
@@ -288,8 +289,9 @@ static sp_status bring_whole(sp_context *device, const sp_csr *b, named_rows *na
     if (!device->backend->available) return SP_OK;
     TRY(device->backend->available(device, &available));
     if ((double)sp_csr_bytes(b) > WHOLE * (double)available) return SP_OK;
-    TRY(sp_csr_copy(device, b, device->backend->space, &named->b));
-    named->all = true;
+    status = sp_csr_copy(device, b, device->backend->space, &named->b);
+    named->all = status == SP_OK;
+    if (status == SP_ERROR_DEVICE_MEMORY) status = SP_OK;
 done:
     return status;
 }

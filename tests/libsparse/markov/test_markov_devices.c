@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/devices.h"
 #include "support.h"
 
 /* All that one product made and measured. */
@@ -310,6 +311,93 @@ TEST(interrupt_flag_ends_all_devices)
     test_end(context, host);
 }
 
+/* ---- pieces from host memory ----------------------------------------------------------------------------- */
+
+/* What a CPU says is free; and what it has room for: so many rows of a product, entries of its B, and no copy of so
+ * many bytes. */
+static struct {
+    size_t said;
+    int64_t rows, entries, bytes;
+    int products; /* atomic */
+} room;
+
+static sp_status say_room(sp_context *device, size_t *bytes)
+{
+    *bytes = device ? room.said : 0;
+    return SP_OK;
+}
+
+static sp_status multiply_in_room(sp_context *device, const sp_csr *a, const sp_csr *b,
+                                  const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
+                                  sp_spgemm_info *info)
+{
+    __atomic_add_fetch(&room.products, 1, __ATOMIC_RELAXED);
+    if (a->rows > room.rows || b->nnz > room.entries)
+        return sp_fail(device, SP_ERROR_DEVICE_MEMORY, "%lld rows have no room", (long long)a->rows);
+    return sp_backend_cpu.spgemm_markov(device, a, b, epilogue, c, rows, info);
+}
+
+static sp_status copy_in_room(sp_context *device, void *to, sp_space to_space, const void *from, sp_space from_space,
+                              size_t bytes)
+{
+    if ((int64_t)bytes == room.bytes) return sp_fail(device, SP_ERROR_DEVICE_MEMORY, "%zu bytes have no room", bytes);
+    return sp_backend_cpu.copy(device, to, to_space, from, from_space, bytes);
+}
+
+/* Two CPUs as if each were a GPU with little memory. */
+static sp_context *open_little(void)
+{
+    static sp_backend backend;
+    sp_context *little = test_context_of(0, 2, (sp_context_options){.threads = 2});
+    backend = sp_backend_cpu;
+    backend.available = say_room;
+    backend.spgemm_markov = multiply_in_room;
+    backend.copy = copy_in_room;
+    for (int d = 0; d < 2; d++) sp_devices_number(little, d)->backend = &backend;
+    return little;
+}
+
+TEST(pieces_of_any_length_have_the_bits_of_the_whole)
+{
+    sp_context *one = test_context(0, 2), *little = open_little();
+    test_random random = test_seed(14);
+    sp_csr m = test_stochastic(one, &random, 700, 60);
+    const int64_t all = INT64_MAX, whole = 4 * m.nnz;
+    const struct {
+        size_t said;
+        int64_t rows, entries, bytes;
+        int least, most; /* products */
+    } cases[] = {
+        {SIZE_MAX / 4, all, all, 0, 2, 2},                /* B as a whole, and a piece a device */
+        {(size_t)whole * 4, all, all, 0, 4, 700},         /* B as a whole, in pieces */
+        {(size_t)whole * 2, all, all, 0, 4, 700},         /* the rows of B that each piece names */
+        {0, all, all, 0, 700, 700},                       /* a row at a time */
+        {SIZE_MAX / 4, 7, all, 0, 120, 700},              /* halves of halves, and slowly more again */
+        {SIZE_MAX / 4, all, m.nnz - 1, 0, 20, 2000},      /* no product beside all of B */
+        {SIZE_MAX / 4, all, all, whole, 2, 40},           /* less memory than it seemed: B does not fit */
+    };
+    for (size_t e = 0; e < COUNT(epilogues); e++) {
+        outcome expected = multiply(one, &m, &m, &epilogues[e]);
+        for (size_t i = 0; i < COUNT(cases); i++) {
+            room.said = cases[i].said, room.rows = cases[i].rows, room.entries = cases[i].entries;
+            room.bytes = cases[i].bytes, room.products = 0;
+            outcome found = multiply(little, &m, &m, &epilogues[e]);
+            expect_same(&expected, &found, m.rows, false, i);
+            test_expect(room.products >= cases[i].least && room.products <= cases[i].most, "case %zu: %d products", i,
+                        room.products);
+            release(little, &found);
+        }
+        release(one, &expected);
+    }
+    room.rows = 0;
+    sp_csr c = {0};
+    ck_assert_int_eq(sp_spgemm_markov(little, &m, &m, &epilogues[3], &c, NULL, NULL), SP_ERROR_DEVICE_MEMORY);
+    ck_assert_ptr_null(c.row_offsets);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(little), "do not fit the memory that is free: "));
+    sp_csr_free(one, &m);
+    test_end(little, one);
+}
+
 /* ---- little memory ------------------------------------------------------------------------------------- */
 
 enum { BAND_ROWS = 40000, BAND = 30, MEGABYTE = 1 << 20 };
@@ -428,6 +516,8 @@ static const test_entry tests[] = {
     ONCE(names_of_devices_are_checked),
     ONCE(a_device_that_fails_ends_the_product),
     ON_DEVICES(interrupt_flag_ends_all_devices),
+    CASE("pieces", 120),
+    ONCE(pieces_of_any_length_have_the_bits_of_the_whole),
     CASE("little_memory", 120),
     ON_CUDA(devices_with_little_memory_make_batches),
     ON_CUDA(one_device_with_little_memory_makes_batches),
