@@ -9,7 +9,7 @@
 INLINE int64_t most_kept(const sp_markov_epilogue *epilogue)
 {
     const int64_t most = epilogue->select > epilogue->recover ? epilogue->select : epilogue->recover;
-    return epilogue->select ? most + most / 64 + 16 : INT64_MAX;
+    return epilogue->select && most < INT64_MAX / 2 ? most + most / 64 + 16 : INT64_MAX;
 }
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/devices.h"
+#include "markov/kept.h"
 #include "support.h"
 
 /* All that one product made and measured. */
@@ -398,6 +399,15 @@ TEST(pieces_of_any_length_have_the_bits_of_the_whole)
     test_end(little, one);
 }
 
+TEST(a_selection_of_any_size_keeps_at_most_what_there_is)
+{
+    ck_assert_int_eq(most_kept(&(sp_markov_epilogue){.select = 640}), 666);
+    ck_assert_int_eq(most_kept(&(sp_markov_epilogue){.select = 1, .recover = 640}), 666);
+    ck_assert_int_eq(most_kept(&(sp_markov_epilogue){.recover = 640}), INT64_MAX);
+    ck_assert_int_eq(most_kept(&(sp_markov_epilogue){.select = INT64_MAX}), INT64_MAX);
+    ck_assert_int_eq(most_kept(&(sp_markov_epilogue){.select = 1, .recover = INT64_MAX - 1}), INT64_MAX);
+}
+
 /* ---- little memory ------------------------------------------------------------------------------------- */
 
 enum { BAND_ROWS = 40000, BAND = 30, MEGABYTE = 1 << 20 };
@@ -518,6 +528,7 @@ static const test_entry tests[] = {
     ON_DEVICES(interrupt_flag_ends_all_devices),
     CASE("pieces", 120),
     ONCE(pieces_of_any_length_have_the_bits_of_the_whole),
+    ONCE(a_selection_of_any_size_keeps_at_most_what_there_is),
     CASE("little_memory", 120),
     ON_CUDA(devices_with_little_memory_make_batches),
     ON_CUDA(one_device_with_little_memory_makes_batches),
