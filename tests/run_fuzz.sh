@@ -24,7 +24,7 @@ fuzz() { # fuzz NUMBER NAME: one process; NUMBER tells those of a target apart
         -malloc_limit_mb=512 -artifact_prefix="$found/" -print_final_stats=1 ${FUZZ_SEED:+-seed=$((FUZZ_SEED + $1))} \
         "$grown" $seeds >"$log" 2>&1
     then
-        echo "FINDING" >>"$log"
+        printf '\nFINDING\n' >>"$log" # a process that was killed may have left half a line
     fi
     [ -z "$FUZZ_SCRATCH" ] || rm -rf "$grown"
 }
@@ -46,8 +46,8 @@ for name in $(printf '%s\n' "${targets[@]}" | sort -u); do
         echo "fuzz_$name: $inputs inputs, no finding"
     else
         failed=$((failed + 1))
-        tail -n 40 $wrong
-        echo "fuzz_$name: FINDING after $inputs inputs, see $BUILD/fuzz_$name.found and" $wrong
+        [ -z "$wrong" ] || tail -n 40 $wrong
+        echo "fuzz_$name: FINDING after $inputs inputs, see $BUILD/fuzz_$name.found and" ${wrong:-"$BUILD/fuzz_$name.*.log"}
     fi
 done
 echo "$passed passed, $failed failed, 0 skipped"
