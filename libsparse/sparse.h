@@ -546,7 +546,7 @@ typedef struct sp_spmm_info {
  * other space or is transposed, the plan has a copy instead. */
 typedef struct sp_spmm_plan sp_spmm_plan;
 
-/* Makes a plan for X of `width` columns; others take longer. O(nnz). `options` may be NULL, and *plan is on failure. */
+/* A plan for X of `width` columns; others take longer. `options` may be NULL. On failure *plan is NULL. O(nnz). */
 sp_status sp_spmm_plan_create(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options,
                               sp_spmm_plan **plan);
 /* Figures of the plan. Valid as long as the plan; NULL for NULL. */
