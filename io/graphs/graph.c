@@ -185,6 +185,10 @@ static sp_status refuse_arrays(sp_context *context, io_source *source)
 static sp_status refuse_unknown(sp_context *context, const char *name, const char *bytes, size_t count)
 {
     io_csv csv;
+    if (count >= DETECT_BYTES - 3 && !memchr(bytes, '\n', count))
+        return sp_fail(context, SP_ERROR_ARGUMENT,
+                       "%s: the first line has more than 64 KB, as in a matrix with names of nodes above it; write a "
+                       "line for each pair, NODE NODE WEIGHT", name);
     io_csv_find(bytes, count, &csv);
     if (csv.heading_lines > 0)
         return sp_fail(context, SP_ERROR_ARGUMENT,

@@ -215,6 +215,8 @@ ok 'a BLAST table' fails 1 'hits.txt: a BLAST table; give --blast bits, --blast 
 ok 'an option where a file is expected' fails 2 '--table needs a file, and "-V" is an option' hits.txt --table -V all -o F
 printf 'a,b,1\n' >commas.csv
 ok 'a table by its ending' partition 'a,b|' commas.csv
+awk 'BEGIN { for (i = 0; i < 7000; i++) printf ",node%06d", i; print "" }' >wide.csv
+ok 'a matrix of many names' fails 1 'wide.csv: the first line has more than 64 KB, as in a matrix with names .* NODE NODE WEIGHT$' wide.csv -o F -V all
 ok 'commas' fails 1 'commas.csv:1: commas between the fields, where tabs or blanks .*"a,b,1".* no --abc' commas.csv --abc -o F -V all
 
 # ---- results -------------------------------------------------------------------------------------------
