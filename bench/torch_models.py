@@ -1,4 +1,6 @@
-"""Data and models of gnn_torch.py: folders that `gnn convert` writes, layers by hand and of PyTorch Geometric."""
+"""Data and models of gnn_torch.py: folders that `gnn convert` writes, layers by hand, of PyTorch Geometric, and by their
+formulas."""
+import math
 import os
 
 import numpy as np
@@ -280,3 +282,31 @@ class PygModel(torch.nn.Module):
         x = F.dropout(x, self.input_dropout, self.training)
         h = F.dropout(activation(self.first(x, graph)), self.dropout, self.training)
         return self.second(h, graph)
+
+
+def formula(kind, w, x, data):
+    """Logits of the exported model by the formulas of gnn.h, with dense matrices."""
+    def matrix(made):
+        return torch.as_tensor(made.toarray())
+
+    def layer(number, h):
+        p = {name.split(".", 1)[1]: value for name, value in w.items() if name.startswith(f"layer{number}.")}
+        if kind == "gcn":
+            return matrix(data.normalised()) @ (h @ p["weight"]) + p["bias"]
+        if kind == "sage":
+            return h @ p["weight_self"] + matrix(data.mean()) @ (h @ p["weight_neighbours"]) + p["bias"]
+        if kind == "gin":
+            a = matrix(data.without_loops() != 0).to(h.dtype)
+            return torch.relu((a @ h + h) @ p["weight_1"] + p["bias_1"]) @ p["weight_2"] + p["bias_2"]
+        mask = torch.as_tensor((data.without_loops() + scipy.sparse.identity(data.nodes)).toarray() != 0)
+        heads, width = p["attention_left"].shape
+        parts = []
+        for k in range(heads):
+            z = (h @ p["weight"])[:, k * width:(k + 1) * width]
+            scores = F.leaky_relu((z @ p["attention_left"][k])[:, None] + (z @ p["attention_right"][k])[None, :], 0.2)
+            parts.append(torch.softmax(scores.masked_fill(~mask, -math.inf), 1) @ z)
+        joined = torch.cat(parts, 1) if p["bias"].numel() == heads * width else sum(parts) / heads
+        return joined + p["bias"]
+
+    hidden = layer(1, x)
+    return layer(2, F.elu(hidden) if kind == "gat" else torch.relu(hidden))
