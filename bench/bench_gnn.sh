@@ -1,5 +1,5 @@
 #!/bin/bash
-# Graph neural networks beside PyTorch and PyTorch Geometric: full-batch training of GCN and GraphSAGE on graphs of
+# Graph neural networks beside PyTorch, PyTorch Geometric and DGL: full-batch training of GCN and GraphSAGE on graphs of
 # the shapes of Flickr and Reddit, aggregation of sparsified features (Li et al., Table II), sampling, training by
 # sampled minibatches, accuracy.
 cd "$(dirname "$0")/.." || exit 1
@@ -29,6 +29,9 @@ usage: bench/bench_gnn.sh [options]        writes bench/results/gnn-NAME*.json a
   --jobs N            folders of accuracy at the same time [1]
   --name NAME         of the results [cpu-Ncores, or that of the GPU]
 BUILD=DIR the build, PYTHON the interpreter that has torch [python3], BENCH_COMMIT the commit named in the results.
+PyTorch Geometric and DGL of that interpreter run too. DGL 2.1.0, PyPI's newest wheel, is for the CPU and PyTorch 2.0.0
+to 2.2.1; an interpreter of its own: python3.11 with torch==2.2.1 dgl==2.1.0 torchdata==0.7.1 numpy==1.26.4 pandas
+pydantic pyyaml torch_geometric, and --name cpu-2cores-dgl, whose results the tables join to those of cpu-2cores.
 END_OF_USAGE
 }
 

@@ -1,27 +1,29 @@
 #!/usr/bin/env python3
-"""PyTorch and PyTorch Geometric on folders that `gnn convert` writes: what sparse-bench gnn and gnn train are
-compared with. fp32, without TF32, unless said (--precision).
+"""PyTorch, PyTorch Geometric and DGL on folders that `gnn convert` writes: what sparse-bench gnn and gnn train are
+compared with. fp32, without TF32, unless said (--precision). Ways whose library is not there fail by their name.
 
   gnn_torch.py speed FOLDER...     forward and epoch of two layers on the whole graph: with PyG's scatter, with
-                                   torch.sparse CSR (cuSPARSE) inside PyG, and with CSR by hand (GCN, SAGE, GIN), where
-                                   the transpose is given and A·(X·W) is taken in the cheaper order; each also as a
-                                   CUDA graph, and with --compile compiled. GAT's 8 heads share the columns of --hidden.
+                                   torch.sparse CSR (cuSPARSE) inside PyG, with CSR by hand (GCN, SAGE, GIN), where
+                                   the transpose is given and A·(X·W) is taken in the cheaper order, and with DGL;
+                                   each also as a CUDA graph, and with --compile compiled. GAT's 8 heads share the
+                                   columns of --hidden.
                                    --precision has a case for each of fp32, tf32, and bf16: AMP, with features and the
                                    matrix in bf16 from the start
-  gnn_torch.py sample FOLDER...    neighbour sampling on the GPU by vectorised PyTorch, and NeighborLoader where
-                                   pyg-lib or torch-sparse is there
+  gnn_torch.py sample FOLDER...    neighbour sampling on the GPU by vectorised PyTorch, NeighborLoader where pyg-lib or
+                                   torch-sparse is there, and DGL's NeighborSampler and GraphBolt, on the CPU
   gnn_torch.py accuracy REPORT...  test accuracy at the lowest validation loss with the data, splits, seeds and
                                    hyper-parameters of these reports of gnn train
   gnn_torch.py links REPORT...     the same of links: AUC and average precision at the highest validation AUC, with
                                    PyG's negative_sampling
   gnn_torch.py check FOLDER DIR    gradients that `sparse-bench gnn FOLDER --export DIR` wrote, against autograd in
-                                   f64
+                                   f64, and logits of DGL's layers with the same parameters
 
 Results are written as JSON (--json FILE) in the shape of sparse-bench's, anew after each case.
 """
 import argparse
 import contextlib
 import datetime
+import functools
 import glob
 import importlib
 import itertools
@@ -38,6 +40,7 @@ import torch
 import torch.nn.functional as F
 
 from tables.common import processor
+from peers import dgl_peer
 from torch_models import (
     Data, HEADS, HandModel, MODELS, PygModel, TEST, TRAIN, VALIDATION, csr_tensor, draw_links, draw_split, edge_index,
     formula, gather_by)
@@ -55,7 +58,7 @@ def machine():
             return None
     return {"cpu": processor(), "cores": os.cpu_count(), "gpu": torch.cuda.get_device_name() if cuda else None,
             "driver": os.environ.get("BENCH_DRIVER"), "cuda": torch.version.cuda, "torch": torch.__version__,
-            **{name: version(name) for name in ("torch_geometric", "pyg_lib", "torch_sparse")}}
+            **{name: version(name) for name in ("torch_geometric", "pyg_lib", "torch_sparse", "dgl")}}
 
 
 def run_time(step, repeat, limit, device, least=3):
@@ -222,12 +225,19 @@ def ways_of(data, kind, hidden, kept, precision, device, cache):
         model = PygModel(kind, inputs, width, classes, cached=kind == "gcn", loops=False).to(device)
         return steps_of(model, x, edges, nodes, labels, capturable, compiled, precision)
 
+    def dgl(capturable, compiled, weighted):
+        graph = once(f"{kind} dgl {weighted}", lambda: dgl_peer.graph_for(data, kind, device, dtype, weighted))
+        model = dgl_peer.DglModel(kind, inputs, width, classes, weighted=weighted).to(device)
+        return steps_of(model, x, graph, nodes, labels, capturable, compiled, precision)
+
     by_hand = [("CSR by hand", True, hand)] if kind in ("gcn", "sage", "gin") else []
-    return by_hand if kept else [("PyG CSR", False, pyg_csr), *by_hand, ("PyG scatter", False, pyg_scatter)]
+    by_dgl = [("DGL" + ", weights of edges" * weighted, False, functools.partial(dgl, weighted=weighted))
+              for weighted in dgl_peer.WEIGHTED.get(kind, ())]
+    return by_hand if kept else [("PyG CSR", False, pyg_csr), *by_hand, ("PyG scatter", False, pyg_scatter), *by_dgl]
 
 
-def best_of(variants, key, by_hand):
-    ran = [v for v in variants if "median_seconds" in v[key] and (by_hand or not v["by_hand"])]
+def best_of(variants, key, library=""):
+    ran = [v for v in variants if "median_seconds" in v[key] and v["name"].startswith(library)]
     if not ran:
         return {"failed": "failed", "why": variants[0][key].get("why", "") if variants else ""}
     best = min(ran, key=lambda v: v[key]["median_seconds"])
@@ -269,8 +279,8 @@ def speed_case(data, kind, hidden, kept, precision, options, device, cache):
     torch.backends.cuda.matmul.allow_tf32 = False
     return {"model": kind, "hidden": hidden, "heads": HEADS if kind == "gat" else 1, "maxk": 0, "kept": kept,
             "precision": precision,
-            "forward": best_of(variants, "forward", True), "epoch": best_of(variants, "epoch", True),
-            "forward_pyg": best_of(variants, "forward", False), "epoch_pyg": best_of(variants, "epoch", False),
+            "forward": best_of(variants, "forward"), "epoch": best_of(variants, "epoch"),
+            "forward_pyg": best_of(variants, "forward", "PyG"), "epoch_pyg": best_of(variants, "epoch", "PyG"),
             "variants": variants}
 
 
@@ -369,6 +379,12 @@ def neighbor_loader(edges, train, fanouts, workers, options):
                          torch.device("cpu"))
 
 
+def dgl_loader(make, graph, train, fanouts, workers, options):
+    loader, parts = make(graph, train, fanouts, options.batch, workers)
+    return sample_passes(lambda: (sum(block.num_edges() for block in parts(m)[2]) for m in loader),
+                         math.ceil(len(train) / options.batch), options, torch.device("cpu"))
+
+
 def sample(options, device, keep):
     for folder in options.inputs:
         data, sampling = Data(folder), []
@@ -382,6 +398,9 @@ def sample(options, device, keep):
             ways += [(f"NeighborLoader, {workers} workers",
                       lambda workers=workers: neighbor_loader(edges, train, fanouts, workers, options))
                      for workers in (0, min(16, os.cpu_count() or 1))]
+            ways += [(f"{name}, {workers} workers",
+                      lambda make=make, workers=workers: dgl_loader(make, graph, train, fanouts, workers, options))
+                     for name, make in dgl_peer.LOADERS.items() for workers in (0, min(16, os.cpu_count() or 1))]
             found = []
             for name, way in ways:
                 found.append({"name": name, **attempt(way)})
@@ -560,10 +579,12 @@ def check(options, device, keep):
             theirs = w[p["name"]].grad.numpy().ravel()
             ours = gradients[p["offset"]:p["offset"] + p["rows"] * p["cols"]]
             errors[p["name"]] = float(np.abs(ours - theirs).max() / max(np.abs(theirs).max(), 1e-300))
+        dgl = attempt(lambda: dgl_peer.farthest_logits(exported["model"], w, x, data, logits.detach()))
         found.append({"model": exported["model"], "type": exported["type"], "logits_error": float(apart),
-                      "gradient_error": max(errors.values()), "parameters": errors})
+                      "gradient_error": max(errors.values()), "parameters": errors, "dgl_logits_error": dgl})
         print(f"  {exported['model']} in {exported['type']}: logits within {apart:.1e}, gradients within "
-              f"{max(errors.values()):.1e}", flush=True)
+              f"{max(errors.values()):.1e}; DGL's logits "
+              f"{dgl['why'] if isinstance(dgl, dict) else f'within {dgl:.1e}'}", flush=True)
     keep({**describe(data), "gradients": found})
 
 

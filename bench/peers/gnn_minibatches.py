@@ -12,6 +12,7 @@ AMP, with features in bf16 from the start.
   tree             the same without making nodes distinct: the host never waits, and features are gathered for every
                    occurrence of a node
   NeighborLoader   PyG's, on the CPU, with SAGEConv; where pyg-lib or torch-sparse is there
+  DGL              its NeighborSampler and GraphBolt, on the CPU, with its SAGEConv; where DGL is there
 
 Each is timed as it runs, and with a wait between the phases (sampling, gather, step), of which the fastest of three
 epochs counts. --host keeps features in pinned host memory. Results are written as JSON (--json FILE) in the shape of
@@ -30,6 +31,7 @@ import torch.nn.functional as F
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from gnn_torch import Results, add_arguments, add_precision, attempt, autocast, describe, run_time  # noqa: E402
+from peers import dgl_peer  # noqa: E402
 from torch_models import TRAIN, Data, edge_index  # noqa: E402
 
 FANOUT = (25, 10)
@@ -201,6 +203,16 @@ def make_loader(setting, workers):
                           num_workers=workers, persistent_workers=workers > 0)
 
 
+# ---- by DGL's loaders
+
+
+def dgl_minibatches(setting, loader, parts):
+    for m in loader:
+        batch, nodes, blocks = parts(m)
+        blocks = [block.to(setting.device) for block in blocks]
+        yield batch.to(setting.device), nodes.to(setting.device), (blocks, None)
+
+
 # ---- epochs
 
 
@@ -255,6 +267,14 @@ def ways(setting, hidden, options):
 
     found += [(f"NeighborLoader, {workers} workers", lambda workers=workers: by_loader(workers))
               for workers in (0, min(16, os.cpu_count() or 1))]
+
+    def by_dgl(make, workers):
+        loader, parts = make(setting.graph, setting.train, FANOUT, BATCH, workers)
+        return measure(setting, dgl_peer.DglModel("sage", *shape, dropout=0),
+                       lambda: dgl_minibatches(setting, loader, parts), options)
+
+    found += [(f"{name}, {workers} workers", lambda make=make, workers=workers: by_dgl(make, workers))
+              for name, make in dgl_peer.LOADERS.items() for workers in (0, min(16, os.cpu_count() or 1))]
     return found
 
 

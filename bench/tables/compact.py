@@ -21,7 +21,7 @@ SHOWN = {
 }
 
 PRODUCTS = (("cuSPARSE", "cuSPARSE"), ("GraphBLAS", "GraphBLAS"), ("scipy", "scipy"), ("CUB", "CUB"), ("mcl", "mcl"),
-            ("CSR by hand", "PyTorch"))
+            ("CSR by hand", "PyTorch"), ("DGL", "DGL"))
 
 
 def product_of(peer):

@@ -6,7 +6,7 @@ GNN_PARTS = {"training": "train", "aggregation": "aggregate", "sampling": "sampl
              "accuracy": "accuracy"}
 TORCH_PARTS = {"speed": "torch", "sample": "torch-sample", "minibatches": "torch-minibatches",
                "accuracy": "torch-accuracy", "check": "torch-check"}
-TORCH_WAYS = ("PyG CSR", "PyG scatter", "CSR by hand")
+TORCH_WAYS = ("PyG CSR", "PyG scatter", "CSR by hand", "DGL")
 
 
 def gnn_runs(paths):
@@ -22,6 +22,7 @@ def gnn_runs(paths):
                 joined["matrices"].append(matrix)
                 joined["date"] = max(joined["date"], result["date"])
                 joined["commits"].setdefault(result["commit"], set()).add(matrix["matrix"])
+                joined.setdefault("peers", {})[peers_of(result["machine"])] = True
     return dict(sorted(runs.items()))
 
 
@@ -34,14 +35,17 @@ def commits_of(result):
     return "commits " + ", ".join(said)
 
 
+def peers_of(machine):
+    """Libraries of an environment and their versions."""
+    names = {"torch": "PyTorch", "torch_geometric": "PyTorch Geometric", "pyg_lib": "pyg-lib",
+             "torch_sparse": "torch-sparse", "dgl": "DGL"}
+    return ", ".join(f"{name} {machine[key]}" for key, name in names.items() if machine.get(key))
+
+
 def gnn_heading(result):
     machine = result["machine"]
     parts = [machine["gpu"] or "", machine["cpu"], f"{result['options']['threads'] or machine['cores']} threads"]
-    parts += [f"PyTorch {machine['torch']}" if "torch" in machine else "",
-              f"PyTorch Geometric {machine['torch_geometric']}" if machine.get("torch_geometric") else "",
-              f"pyg-lib {machine['pyg_lib']}" if machine.get("pyg_lib") else "",
-              f"torch-sparse {machine['torch_sparse']}" if machine.get("torch_sparse") else "",
-              "fp32", result["date"], commits_of(result)]
+    parts += ["; ".join(result["peers"]), "fp32", result["date"], commits_of(result)]
     return ", ".join(part for part in parts if part)
 
 
@@ -86,10 +90,12 @@ def variants_beside(theirs, t, precisions=None):
 def gnn_train_rows(run):
     """Forward and epoch, ours beside each way of PyTorch, each at its fastest: fp32 or TF32 beside f32, also AMP beside
     bf16. Then its epochs with TF32 and with AMP alone."""
-    titles = ["graph", "model", "hidden", "A·X", "MaxK"] + [way + ", ms" for way in TORCH_WAYS] + \
+    lines, theirs = [], cases(run, "torch", "training")
+    variants = [v for found in theirs.values() for o in found for v in o["variants"]]
+    ways = TORCH_WAYS if works(fastest(variants, "epoch", ("DGL",))) else TORCH_WAYS[:-1]
+    titles = ["graph", "model", "hidden", "A·X", "MaxK"] + [way + ", ms" for way in ways] + \
         ["best epoch with TF32, ms", "with AMP, ms", "ours, ms", "epoch faster than PyG's best by", "than the best by",
          "than AMP by", "than our ReLU by"]
-    lines, theirs = [], cases(run, "torch", "training")
     for graph, trainings in cases(run, "train", "training").items():
         for t in trainings:
             variants = variants_beside(theirs.get(graph, ()), t)
@@ -100,7 +106,7 @@ def gnn_train_rows(run):
                      "kept" if t["kept"] else "in bf16" if t.get("half") else "each time",
                      str(t["maxk"] or "")]
             cells += [both_times([fastest(variants, k, (way,)) for k in ("forward", "epoch")]) if variants else ""
-                      for way in TORCH_WAYS]
+                      for way in ways]
             cells += [both_times([tf32]), both_times([amp]), "**" + both_times([t["forward"], t["epoch"]]) + "**",
                       ratio_of(fastest(variants, "epoch", TORCH_WAYS[:2]), t["epoch"]),
                       ratio_of(fastest(variants, "epoch", TORCH_WAYS), t["epoch"]),
