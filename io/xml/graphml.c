@@ -293,7 +293,9 @@ sp_status io_graphml_naming(const io_graphml *g, const char *column, int64_t *ke
     if (column && *key < 0 && strcasecmp(column, "id") != 0)
         return sp_fail(g->xml.context, SP_ERROR_ARGUMENT, "%s: nodes have no attribute \"%.40s\"",
                        io_source_name(g->xml.source), column);
-    if (!column && io_xml_is(io_graphml_span(g, g->id), "n0")) *key = io_graphml_find(g, false, "name", false);
+    const bool cytoscape = io_graphml_find(g, false, "shared name", false) >= 0;
+    if (!column && (cytoscape || io_xml_is(io_graphml_span(g, g->id), "n0")))
+        *key = io_graphml_find(g, false, "name", false);
     return SP_OK;
 }
 

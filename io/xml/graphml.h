@@ -53,7 +53,8 @@ static inline io_xml_span io_graphml_span(const io_graphml *g, io_graphml_text t
 }
 
 /* Which attribute names the nodes, known at the first node: that called `column`; with NULL, "name" if the first node's
- * id is n0, as igraph and mcl-gpu number them; else -1: their ids do. */
+ * id is n0, as igraph and mcl-gpu number them, or if nodes also have a "shared name", as Cytoscape writes; else -1:
+ * their ids do. */
 sp_status io_graphml_naming(const io_graphml *g, const char *column, int64_t *key);
 /* The name of the node at hand, which must be fit for lists of labels. */
 sp_status io_graphml_node_name(const io_graphml *g, int64_t naming, io_xml_span *name);

@@ -64,6 +64,19 @@ TEST(numbered_nodes_of_graphml_are_called_by_their_names)
     expect_error(NAMED("n0", ""), ((io_read_options){.node_column = "kind"}), "in: nodes have no attribute \"kind\"");
 }
 
+/* Their ids are numbers of the session. */
+TEST(nodes_of_cytoscape_are_called_by_their_names)
+{
+    static const char text[] =
+        "<graphml><key attr.name=\"shared name\" attr.type=\"string\" for=\"node\" id=\"shared name\"/>"
+        "<key attr.name=\"name\" attr.type=\"string\" for=\"node\" id=\"name\"/><graph edgedefault=\"directed\">"
+        "<node id=\"62\"><data key=\"shared name\">s</data><data key=\"name\">GAL 4</data></node>"
+        "<node id=\"63\"><data key=\"name\">GAL80</data></node><edge id=\"70\" source=\"62\" target=\"63\"/>"
+        "</graph></graphml>";
+    expect_arcs(text, automatic, "GAL 4>GAL80:1", 2);
+    expect_arcs(text, ((io_read_options){.node_column = "id"}), "62>63:1", 2);
+}
+
 TEST(graphml_that_is_no_flat_graph_is_refused)
 {
     expect_error("<svg/>", automatic, "in:1: an XML file that is not GraphML (got \"svg\"); export");
@@ -237,6 +250,7 @@ const test_entry graphml_tests[] = {
     ONCE(graphml_has_nodes_edges_and_weights),
     ONCE(directions_of_graphml_are_those_of_its_edges),
     ONCE(numbered_nodes_of_graphml_are_called_by_their_names),
+    ONCE(nodes_of_cytoscape_are_called_by_their_names),
     ONCE(graphml_that_is_no_flat_graph_is_refused),
     ONCE(what_is_no_xml_is_refused_at_its_line),
     ONCE(long_graphml_is_read_whole),
