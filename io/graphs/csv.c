@@ -1,8 +1,9 @@
 /* Tables of edges, as spreadsheets and data frames write them: a row a line, its fields separated by tabs, commas,
  * semicolons or blanks, mostly below a heading.
  *
- * A heading that names the columns of source and target says where they are; without such names they are the first
- * two. Fields may be quoted as in RFC 4180, but end on their line. Further columns are ignored.
+ * A heading that names the columns of source and target says where they are, also behind a # as in the tables of
+ * STRING's site; without such names they are the first two. Fields may be quoted as in RFC 4180, but end on their line.
+ * Further columns are ignored.
  */
 #include <string.h>
 
@@ -108,11 +109,55 @@ static bool heads(const char *line, const char *end, const char *next, const cha
     return fields == 2 && is_heading(&a[0]) && is_heading(&a[1]) && is_number(&b[0]) && is_number(&b[1]);
 }
 
+static int count_fields(const char *line, const char *end, char separator)
+{
+    io_field f;
+    int count = 0;
+    while (line && !io_take_field(&line, end, separator, &f)) count++;
+    return count;
+}
+
+/* The first line without its #; false if it does not begin with one, or does not end in the text. */
+static bool take_marked(const char **at, const char *end, const char **line, const char **line_end)
+{
+    const char *stop = *at < end && **at == '#' ? memchr(*at, '\n', (size_t)(end - *at)) : NULL;
+    if (!stop) return false;
+    *line = *at + 1;
+    *line_end = stop[-1] == '\r' ? stop - 1 : stop;
+    *at = stop + 1;
+    return true;
+}
+
+/* A heading behind a # in the first line. Other comments may consist of such words, so it has more columns than label
+ * pairs, and the next line has as many; both have tabs. */
+static bool find_marked(const char **at, const char *end, io_csv *csv)
+{
+    enum { PAIR_COLUMNS = 3 };
+    const char *line, *line_end, *next, *next_end, *rest = *at;
+    io_csv found = {.separator = '\t'};
+    int64_t lines = 0;
+    if (!take_marked(&rest, end, &line, &line_end)) return false;
+    const char *behind = rest;
+    const int fields = count_fields(line, line_end, '\t');
+    if (fields <= PAIR_COLUMNS || !find_names(line, line_end, &found) || found.weight < 0 ||
+        !next_line(&rest, end, &next, &next_end, &lines) || count_fields(next, next_end, '\t') != fields)
+        return false;
+    *csv = found;
+    *at = behind;
+    return true;
+}
+
 void io_csv_find(const char *bytes, size_t count, io_csv *csv)
 {
     const char *at = bytes, *end = bytes + count, *line, *line_end, *next, *next_end;
     int64_t lines = 0, more = 0;
     *csv = (io_csv){.separator = ' ', .target = 1, .weight = 2};
+    if (find_marked(&at, end, csv)) {
+        csv->heading_bytes = at - bytes;
+        csv->heading_lines = 1;
+        csv->marked = true;
+        return;
+    }
     if (!next_line(&at, end, &line, &line_end, &lines)) return;
     csv->separator = io_find_separator(line, line_end);
     const char *rest = at;
@@ -209,7 +254,7 @@ static sp_status find_wanted(sp_context *context, const char *name, const char *
     csv->weight = -1;
     if (csv->heading_lines == 0)
         return sp_fail(context, SP_ERROR_ARGUMENT, "%s: no column \"%.40s\", as there is no heading", name, wanted);
-    next_line(&at, end, &line, &line_end, &lines);
+    if (!csv->marked || !take_marked(&at, end, &line, &line_end)) next_line(&at, end, &line, &line_end, &lines);
     for (int i = 0; line && csv->weight < 0 && !io_take_field(&line, line_end, csv->separator, &f); i++) {
         const size_t length = (size_t)(f.end - f.text);
         if (length == strlen(wanted) && memcmp(f.text, wanted, length) == 0) csv->weight = i;

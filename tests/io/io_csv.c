@@ -13,6 +13,22 @@ TEST(a_heading_says_where_source_target_and_weight_are)
     expect_arcs("source,target,weight", automatic, "", 0);
 }
 
+#define STRING_SITE "#node1\tnode2\tnode1_string_id\tnode2_string_id\thomology\tcombined_score\n"
+
+/* As STRING's site exports tables of a network. */
+TEST(a_heading_may_stand_behind_a_hash)
+{
+    static const io_read_options homology = {.score_column = "homology", .values = SP_F64};
+    expect_arcs(STRING_SITE "A\tB\t1.A\t1.B\t0.5\t0.75\n", automatic, "A>B:0.75", 2);
+    expect_arcs("#node1\tnode2\tid\tscore\r\nA\tB\t1\t0.75\r\n", automatic, "A>B:0.75", 2);
+    expect_arcs(STRING_SITE "A\tB\t1.A\t1.B\t0.5\t0.9\n", homology, "A>B:0.5", 2);
+    expect_error(STRING_SITE "A\tB\t1.A\t1.B\t0.5\tx\n", automatic, "in:2: the weight is not a number (got \"x\")");
+    expect_arcs(STRING_SITE "A\tB\t7\n", automatic, "A>B:7", 2); /* another table than the comment's */
+    expect_arcs("#source\ttarget\tscore\nA\tB\t7\n", automatic, "A>B:7", 2);
+    expect_arcs("#from a to b\nA\tB\t7\n", automatic, "A>B:7", 2);
+    expect_arcs("#\n", automatic, "", 0);
+}
+
 TEST(only_a_heading_that_is_no_edge_makes_a_table_unasked)
 {
     expect_arcs("from to 3\nto a 2\n", automatic, "from>to:3 to>a:2", 3);
@@ -143,6 +159,7 @@ CONTEXT_TEST(the_name_of_a_file_makes_its_rows_a_table, 0, 1)
 const test_entry csv_tests[] = {
     CASE_WITH("tables", 60, make_folder, remove_folder),
     ONCE(a_heading_says_where_source_target_and_weight_are),
+    ONCE(a_heading_may_stand_behind_a_hash),
     ONCE(only_a_heading_that_is_no_edge_makes_a_table_unasked),
     ONCE(a_table_without_such_names_has_its_edges_in_front),
     ONCE(of_several_columns_of_weights_the_best_name_counts),
