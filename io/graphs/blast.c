@@ -46,7 +46,8 @@ static bool read_score(io_slice *slice, const char *text, const char *end, doubl
     while (end > text && (end[-1] == ' ' || end[-1] == '\r')) end--;
     if (text == end || io_parse_decimal(text, end, &number) != end || !(number >= 0) || number > DBL_MAX)
         return io_slice_fail(slice, wrong[columns[score]], text, end,
-                             "give a BLAST or DIAMOND table of -outfmt 6 with its 12 standard columns");
+                             "give a BLAST or DIAMOND table of -outfmt 6 with its 12 standard columns; a heading must "
+                             "go, as with tail -n +2");
     if (score == IO_BLAST_EVALUE) {
         number = number > 0 ? -log10(number) : evalue_cap;
         if (number > evalue_cap) number = evalue_cap;

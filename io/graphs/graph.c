@@ -95,11 +95,21 @@ static bool is_metis(const char *path, const char *bytes, size_t count, bool who
     return io_looks_like_metis(bytes, count, whole);
 }
 
+/* BLAST hits, possibly below a heading, which then names the bit score. Their third column, the identity, is a weight
+ * only if it is asked for. */
+static bool is_hits(const char *bytes, size_t count, const io_csv *csv)
+{
+    const size_t heading = (size_t)csv->heading_bytes;
+    return (heading == 0 || memmem(bytes, heading, "bit", 3) || memmem(bytes, heading, "Bit", 3)) &&
+           io_begins_with_hit(bytes + heading, bytes + count);
+}
+
 /* A table of edges by its heading; or by the name of its file, if the first line has a separator. */
 static bool is_table(const char *path, const char *bytes, size_t count)
 {
     io_csv csv;
     io_csv_find(bytes, count, &csv);
+    if (!csv.certain && is_hits(bytes, count, &csv)) return false;
     if (ends_with(path, ".csv")) return csv.heading_lines > 0 || csv.separator != ' ';
     return csv.certain || (csv.heading_lines > 0 && ends_with(path, ".tsv"));
 }
@@ -144,7 +154,7 @@ sp_status io_detect_format(io_source *source, io_format *format)
     return SP_OK;
 }
 
-/* Whether a file may be taken for label pairs unasked: by its name, where the reader says what is wrong with a heading,
+/* Whether a file may be taken for label pairs unasked: by its name, where the reader says what is wrong with a line,
  * or by a first line of two names, or of two labels and a number. Two numbers may be anything. */
 static bool looks_like_pairs(const char *path, const char *bytes, const char *end)
 {
@@ -162,8 +172,8 @@ static bool looks_like_pairs(const char *path, const char *bytes, const char *en
         at = word_end[words] = !tabs ? io_skip_word(at, line_end) : tab ? tab : line_end;
         while (io_is_blank(word_end[words][-1])) word_end[words]--; /* also the CR of CR LF */
     }
+    if (ends_with(path, ".abc")) return !io_begins_with_hit(bytes, end);
     if (words < 2 || words > 3) return false;
-    if (ends_with(path, ".abc")) return true;
     if (words == 3) return io_parse_decimal(word[2], word_end[2], &number) == word_end[2];
     return io_parse_decimal(word[0], word_end[0], &number) != word_end[0] &&
            io_parse_decimal(word[1], word_end[1], &number) != word_end[1];
@@ -190,6 +200,11 @@ static sp_status refuse_unknown(sp_context *context, const char *name, const cha
                        "%s: the first line has more than 64 KB, as in a matrix with names of nodes above it; write a "
                        "line for each pair, NODE NODE WEIGHT", name);
     io_csv_find(bytes, count, &csv);
+    if (csv.heading_lines > 0 && is_hits(bytes, count, &csv))
+        return sp_fail(context, SP_ERROR_ARGUMENT,
+                       "%s:%lld: the heading of a BLAST table; remove it, as with tail -n +%lld, and give --blast "
+                       "bits, --blast evalue or --blast identity", name,
+                       (long long)csv.heading_lines, (long long)csv.heading_lines + 1);
     if (csv.heading_lines > 0)
         return sp_fail(context, SP_ERROR_ARGUMENT,
                        "%s:%lld: a heading; remove it, as with tail -n +%lld, and give --abc "
@@ -204,7 +219,7 @@ static sp_status refuse_unknown(sp_context *context, const char *name, const cha
                        "%s: fields with %s between them; if it is a table of edges, call the file "
                        "*.csv", name, csv.separator == ',' ? "commas" : "semicolons");
     return sp_fail(context, SP_ERROR_ARGUMENT,
-                   "%s: not a matrix and not a STRING file; for label pairs give --abc, for BLAST "
+                   "%s: not a matrix and not a STRING file; for label pairs give --abc, for SIF --sif, for BLAST "
                    "tables --blast bits", name);
 }
 

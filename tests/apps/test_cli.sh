@@ -203,7 +203,7 @@ cp mesh.graph mesh.txt
 ok 'METIS by its ending' says '0 0 1 2 $' mesh.graph -o -
 ok 'METIS by its content' says '0 0 1 2 $' mesh.txt -o -
 printf '1 2\n2 3\n' >edges.txt
-ok 'no matrix, before it is read as anything' fails 1 'edges.txt: not a matrix .*give --abc, for BLAST tables --blast bits$' edges.txt -o F -V all
+ok 'no matrix, before it is read as anything' fails 1 'edges.txt: not a matrix .*give --abc, for SIF --sif, for BLAST tables --blast bits$' edges.txt -o F -V all
 printf 'a x\tb y\t1\n' >blanks.txt
 ok 'names with blanks between tabs' partition 'a x,b y|' blanks.txt
 printf 'a x\tb\t0.5 \r\n' >crlf.txt

@@ -143,10 +143,57 @@ TEST(names_decide_where_the_content_does_not)
     ck_assert_str_eq(sp_last_error(context), "g.graph:1: no header of a METIS graph (got \"a b\"); write NODES EDGES "
                                              "[FORMAT [CONSTRAINTS]], e.g. 100 250 001");
     sp_context_destroy(context);
-    expect_error("a b c d\n", strict, "in: not a matrix and not a STRING file; for label pairs give --abc, for "
-                                 "BLAST tables --blast bits");
+    expect_error("a b c d\n", strict, "in: not a matrix and not a STRING file; for label pairs give --abc, for SIF "
+                                 "--sif, for BLAST tables --blast bits");
     expect_error("2 1\n2 1\n", strict, "in: not a matrix and not a STRING file");
     expect_error("", strict, "in: the file is empty");
+}
+
+#define HIT "q\ts\t99.1\t50\t0\t0\t1\t50\t1\t50\t1e-20\t90\n"
+#define HIT_HEADING \
+    "qseqid\tsseqid\tpident\tlength\tmismatch\tgapopen\tqstart\tqend\tsstart\tsend\tevalue\tbitscore\n"
+
+/* Under the name of a list or a table, too: else their identities would be the weights. */
+TEST(blast_tables_are_not_read_as_edges_unasked)
+{
+    static const char *const names[] = {"h.abc", "h.tsv", "h.csv", "h.txt"};
+    const io_read_options strict = {.refuse_others = true};
+    sp_context *context = test_context(0, 2);
+    io_graph graph;
+    for (size_t i = 0; i < COUNT(names); i++) {
+        ck_assert_int_ne(io_read_memory(context, names[i], HIT, strlen(HIT), &strict, 0, &graph), SP_OK);
+        ck_assert_ptr_nonnull(strstr(sp_last_error(context), ": a BLAST table; give --blast bits"));
+        if (i == 0) continue; /* of label pairs the heading is refused */
+        ck_assert_int_ne(io_read_memory(context, names[i], HIT_HEADING HIT, strlen(HIT_HEADING HIT), &strict, 0,
+                                        &graph),
+                         SP_OK);
+        ck_assert_ptr_nonnull(strstr(sp_last_error(context), ":1: the heading of a BLAST table; remove it, as with "
+                                                             "tail -n +2, and give --blast bits"));
+    }
+    sp_context_destroy(context);
+    expect_arcs("source\ttarget\ta\tb\tc\td\te\tf\tg\th\tbits\tscore\n" HIT, automatic, "q>s:90", 2);
+}
+
+/* The name is enough, and the reader says what is wrong. */
+TEST(a_file_called_abc_is_one_of_label_pairs)
+{
+    static const struct {
+        const char *text, *error;
+    } cases[] = {{"a b 1 more\nb c 2\n", NULL},
+                 {"# nothing\n", NULL},
+                 {"a\nb c\n", "g.abc:1: one field where two labels are expected"},
+                 {"a,b,1\n", "g.abc:1: commas between the fields"}};
+    const io_read_options strict = {.refuse_others = true};
+    sp_context *context = test_context(0, 2);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        io_graph graph;
+        const sp_status status =
+            io_read_memory(context, "g.abc", cases[i].text, strlen(cases[i].text), &strict, 0, &graph);
+        if (!cases[i].error) ck_ok(context, status);
+        else ck_assert_int_eq(strncmp(sp_last_error(context), cases[i].error, strlen(cases[i].error)), 0);
+        io_graph_free(context, &graph);
+    }
+    sp_context_destroy(context);
 }
 
 /* ---- label triples -------------------------------------------------------------------------------------- */
@@ -353,6 +400,8 @@ static const test_entry tests[] = {
     ONCE(hits_read_as_pairs_are_seen),
     ONCE(what_is_wrong_before_a_nul_byte_does_not_depend_on_blocks),
     ONCE(names_decide_where_the_content_does_not),
+    ONCE(blast_tables_are_not_read_as_edges_unasked),
+    ONCE(a_file_called_abc_is_one_of_label_pairs),
     ONCE(abc_reads_labels_in_order_of_first_appearance),
     ONCE(abc_splits_at_tabs_if_there_are_any),
     ONCE(abc_takes_a_missing_weight_as_one_and_zero_as_no_arc),
