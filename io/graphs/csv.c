@@ -78,17 +78,19 @@ static bool find_names(const char *line, const char *end, io_csv *csv)
 {
     static const char *const sources[] = {"source", "from", "src", "node1", NULL};
     static const char *const targets[] = {"target", "to", "dst", "node2", NULL};
+    static const char *const counts[] = {"", "id", "edge_id", "index", NULL}; /* of rows: numbers, but no weights */
     int source = NO_COLUMN, target = NO_COLUMN, weight = find_weight(line, end, csv->separator), count = 0;
-    bool numbers = false;
+    bool numbers = false, counted = false;
     io_field f;
     for (const char *at = line; at; count++) {
         if (io_take_field(&at, end, csv->separator, &f)) return false;
         if (source < 0 && is_one_of(&f, sources)) source = count;
         else if (target < 0 && is_one_of(&f, targets)) target = count;
+        else counted = counted || is_one_of(&f, counts);
         numbers = numbers || is_number(&f);
     }
     if (source < 0 || target < 0 || numbers) return false;
-    if (weight < 0 && count == 3) weight = 3 - source - target;
+    if (weight < 0 && count == 3 && !counted) weight = 3 - source - target;
     csv->source = source;
     csv->target = target;
     csv->weight = weight;

@@ -191,15 +191,16 @@ static const char *const no_weights[] = {"edge_attr", "edge_attribute", "edge_fe
                                          "distance", "dist", "length", "cost", "time", "timestamp", "date", "year",
                                          "id", "edge_id", NULL};
 
-/* Refuses columns beside source, target and weight, whose meaning would be lost. */
-static sp_status check_columns(sp_context *context, io_source *source)
+/* Refuses columns beside source, target and weight, whose meaning would be lost. The index that data frames write
+ * before all others, without a name, has none. by_place: edges are read by the place of the columns. */
+static sp_status check_columns(sp_context *context, io_source *source, bool by_place)
 {
     enum { PEEKED = 1 << 16 };
     const char *bytes, *line, *end, *wrong = NULL;
     const char *remedy = "gnn does not learn from features of edges: keep one number as the weight";
     size_t count = PEEKED;
     io_csv csv;
-    io_field f, other = {0};
+    io_field f, other = {0}, heading = {0};
     int64_t lines = 0;
     sp_status status = io_source_peek(source, &bytes, &count);
     if (status != SP_OK) return status;
@@ -212,8 +213,15 @@ static sp_status check_columns(sp_context *context, io_source *source)
         const char *trimmed = end;
         lines++;
         if (!io_trim_line(&line, &trimmed)) continue;
+        heading = (io_field){line, trimmed, false};
         for (int i = 0; line && !wrong; i++) {
             wrong = io_take_field(&line, trimmed, csv.separator, &f);
+            if (i == 0 && csv.heading_lines > 0 && !wrong && f.text == f.end) {
+                if (!by_place && csv.source > 0) continue;
+                return io_fail_line(context, io_source_name(source), lines, "a first column without a name",
+                                    heading.text, heading.end,
+                                    "if it counts the rows, leave it out (pandas: index=False)");
+            }
             if (i == csv.source || i == csv.target || other.text) continue;
             if (i != csv.weight || io_word_among(f.text, f.end, kinds) >= 0) other = f;
             else if (csv.heading_lines > 0 && io_word_among(f.text, f.end, no_weights) >= 0) {
@@ -224,6 +232,11 @@ static sp_status check_columns(sp_context *context, io_source *source)
         }
         break;
     }
+    if (by_place && csv.heading_lines > 0 && (csv.source != 0 || csv.target != 1))
+        return io_fail_line(context, io_source_name(source), lines,
+                            "source and target are not the first two columns", heading.text, heading.end,
+                            "numbers of nodes are read by their place: write source,target,weight; names go "
+                            "with features that have a column of them");
     if (wrong || !other.text) return SP_OK; /* what is wrong is reported when it is read */
     if (csv.heading_lines > 0 && io_word_among(other.text, other.end, kinds) >= 0)
         remedy = "gnn knows one kind of edges: write those of one kind, without that column";
@@ -301,7 +314,7 @@ static sp_status read_named(sp_context *context, io_source *source, io_format fo
     const io_read_options reading = {.format = format, .interrupt = options->interrupt};
     io_graph graph = {0};
     sp_status status;
-    if (format != IO_STRING) TRY(check_columns(context, source));
+    if (format != IO_STRING) TRY(check_columns(context, source, false));
     TRY(io_read_source(context, source, &reading, 0, &graph));
     TRY(io_graph_spread(context, &graph));
     if (options->found) {
@@ -327,7 +340,7 @@ static sp_status read_edges(sp_context *context, io_source *source, const char *
     int32_t largest = -1;
     sp_status status;
     TRY(io_scan_table(context, path, options->interrupt, &table));
-    if (table.heading_lines > 0) TRY(check_columns(context, source));
+    if (table.heading_lines > 0) TRY(check_columns(context, source, true));
     TRY(io_skip_heading(source, &table));
     TRY(io_read_lines(context, source, &state, read_edge, 0, table.heading_lines, NULL, &graph));
     for (int64_t e = 0; e < graph.arcs; e++) {

@@ -4,6 +4,7 @@
  */
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/try.h"
@@ -63,7 +64,14 @@ static bool looks_like_row(const io_slice *slice, const char *line, const char *
     return i > 1 && numbers == i - 1 && numbers == slice->state->cols;
 }
 
-/* The same for a table with a column of names, which csv->source is. */
+static bool fail_missing(io_slice *slice, int column, const char *line, const char *end)
+{
+    char what[64];
+    snprintf(what, sizeof what, "a feature that is missing, in column %d", column + 1);
+    return io_slice_fail(slice, what, line, end, "write a number, such as 0 or the mean of its column");
+}
+
+/* The same for a table with a column of names, which csv->source is, and perhaps one that counts rows, csv->target. */
 static bool read_named_row(io_slice *slice, char *line, char *line_end)
 {
     static const char *const missing[] = {"na", "n/a", "nan", "null", "none", NULL};
@@ -80,12 +88,11 @@ static bool read_named_row(io_slice *slice, char *line, char *line_end)
         double value;
         if ((wrong = io_take_field(&at, end, csv->separator, &f)))
             return io_slice_fail(slice, wrong, f.text, end, "close it, and write a quote within a quoted field twice");
-        if (i == csv->source) continue;
+        if (i == csv->source || i == csv->target) continue;
         if (col == slice->state->cols)
             return io_slice_fail(slice, "more numbers than in the first row", f.text, f.end, "rows have equal lengths");
         if (f.text == f.end || io_word_among(f.text, f.end, missing) >= 0)
-            return io_slice_fail(slice, "a feature that is missing", line, end,
-                                 "write a number, such as 0 or the mean of its column");
+            return fail_missing(slice, i, line, end);
         if (io_parse_decimal(f.text, f.end, &value) != f.end)
             return io_slice_fail(slice, "a feature that is not a number", f.text, f.end,
                                  io_is_comma_number(f.text, f.end)
@@ -155,7 +162,7 @@ static sp_status read_headings(sp_context *context, const char *path, const vola
     while (at && !io_take_field(&at, end, csv->separator, &f)) fields++;
     at = first;
     for (int64_t i = 0; at && !io_take_field(&at, end, csv->separator, &f); i++) {
-        if (fields == cols + 1 && i == csv->source) continue;
+        if (fields == cols + 1 + (csv->target >= 0) && (i == csv->source || i == csv->target)) continue;
         io_undouble(copy, &f);
         TRY(io_names_append(context, &list, f.text, (size_t)(f.end - f.text)));
     }

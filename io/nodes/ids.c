@@ -119,7 +119,10 @@ static sp_status find_ids(sp_context *context, io_long_lines *b, io_csv *csv, in
     }
     if (csv->separator == '\t' && facts[0].words == 0) facts[0].first_empty = false; /* numbers behind a tab */
     csv->source = facts[0].fields > 0 ? (int)find_column(facts, &headed) : -1;
-    if (csv->source >= 0) *numbers = facts[headed && facts[1].fields > 0].fields - 1;
+    const bool index = csv->source > 0 && facts[0].first_empty && facts[1].fields == facts[0].fields &&
+                       !facts[1].first_word;
+    csv->target = index ? 0 : -1;
+    if (csv->source >= 0) *numbers = facts[headed && facts[1].fields > 0].fields - 1 - index;
     if (csv->source >= 0 && !headed) csv->heading_bytes = csv->heading_lines = 0;
 done:
     return status;
@@ -160,7 +163,7 @@ sp_status io_scan_ids(sp_context *context, const char *path, const volatile int 
     io_labels ids = {.file = path};
     memset(names, 0, sizeof *names);
     memset(csv, 0, sizeof *csv);
-    csv->source = -1;
+    csv->source = csv->target = -1;
     sp_status status = open_lines(context, path, interrupt, &b);
     if (status == SP_OK) status = find_ids(context, &b, csv, numbers);
     close_lines(context, &b);

@@ -20,7 +20,9 @@ sp_status io_sort_classes(sp_context *context, io_classes *classes);
 /* Whether it heads a column with the names of nodes: id, node, name, vertex and the like. */
 bool io_is_id_heading(const char *text, const char *end);
 /* Finds the column of a table of numbers that names its nodes, by its heading or because its fields are no numbers:
- * csv->source, -1 if there is none. Then `names` has the names, row by row, and *numbers the other columns. */
+ * csv->source, -1 if there is none. Then `names` has the names, row by row, and *numbers the other columns. Data frames
+ * write their index without a name before all others: beside such a column it is csv->target, -1 if there is none, and
+ * does not count. */
 sp_status io_scan_ids(sp_context *context, const char *path, const volatile int *interrupt, io_csv *csv,
                       int64_t *numbers, io_names *names);
 

@@ -155,12 +155,19 @@ refused 'a kind among features' features.csv 'id,x,colour\na,1,red\nb,2,blue\n' 
     'd/features.csv:2: a feature that is not a number \(got "red"\); write numbers; for kinds, a column of 0 and 1 for each$'
 refused 'a second column of words below a heading' features.csv 'gene id,symbol,x\na,tp53,1\nb,myc,2\n' \
     'd/features.csv:2: a feature that is not a number \(got "tp53"\); write numbers; for kinds'
-refused 'a missing feature' features.csv 'id,x,y\na,1,2\nb,2,\n' 'd/features.csv:3: a feature that is missing .*mean of its column$'
+refused 'a missing feature' features.csv 'id,x,y\na,1,2\nb,2,\n' 'd/features.csv:3: a feature that is missing, in column 3 .*mean of its column$'
 refused 'a missing feature by a word' features.csv 'id,x,y\na,1,2\nb,NA,3\n' 'd/features.csv:3: a feature that is missing'
 refused 'a short row' features.csv 'id,x,y\na,1,2\nb,2\n' 'd/features.csv:3: fewer numbers than in the first row'
 refused 'a long row' features.csv 'id,x\na,1\nb,2,3\n' 'd/features.csv:3: more numbers than in the first row'
 refused 'one word that is no number' features.csv '1,2\nx,3\n4,5\n' 'd/features.csv:2: a feature that is not a number \(got "x"\)'
 refused 'one word in the first row' features.csv 'x,3\n4,5\n6,7\n' 'd/features.csv:1: a feature that is not a number \(got "x"\)'
+indexed() { # data frames write the numbers of rows before all other columns
+    folder d && status 0 info d --json && mv run.out whole && for f in graph features; do
+        awk 'NR == 1 { print "," $0; next } { print NR - 2 "," $0 }' d/$f.csv >t && mv t d/$f.csv
+    done && sed -i '1s/gene/id/' d/features.csv && status 0 info d --json && cmp whole run.out
+}
+ok 'the index of a data frame' indexed
+folder d
 refused 'names twice' nodes.txt 'a\nb\n' 'd/nodes.txt: the features have a column of names already; keep one of both$'
 refused 'values' labels.csv 'id,label\ntp53,0.25\nabl1,1\n' \
     'd/labels.csv: node tp53: a label that is not a class \(got "0.25"\); gnn learns classes, not values'
@@ -188,7 +195,8 @@ refused 'a file of edge features' edge_attr.npy 'x' 'd/edge_attr.npy: features o
 refused 'a file of kinds' node_types.txt 'x' 'd/node_types.txt: kinds of nodes or edges; gnn knows one kind of each; add'
 plain_names() { # names only in the graph
     folder d && cp d.numbers/features.csv d/ && rm d/*.txt d/labels.csv &&
-        fails 'd/graph.csv:2: an end of an edge that is not a node \(got ".*"\); nodes are whole numbers from 0 to 11, unless the' info d
+        fails 'd/graph.csv:1: source and target are not the first two columns' info d && sed -i 1d d/graph.csv &&
+        fails 'd/graph.csv:1: an end of an edge that is not a node \(got ".*"\); nodes are whole numbers from 0 to 11, unless the' info d
 }
 ok 'names that only the graph has' plain_names
 

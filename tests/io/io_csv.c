@@ -145,6 +145,8 @@ CONTEXT_TEST(the_name_of_a_file_makes_its_rows_a_table, 0, 1)
                  {"t.csv", "a\tb\t2\n", "a>b:2", IO_CSV},
                  {"b.csv", "a b 2\n", "a>b:2", IO_ABC},
                  {"h.tsv", "source\ttarget\na\tb\n", "a>b:1", IO_CSV},
+                 {"index.csv", ",source,target\n7,a,b\n", "a>b:1", IO_CSV}, /* numbers of rows are no weights */
+                 {"gephi.csv", "Id,Source,Target\n7,a,b\n", "a>b:1", IO_CSV},
                  {"e.tsv", "a\tb\n", "a>b:1", IO_ABC},
                  {"h.txt", "source\ttarget\n", "source>target:1", IO_ABC}};
     for (size_t i = 0; i < COUNT(files); i++) {

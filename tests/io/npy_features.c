@@ -57,6 +57,7 @@ CONTEXT_TEST(a_column_of_features_may_name_the_nodes, 0, 1)
     static const struct { const char *text, *names, *expected; } cases[] = {
         {"id,x,y\n7,1,2\n3,3,4\n", "7|3", "1 2|3 4|"},
         {"x,Node,y\n1,a,2\n3,b,4\n", "a|b", "1 2|3 4|"},
+        {",id,x,y\n0,a,1,2\n1,b,3,4\n", "a|b", "1 2|3 4|"}, /* the index of a data frame */
         {"gene,x,y\n\"a, b\",1,2\nc,3,4\n", "a, b|c", "1 2|3 4|"},
         {"a,1,2\nb,3,4\n", "a|b", "1 2|3 4|"},
         {",0,1\n0,1,2\n1,3,4\n", "0|1", "1 2|3 4|"},
@@ -175,7 +176,7 @@ CONTEXT_TEST(features_that_are_none_are_refused, 0, 1)
         {"1,2\n3,\n", ":2: a feature that is not a number (got \"\")"},
         {"1,2\n,3\n", ":2: a feature that is not a number (got \"\")"},
         {"a,b\n1,2\nc,d\n", ":3: a feature that is not a number (got \"c\")"},
-        {"id,x\na,1\nb,NA\n", ":3: a feature that is missing (got \"b,NA\")"},
+        {"id,x\na,1\nb,NA\n", ":3: a feature that is missing, in column 2 (got \"b,NA\")"},
         {"id,x\na,1\nb,2,3\n", ":3: more numbers than in the first row (got \"3\")"},
         {"id,x\na,1\na,2\n", ":3: a second row for this node (got \"a\")"},
         {"id,x\n\"a,1\n", ":2: a quote that is not closed on its line"},
