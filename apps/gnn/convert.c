@@ -292,10 +292,10 @@ static sp_status read_source(sp_context *context, const convert_options *o, gnn_
     return read_archive(context, o->source, &reading, input);
 }
 
-static void end_line(tool_line *said, const convert_options *o, const gnn_data *data, double seconds)
+static void end_line(tool_line *said, const convert_options *o, const gnn_data *data, bool directed, double seconds)
 {
     char holds[GNN_DESCRIPTION];
-    gnn_input_describe(data, false, holds);
+    gnn_input_describe(data, directed, holds);
     if (o->source)
         summary_line(said, "%s %.2000s, %s; wrote %.2000s in %.1f s", o->recipe.spec ? "made" : "read", o->source,
                      holds, o->folder, seconds);
@@ -309,14 +309,16 @@ static sp_status convert(sp_context *context, const convert_options *o)
     const double began = wall_seconds();
     tool_line said = {.tool = "gnn", .quiet = o->quiet};
     gnn_input input = {0};
+    bool symmetric;
     sp_status status;
     TRY(gnn_input_check(context, o->folder));
     may_block = 1;
     TRY(read_source(context, o, &input));
     may_block = 0;
     gnn_input_notice(&said, o->features ? o->features : o->source, &input);
+    TRY(gnn_symmetric(context, &input.data.graph, &symmetric));
     TRY(gnn_input_save(context, o->folder, &input));
-    end_line(&said, o, &input.data, wall_seconds() - began);
+    end_line(&said, o, &input.data, !symmetric, wall_seconds() - began);
 done:
     may_block = 0;
     gnn_input_free(context, &input);

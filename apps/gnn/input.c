@@ -197,11 +197,11 @@ int64_t gnn_input_rows(const gnn_features *features)
     return features->sparse.row_offsets ? features->sparse.rows : features->dense.rows;
 }
 
-/* Whether a column has each of the numbers low, low + 1, ... once, by the sum of their hashes; and whether they
+/* Whether column `col` has each of the numbers low, low + 1, ... once, by the sum of their hashes; and whether they
  * ascend. */
-static bool has_numbers(const sp_dense *x, float low, bool *ascending)
+static bool has_numbers(const sp_dense *x, int64_t col, float low, bool *ascending)
 {
-    const float *first = x->values;
+    const float *first = (const float *)x->values + col;
     uint64_t sum = 0;
     *ascending = true;
     for (int64_t i = 0; i < x->rows; i++) {
@@ -213,24 +213,37 @@ static bool has_numbers(const sp_dense *x, float low, bool *ascending)
     return sum == 0;
 }
 
-static void notice_numbers(tool_line *line, const char *path, const gnn_features *features)
+/* Notes the first column that counts the nodes, which a network takes for a measure of them. */
+static void notice_numbers(tool_line *line, const char *path, const gnn_input *input)
 {
-    enum { FEW = 3, EXACT = 1 << 24 }; /* few rows may count by chance; f32 represents whole numbers up to here */
-    const sp_dense *x = &features->dense;
+    enum { FEW = 3, EXACT = 1 << 24, SHOWN = 40 }; /* few rows may count by chance; f32 has whole numbers up to EXACT */
+    const sp_dense *x = &input->data.features.dense;
+    const io_names *names = &input->features;
     bool ascending;
+    char which[SHOWN + 32] = "first feature";
     if (!x->values || x->rows <= FEW || x->rows >= EXACT || x->cols < 2) return;
-    for (int low = 0; low < 2; low++)
-        if (has_numbers(x, (float)low, &ascending))
-            notice_line(line, "%s: the first feature of each node is its number, from %d; if that is a column of the "
-                        "table that says which node, call it id in a heading, or leave it out%s", path, low,
-                        ascending ? "" : " and sort by it: rows are nodes in the order of the file");
+    for (int64_t col = 0; col < x->cols; col++)
+        for (int low = 0; low < 2; low++) {
+            if (!has_numbers(x, col, (float)low, &ascending)) continue;
+            if (col > 0 && names->count == x->cols)
+                snprintf(which, sizeof which, "feature \"%.*s\"",
+                         (int)(io_name_length(names, col) < SHOWN ? io_name_length(names, col) : SHOWN),
+                         io_name(names, col));
+            else if (col > 0) snprintf(which, sizeof which, "feature in column %lld", (long long)col + 1);
+            notice_line(line, "%s: the %s of each node is its number, from %d; if that is a column of the table that "
+                        "says which node, %sleave it out%s", path, which, low,
+                        input->nodes.count > 0 ? "" : "call it id in a heading, or ",
+                        ascending || input->nodes.count > 0
+                            ? "" : " and sort by it: rows are nodes in the order of the file");
+            return;
+        }
 }
 
 void gnn_input_notice(tool_line *line, const char *path, const gnn_input *input)
 {
     char edges[COUNTED_TEXT], labels[COUNTED_TEXT], entries[COUNTED_TEXT];
     if (line->quiet) return;
-    if (input->nodes.count == 0) notice_numbers(line, path, &input->data.features);
+    notice_numbers(line, path, input);
     if (input->unknown_edges + input->unknown_labels + input->unknown_split > 0)
         notice_line(line, "%s: left out %s, %s and %s of the split, whose nodes have no features", path,
                     counted(input->unknown_edges, "edge", edges), counted(input->unknown_labels, "label", labels),

@@ -218,8 +218,8 @@ static sp_status find_columns(gnn_job *job, const char *path, const io_names *wa
         const int length = (int)io_name_length(wanted, i);
         found = find_name(own, found + 1, io_name(wanted, i), (size_t)length);
         if (found < 0)
-            return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: there is no feature %.*s, which the model in %s has",
-                           job->settings->folder, length < 40 ? length : 40, io_name(wanted, i), path);
+            return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: there is no feature %.*s, which the model in %s has; add "
+                           "the column", job->settings->folder, length < 40 ? length : 40, io_name(wanted, i), path);
         column[i] = found;
         *moved = *moved || found != i;
     }
@@ -240,6 +240,20 @@ static sp_status move_columns(gnn_job *job, const int64_t *column)
     return status;
 }
 
+/* The data has more columns than the model; names one of them. */
+static sp_status refuse_more(gnn_job *job, const char *path, const io_names *wanted)
+{
+    const io_names *own = &job->input.features;
+    for (int64_t i = 0, found = -1; i < own->count; i++) {
+        const int length = (int)io_name_length(own, i);
+        found = find_name(wanted, found + 1, io_name(own, i), (size_t)length);
+        if (found < 0)
+            return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the model in %s has no feature %.*s; leave the column "
+                           "out", job->settings->folder, path, length < 40 ? length : 40, io_name(own, i));
+    }
+    return SP_OK; /* a name repeats: the numbers of columns tell */
+}
+
 /* Brings columns with names into the model's order. Those of sparse features are not moved. */
 static sp_status order_features(gnn_job *job, const char *path, const char *names, int64_t count)
 {
@@ -250,6 +264,8 @@ static sp_status order_features(gnn_job *job, const char *path, const char *name
     TRY(list_names(job, names, count, &list));
     TRY(sp_alloc(job->host, count, sizeof *column, (void **)&column));
     TRY(find_columns(job, path, &list.names, column, &moved));
+    if (job->input.features.count > count) TRY(refuse_more(job, path, &list.names));
+    if (job->input.features.count != count) goto done;
     if (moved && !job->data.features.dense.values)
         TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the sparse features are in another order than in the model in "
                     "%s; write them in that order", job->settings->folder, path));
@@ -264,14 +280,15 @@ sp_status gnn_match_features(gnn_job *job, const char *path, const gnn_saved *sa
 {
     const gnn_features *x = &job->data.features;
     const int64_t columns = x->dense.values ? x->dense.cols : x->sparse.cols, wanted = saved->options.model.inputs;
+    const bool named = saved->feature_names && job->input.features.count > 0;
+    const sp_status status = named ? order_features(job, path, saved->feature_names, wanted) : SP_OK;
+    if (status != SP_OK) return status;
     if (columns != wanted)
         return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the saved model has %lld features, not %lld", path,
                        (long long)wanted, (long long)columns);
     if (!saved->feature_names) return SP_OK;
-    const sp_status status = job->input.features.count > 0 ? order_features(job, path, saved->feature_names, wanted)
-                                                           : SP_OK;
     job->input.data.feature_names = job->data.feature_names = saved->feature_names;
-    return status;
+    return SP_OK;
 }
 
 /* Changes labels to the model's numbers. Targets have a column a class, whose order must be the model's. */
@@ -288,7 +305,8 @@ static sp_status map_classes(gnn_job *job, const char *path, const io_names *cla
         found = find_name(classes, found + 1, name, (size_t)length);
         number[i] = (int32_t)found;
         if (found < 0 || (data->targets && found != i))
-            TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, found < 0 ? "%s: the model in %s has no class %.*s"
+            TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, found < 0 ? "%s: the model in %s has no class %.*s; write -1 "
+                                                                  "for it, or train anew"
                                                                 : "%s: the model in %s has another order of classes, "
                                                                   "from %.*s on", job->settings->folder, path,
                         length < 40 ? length : 40, name));

@@ -117,7 +117,7 @@ sp_status gnn_make_clusters(gnn_job *job);
 sp_status gnn_take_class_weights(gnn_job *job);
 /* hints.c: notices where the defaults will not do for the data (before they are normalised), once the trainer knows
  * whether the graph is directed, and after the training. */
-void gnn_hint_before(gnn_job *job, const gnn_data *data);
+sp_status gnn_hint_before(gnn_job *job, const gnn_data *data);
 void gnn_hint_directed(gnn_job *job);
 void gnn_hint_after(gnn_job *job);
 /* weights.c: copies the model's weights from its device; writes them as safetensors. */

@@ -91,7 +91,7 @@ static sp_status prepare_data(gnn_job *job)
         snprintf(why, sizeof why, "%s", sp_last_error(job->host));
         return sp_fail(job->host, status, "%s: %s", s->folder, why);
     }
-    gnn_hint_before(job, data);
+    TRY(gnn_hint_before(job, data));
     if (!s->no_normalise) TRY(gnn_data_normalise(job->host, data));
     job->data = *data;
     if (links) memcpy(job->nodes, data->links.linked, sizeof job->nodes);

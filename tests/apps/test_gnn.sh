@@ -378,7 +378,7 @@ same_accuracy() {
 ok 'by which another numbering is translated' same_accuracy
 strange() {
     rm -rf strange && cp -r words strange && sed '5s/.*/disc/' words/labels.txt >strange/labels.txt &&
-        fails 1 'strange: the model in mw has no class disc' predict strange --load mw -o X
+        fails 1 'strange: the model in mw has no class disc; write -1 for it, or train anew' predict strange --load mw -o X
 }
 ok 'a class that the model does not know' strange
 several_named() {

@@ -66,7 +66,7 @@ for missing in nan NaN NA N/A null none '""' ''; do
 done
 with labels.txt '1\nnan\n0\n'
 ok 'how many are unknown' eval 'status 0 convert d n &&
-    grep -q "^gnn: read d, 3 nodes (1 of unknown class), 2 edges, 2 features, 2 classes; wrote n in" run.err'
+    grep -q "^gnn: read d, 3 nodes (1 of unknown class), 2 directed edges, 2 features, 2 classes; wrote n in" run.err'
 ok 'it stays unknown when converted' eval 'rm -rf n && status 0 convert d n && same_labels d n'
 with labels.txt '-1\n-1\nred\n'
 ok 'one name' says unlabelled=2 'classes=[{"name": "red", "nodes": 1}]' d
@@ -126,6 +126,18 @@ shuffled() { # numbers of nodes in another order than the nodes'
         sed -i 's/^4,/3,/' i/features.csv && status 0 info i && [ ! -s run.err ]
 }
 ok 'numbers that are not in order' shuffled
+
+behind() { # numbers of nodes in another column than the first
+    folder i && printf '0\n0\n1\n1\n0\n' >i/labels.txt
+    printf 'x,y,customer\n0,1,3\n0,1,1\n0,1,4\n1,1,5\n0,0,2\n' >i/features.csv && status 0 info i &&
+        grep -q '^gnn: i: the feature "customer" of each node is its number, from 1; if ' run.err
+}
+ok 'numbers in another column' behind
+places() { # heading of an edge list of numbers that puts source and target elsewhere
+    folder i && rm -f i/graph.* && printf '0\n0\n1\n' >i/labels.txt && printf "$1" >i/graph.csv && status 1 info i && grep -qF "$2" run.err
+}
+ok 'numbered edges with the target first' places 'target,source\n1,0\n' 'i/graph.csv:1: source and target are not the first two columns'
+ok 'numbered edges behind an index' places ',source,target\n0,1,0\n' 'i/graph.csv:1: a first column without a name'
 
 # ---- what is refused ------------------------------------------------------------------------------------
 

@@ -147,6 +147,16 @@ ok 'what is in use is no advice' hints '.*: try more --epochs or a larger' --und
 ok 'nor after few epochs' none --undirected --rate 0.0001 --epochs 40
 ok 'fewer columns than classes' hints '4 classes from 3 hidden columns; .*, such as --hidden 64$' $learn --hidden 3 --epochs 40
 ok 'of all heads' none $learn --model gat --hidden 1 --heads 4 --epochs 40
+cp -r plain whole
+awk -F , -v OFS=, '{ print $0, NR == 1 ? 90000 : 1 }' whole/features.csv >plain/features.csv
+ok 'a column of another scale' hints 'feature 4 is as large as 90000, half of the features at most 1, .* one scale' $learn
+cp whole/features.csv plain/features.csv
+rm plain/classes.txt
+sed 's/^[02]$/-1/' whole/labels.txt >plain/labels.txt
+ok 'one class alone' hints 'all nodes of known class have the same one, .*; -1 is an unknown class: ' $learn --split 20,5
+awk '{ print 10 * $1 }' whole/labels.txt >plain/labels.txt
+ok 'classes with gaps' eval "status 0 train plain $learn && grep -q '^gnn: plain: 18 of the 21 classes are empty, the first is 1; ' run.err"
+cp whole/labels.txt whole/classes.txt plain
 sed -i 's/^1,/2,/; s/,1$/,-1/' plain/features.csv
 ok 'negative features' hints 'some features are negative, .*; --no-normalise leaves them' $learn
 ok 'sparse ones' eval 'awk -F , "BEGIN { print \"%%MatrixMarket matrix coordinate real general\"; print \"120 3 120\" }
