@@ -51,6 +51,16 @@ def first_calls(result):
     return f"  first calls: {mean([r for r, _ in ratios]):.2f} of later ones, at most {max(ratios)[0]:.2f} ({max(ratios)[1]})\n"
 
 
+def peak_memory(result):
+    """A sentence on our peak memory beside operands and result, in their bytes; "" where it was not measured."""
+    shares = sorted((own["peak_bytes"] / (r.get("bytes") or r["compulsory_bytes"]), r["matrix"] + suffix(r))
+                    for r in result["matrices"] if (own := ours_of(r)).get("peak_bytes") is not None)
+    if not shares:
+        return ""
+    return (f"  peak memory beside operands and result: {100 * shares[len(shares) // 2][0]:.1f} % of them (median), at most "
+            f"{100 * shares[-1][0]:.1f} % ({shares[-1][1]})\n")
+
+
 def peer_seconds(r):
     """The times of the peers that did the same work: not those that promise no order and were lucky."""
     return {p["name"]: p["median_seconds"] for p in r["peers"]
@@ -96,7 +106,7 @@ def judge(path, result):
         every = [r for family in names for r in families[family]]
         if names:
             print(line("all plans" if plan else "all", every, sum(failed.get(f, 0) for f in names)))
-    print(first_calls(result) + "  worst:")
+    print(first_calls(result) + peak_memory(result) + "  worst:")
     for ratio, name, ours, best in sorted(worst)[:10]:
         print(f"    {ratio:6.2f}  {name:44} {1e3 * ours:10.3f} ms, {best}")
 

@@ -109,6 +109,22 @@ sp_status device_link(sp_context *context, machine *m);
 /* Copies between host and device memory, whichever each is. */
 sp_status device_copy(sp_context *context, void *to, const void *from, size_t bytes);
 
+/* ---- memory (memory.c) --------------------------------------------------------------------------- */
+
+/* A context that counts the bytes it holds: on a GPU those of the device, else those of the host. It is not for times,
+ * since its memory lacks the huge pages and the aligned lines of the library's own. */
+typedef struct byte_counter {
+    sp_context *context;
+    int64_t live, peak; /* the caller sets peak to live where a measurement begins */
+} byte_counter;
+
+/* The counter must stay where it is until it is closed. */
+sp_status counter_open(sp_context *host, const bench_options *options, const volatile int *interrupt, bool cuda,
+                       byte_counter *counter);
+void counter_close(byte_counter *counter);
+/* A source of device memory that counts in `counter`; all zeros without CUDA (device.c). */
+sp_device_allocator device_counting(byte_counter *counter);
+
 /* ---- operands (input.c) -------------------------------------------------------------------------- */
 
 /* A file (Matrix Market, edge lists and the other formats of io, by content) or a generated matrix, on the host. */
@@ -212,13 +228,17 @@ typedef struct candidate {
     double once_seconds;  /* of preparations that are made once, such as a plan */
     double error;         /* the largest, relative to the sum of the terms' sizes; infinite: another pattern; -1: not
                              compared */
-    int64_t peak_bytes;   /* working memory beyond the operands and the result; 0: not measured */
+    /* Working memory at its peak beyond the operands and the result, and what a plan keeps. Below 0: not known. The
+     * figures of candidates that failed mean nothing. */
+    int64_t peak_bytes, plan_bytes;
     bool unsorted;        /* its columns do not ascend */
     bool plan;            /* spgemm: the numeric phase alone, its pattern known */
     double caches;        /* spmm: the size of a variant's partitions, in second-level caches; 0: it has none */
     sp_spmm_info info;    /* spmm: ours */
 } candidate;
 
+/* Peak bytes of the library, whose 0 says that they were not measured. */
+int64_t known_bytes(int64_t peak_bytes);
 /* A failure becomes a word and a sentence, unless the run was interrupted. */
 sp_status candidate_failed(sp_context *context, sp_status status, candidate *c);
 
@@ -287,7 +307,7 @@ typedef struct peer {
     sp_status (*run)(void *state, int algorithm);
     void (*drop)(void *state);
     sp_status (*view)(void *state, raw_matrix *c);
-    int64_t (*peak)(void *state); /* since load */
+    int64_t (*peak)(void *state); /* since load; below 0: its allocations cannot be counted */
     /* The pattern, then values for it; NULL: not offered. */
     sp_status (*plan)(void *state);
     sp_status (*replay)(void *state);

@@ -54,6 +54,8 @@ sp_status time_steps(const bench_options *options, sp_status (*step)(void *), vo
     return status;
 }
 
+int64_t known_bytes(int64_t peak_bytes) { return peak_bytes > 0 ? peak_bytes : -1; }
+
 static const char *failure_word(sp_status status)
 {
     switch (status) {

@@ -71,6 +71,32 @@ void device_unpin(void *memory)
     if (memory) cudaFreeHost(memory);
 }
 
+static void *counted_allocate(void *user, size_t bytes, int device, void *stream)
+{
+    byte_counter *counter = user;
+    void *block = NULL;
+    (void)device;
+    if (cudaMallocAsync(&block, bytes, stream) != cudaSuccess) {
+        cudaGetLastError();
+        return NULL;
+    }
+    counter->live += (int64_t)bytes;
+    if (counter->live > counter->peak) counter->peak = counter->live;
+    return block;
+}
+
+static void counted_release(void *user, void *block, size_t bytes, int device, void *stream)
+{
+    (void)device;
+    cudaFreeAsync(block, stream);
+    ((byte_counter *)user)->live -= (int64_t)bytes;
+}
+
+sp_device_allocator device_counting(byte_counter *counter)
+{
+    return (sp_device_allocator){counted_allocate, counted_release, counter};
+}
+
 enum { LINK_IN = 1, LINK_OUT = 2 };
 
 /* The best of some copies of 256 MiB each way, alone and both at once. */
@@ -132,6 +158,12 @@ sp_status device_pin(sp_context *context, size_t bytes, void **memory)
 }
 
 void device_unpin(void *memory) { (void)memory; }
+
+sp_device_allocator device_counting(byte_counter *counter)
+{
+    (void)counter;
+    return (sp_device_allocator){0};
+}
 
 sp_status device_link(sp_context *context, machine *m)
 {

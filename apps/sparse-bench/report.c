@@ -33,7 +33,7 @@ void print_candidate(const candidate *c, double ours, const char *remark, ...)
         return;
     }
     if (ours > 0) snprintf(times, sizeof times, "%.2fx", c->time.median / ours);
-    if (c->peak_bytes) snprintf(memory, sizeof memory, "%.1f MB", 1e-6 * (double)c->peak_bytes);
+    if (c->peak_bytes > 0) snprintf(memory, sizeof memory, "%.1f MB", 1e-6 * (double)c->peak_bytes);
     printf("%12.4f ms %8s %12s  ", 1e3 * c->time.median, times, memory);
     va_list arguments;
     va_start(arguments, remark);
@@ -116,6 +116,12 @@ void put_timing(json *j, const timing *time)
     json_seconds(j, "median_seconds", time->median);
     if (time->first > 0) json_seconds(j, "first_seconds", time->first);
     json_numbers(j, "samples", time->seconds, time->count);
+}
+
+void put_bytes(json *j, const char *key, int64_t bytes)
+{
+    if (bytes < 0) json_null(j, key);
+    else json_count(j, key, bytes);
 }
 
 bool begin_candidate(json *j, const char *key, const candidate *c)

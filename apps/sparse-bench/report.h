@@ -25,6 +25,8 @@ sp_status report_close(json *j);
 /* Where a matrix comes from: its name, family, specification and seed, or its file. */
 void put_source(json *j, const source *from);
 void put_timing(json *j, const timing *time);
+/* Null where the bytes are not known. */
+void put_bytes(json *j, const char *key, int64_t bytes);
 /* Begins the object of a candidate, with its name where it stands in an array (`key` NULL). True if it has a time;
  * otherwise puts why not. The caller ends the object. */
 bool begin_candidate(json *j, const char *key, const candidate *c);

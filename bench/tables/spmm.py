@@ -23,9 +23,10 @@ def spmm_rows(result):
     for case in result["matrices"]:
         names += [p["name"] for p in case["peers"] if p["name"] not in names]
     floors = any("floor_fraction" in case for case in result["matrices"])
+    counted = any(case["ours"]["auto"].get("peak_bytes") is not None for case in result["matrices"])
     titles = ["graph", "rows", "nnz", "width", "ours, ms", "chosen", "of copy", "gathered, TB/s"] + \
         ["of the floor"] * floors + [name + ", ms" for name in [*SPMM_ALGORITHMS.values(), *names]] + \
-        ["faster than the best by", "largest error"]
+        ["faster than the best by"] + ["memory"] * counted + ["largest error"]
     lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
     for case in result["matrices"]:
         ours = case["ours"]["auto"]
@@ -50,13 +51,16 @@ def spmm_rows(result):
             ratios.setdefault("best", []).append(min(ran) / mine)
         behind.append(case["behind_best"])
         verdict = case["checked"]
-        cells += [f"{min(ran) / mine:.2f}×" if ran else "",
-                  "" if verdict is None else ("" if verdict["good"] else "**wrong**, ") +
+        cells.append(f"{min(ran) / mine:.2f}×" if ran else "")
+        if counted:
+            peak = ours["peak_bytes"]
+            cells.append("" if peak is None else f"{100 * peak / case['compulsory_bytes']:.0f} %")
+        cells += ["" if verdict is None else ("" if verdict["good"] else "**wrong**, ") +
                   f"{verdict['largest_error']:.1e}"]
         lines.append("| " + " | ".join(cells) + " |")
     means = [f"{geometric_mean(ratios[n]):.2f}×" if n in ratios else "" for n in names + ["best"]]
     if ratios:
-        lines.append("| geometric mean |" + " |" * (10 + floors) + " " + " | ".join(means) + " | |")
+        lines.append("| geometric mean |" + " |" * (10 + floors) + " " + " | ".join(means) + " | |" + " |" * counted)
     if behind:
         near = sum(b <= 0.05 for b in behind)
         lines += ["", f"The choice is within 5 % of the fastest algorithm in {near} of {len(behind)} cases, "
@@ -109,8 +113,11 @@ def block_metadata(case, gpu):
 
 
 def memory_ratio(case, plan):
-    """A, X, Y and the plan's metadata over A, X and Y."""
-    return f"{1 + plan['metadata_bytes'] / case['compulsory_bytes']:.3f}×" if works(plan) else ""
+    """A, X, Y and what the plan keeps over A, X and Y."""
+    if not works(plan):
+        return ""
+    kept = plan.get("plan_bytes")
+    return f"{1 + (plan['metadata_bytes'] if kept is None else kept) / case['compulsory_bytes']:.3f}×"
 
 
 def spmm_warp_rows(result):

@@ -53,6 +53,9 @@ done
 ok "threads" square 'd["options"]["threads"] == 3' --generate rmat:8,8 --threads 3
 ok "all threads" square 'd["options"]["threads"] >= 1' --generate rmat:8,8
 ok "plans" square 'm["plan"]["median_seconds"] > 0 and m["plan_seconds"] > 0' --generate fem2d:9,9,3 --plan
+ok "what plans keep, the pattern of C at least" square 'm["plan"]["peak_bytes"] >= m["plan_bytes"] >=
+    4 * m["nnz_product"] + 8 * m["rows"]' --generate fem2d:9,9,3 --plan
+ok "a line says what a plan keeps" grep -qE '^    plan .* GFLOPS, after .* ms, keeps [0-9.]+ MB$' run.out
 ok "the stage is the GPU's" square 'm["stage_on"]["failed"] == "unsupported"' --generate rmat:6,4 --aia
 ok "samples" square 'len(m["ours"]["samples"]) == 4' --generate rmat:6,4 --repeat 4
 ok "a matrix without entries" bash -c '"$0" spgemm $1 --generate grid:5,5,0 --json empty.json' "$tool" "$quick"
@@ -129,7 +132,7 @@ ok "coarsening of what is not square" fails 2 'a graph square' coarsen --device 
 judged() { # a stencil three times as fast as its peer and another twice as slow, with means and the worst by name
     cat >judged.json <<'END'
 {"date": "d", "commit": "c", "machine": {"gpu": null, "cpu": "CPU"}, "options": {"values": "fp64"}, "matrices": [
- {"matrix": "a", "family": "stencil", "seed": 4, "operation": "A*A", "ours": {"median_seconds": 1.0},
+ {"matrix": "a", "family": "stencil", "seed": 4, "operation": "A*A", "bytes": 1000, "ours": {"median_seconds": 1.0, "peak_bytes": 70},
   "peers": [{"name": "P", "sorted": true, "median_seconds": 4.0}, {"name": "Q", "sorted": true, "median_seconds": 3.0},
             {"name": "R", "sorted": false, "median_seconds": 0.1}, {"name": "S", "failed": "memory"}]},
  {"matrix": "b", "family": "stencil", "seed": 4, "operation": "A*transpose(A)", "ours": {"median_seconds": 2.0},
@@ -138,7 +141,8 @@ judged() { # a stencil three times as fast as its peer and another twice as slow
 END
     python3 -B "$root/bench/survey.py" judged.json >run.out &&
         grep -qE '^  stencil +2 +1\.22 +0\.50 +3\.00 +1$' run.out && grep -qE '^  road +0 +1 of ours failed$' run.out &&
-        grep -qE '^ +0\.50  b A\*transpose\(A\) ' run.out
+        grep -qE '^ +0\.50  b A\*transpose\(A\) ' run.out &&
+        grep -q '^  peak memory .*: 7.0 % of them (median), at most 7.0 % (a)$' run.out
 }
 if command -v python3 >/dev/null; then ok "a survey is judged by family" judged; else skip 'no python3: the survey'; fi
 surveyed() { # every part, by the tool: types, transposes and all widths of one matrix that is named and a file
@@ -216,6 +220,11 @@ ok "small graphs" dense 'len(d["matrices"]) == 12 and m["nnz"] > 0' --generate s
 ok "a line a graph and width" [ "$(grep -c '^small-.* | ' run.out)" -eq 12 ]
 ok "every algorithm does what it is asked for" dense 'all(o["algorithm"] == k for k, o in
     list(m["ours"].items())[1:])' --generate rmat:8,8 --width 16
+ok "what plans keep and take" dense 'all(o["peak_bytes"] >= o["plan_bytes"] > o["metadata_bytes"] for o in
+    m["ours"].values()) and m["ours"]["block_partition"]["plan_bytes"] >= 4 * m["rows"]' --generate rmat:10,8 --width 8
+ok "plans of the transpose keep a copy" dense 'min(o["plan_bytes"] for o in m["ours"].values()) >= 8 * m["nnz"] and
+    all(o["peak_bytes"] > o["plan_bytes"] for o in m["ours"].values())' --generate uniform:3000,40 --width 8 --transpose
+ok "lines say what plans keep" [ "$(grep -cE '(plan|once) [0-9.]+ ms, [0-9.]+ MB$' run.out)" -eq 4 ]
 ok "in double precision" dense 'd["options"]["features"] == "f64" and m["checked"]["largest_error"] < 1e-14' \
     --generate rmat:8,8 --width 16 --fp64
 for features in f16 bf16; do

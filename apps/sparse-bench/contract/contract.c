@@ -100,7 +100,7 @@ static sp_status measure_step(contract_case *c, own_run *run, sp_status (*step)(
 {
     figures->error = -1;
     sp_status status = time_steps(&c->options->common, step, NULL, run, &figures->time);
-    figures->peak_bytes = run->peak_bytes;
+    figures->peak_bytes = known_bytes(run->peak_bytes);
     if (status == SP_OK && step == fused_step) c->result->nnz = run->c.nnz;
     if (status == SP_OK && !c->options->common.no_check) {
         const raw_matrix raw = raw_of(&run->c);

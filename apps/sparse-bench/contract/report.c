@@ -45,7 +45,7 @@ static void put_candidate(json *j, const char *key, const candidate *c, const ti
 {
     if (begin_candidate(j, key, c)) {
         json_flag(j, "sorted", !c->unsorted);
-        json_count(j, "peak_bytes", c->peak_bytes);
+        put_bytes(j, "peak_bytes", c->peak_bytes);
         if (c->error >= 0) json_number(j, "error", finite_error(c->error));
         if (from_labels && from_labels->count) {
             json_begin(j, "from_labels", '{');

@@ -170,7 +170,7 @@ static int64_t cub_peak(void *state)
     uint64_t high = 0, nothing = 0;
     const uint64_t value = s->graph.wide ? 8 : 4;
     const uint64_t c = ((uint64_t)s->graph.groups + 1) * 8 + (uint64_t)s->c.nnz * (4 + value);
-    if (cudaMemPoolGetAttribute(s->pool, cudaMemPoolAttrUsedMemHigh, &high) != cudaSuccess) return 0;
+    if (cudaMemPoolGetAttribute(s->pool, cudaMemPoolAttrUsedMemHigh, &high) != cudaSuccess) return -1;
     cudaMemPoolSetAttribute(s->pool, cudaMemPoolAttrUsedMemHigh, &nothing);
     return high > s->operand_bytes + c ? (int64_t)(high - s->operand_bytes - c) : 0;
 }

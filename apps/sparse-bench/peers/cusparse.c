@@ -318,7 +318,7 @@ static int64_t cusparse_peak(void *state)
     library *l = state;
     uint64_t high = 0;
     const uint64_t c = ((uint64_t)l->rows + 1) * 4 + (uint64_t)l->nnz * (4 + l->s.size);
-    if (cudaMemPoolGetAttribute(l->pool, cudaMemPoolAttrUsedMemHigh, &high) != cudaSuccess) return 0;
+    if (cudaMemPoolGetAttribute(l->pool, cudaMemPoolAttrUsedMemHigh, &high) != cudaSuccess) return -1;
     const uint64_t nothing = 0;
     cudaMemPoolSetAttribute(l->pool, cudaMemPoolAttrUsedMemHigh, (void *)&nothing);
     return high > l->operand_bytes + c ? (int64_t)(high - l->operand_bytes - c) : 0;

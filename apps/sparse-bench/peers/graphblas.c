@@ -201,7 +201,7 @@ static sp_status graphblas_view(void *state, raw_matrix *c)
 static int64_t graphblas_peak(void *state)
 {
     (void)state;
-    return 0;
+    return -1;
 }
 
 const peer peer_graphblas = {"graphblas", algorithms, graphblas_open, graphblas_load, graphblas_follow,

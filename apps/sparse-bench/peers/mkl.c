@@ -167,7 +167,7 @@ static sp_status mkl_view(void *state, raw_matrix *c)
 static int64_t mkl_peak(void *state)
 {
     (void)state;
-    return 0;
+    return -1;
 }
 
 const peer peer_mkl = {.name = "mkl", .algorithms = algorithms, .open = mkl_open, .load = mkl_load,

@@ -177,6 +177,7 @@ static sp_status measure_program(bench_case *c, const char *path, exchange *file
     extract theirs = {0};
     verdict v = {0};
     memset(figures, 0, sizeof *figures);
+    figures->peak_bytes = -1;
     snprintf(figures->name, sizeof figures->name, "%s", strrchr(path, '/') + 1);
     const int ended = run_program(c, path, files);
     read_output(files->output, figures);

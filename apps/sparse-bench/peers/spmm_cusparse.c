@@ -17,6 +17,7 @@ typedef struct library {
     void *offsets, *cols, *weights, *x, *y, *buffer;
     int64_t rows, width;
     cusparseSpMatDescr_t a;
+    size_t buffer_bytes;
     cusparseDnMatDescr_t x_matrix, y_matrix;
     cusparseSpMMAlg_t algorithm;
 } library;
@@ -150,6 +151,7 @@ static sp_status cusparse_prepare(void *state, int number)
     l->buffer = NULL;
     CUSPARSE(SpMM_bufferSize(ARGUMENTS, &bytes));
     TRY(place(l, NULL, bytes, &l->buffer));
+    l->buffer_bytes = bytes;
     CUSPARSE(SpMM_preprocess(ARGUMENTS, l->buffer));
     CUDA(cudaStreamSynchronize(l->s.stream));
 done:
@@ -172,8 +174,11 @@ static sp_status cusparse_view(void *state, const void **y)
     return cuda_result(l->s.context, cudaStreamSynchronize(l->s.stream), "cudaStreamSynchronize");
 }
 
+/* It asks for its memory in advance. */
+static int64_t cusparse_peak(void *state) { return (int64_t)((library *)state)->buffer_bytes; }
+
 const spmm_peer spmm_peer_cusparse = {algorithms, cusparse_open, cusparse_load, cusparse_prepare, cusparse_run,
-                                      cusparse_view, cusparse_unload, cusparse_close, NULL};
+                                      cusparse_view, cusparse_unload, cusparse_close, NULL, cusparse_peak};
 
 #else
 

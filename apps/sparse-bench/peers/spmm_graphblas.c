@@ -204,4 +204,4 @@ done:
 }
 
 const spmm_peer spmm_peer_graphblas = {algorithms, graphblas_open, graphblas_load, graphblas_prepare, graphblas_run,
-                                       graphblas_view, graphblas_unload, graphblas_close, graphblas_version};
+                                       graphblas_view, graphblas_unload, graphblas_close, graphblas_version, NULL};

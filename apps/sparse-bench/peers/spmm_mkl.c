@@ -143,4 +143,4 @@ static sp_status mkl_view(void *state, const void **y)
 }
 
 const spmm_peer spmm_peer_mkl = {algorithms, mkl_open, mkl_load, mkl_prepare, mkl_run,
-                                 mkl_view, mkl_unload, mkl_close, mkl_version};
+                                 mkl_view, mkl_unload, mkl_close, mkl_version, NULL};

@@ -17,11 +17,13 @@ static sp_status measure_algorithm(spmm_case *c, const spmm_peer *p, void *state
     memset(figures, 0, sizeof *figures);
     snprintf(figures->name, sizeof figures->name, "%s", p->algorithms[algorithm]);
     figures->error = -1;
+    figures->peak_bytes = -1;
     sp_status status = p->prepare(state, algorithm); /* to warm up */
     const double began = wall_seconds();
     if (status == SP_OK) status = p->prepare(state, algorithm);
     figures->once_seconds = wall_seconds() - began;
     if (status == SP_OK) status = spmm_time(&c->options->common, p->run, state, &figures->time);
+    if (status == SP_OK && p->peak) figures->peak_bytes = p->peak(state);
     if (status == SP_OK && !c->options->common.no_check) {
         status = p->view(state, &y);
         if (status == SP_OK) status = spmm_compare(c, y, c->options->result, c->options->features, &figures->error);

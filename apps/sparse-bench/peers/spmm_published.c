@@ -147,4 +147,4 @@ static sp_status published_view(void *state, const void **y)
 }
 
 const spmm_peer spmm_peer_published = {names, published_open, published_load, published_prepare, published_run,
-                                       published_view, published_unload, published_close, NULL};
+                                       published_view, published_unload, published_close, NULL, NULL};

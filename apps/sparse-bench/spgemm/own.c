@@ -35,7 +35,7 @@ static sp_status measure(own_run *run, const bench_options *options, candidate *
 {
     sp_status status = time_steps(options, own_step, own_taken, run, &result->time);
     if (status == SP_OK) *info = run->infos[result->time.middle];
-    result->peak_bytes = info->peak_bytes;
+    result->peak_bytes = known_bytes(info->peak_bytes);
     return candidate_failed(run->context, status, result);
 }
 
@@ -106,9 +106,38 @@ static sp_status check_plan(bench_case *c, own_run *run)
     return v.good ? SP_OK : sp_fail(run->context, SP_ERROR_MATRIX, "a plan gives another C: %s", v.sentence);
 }
 
+/* What the plan keeps, the pattern of C included, and the most that making it and a product take beyond C. */
+static sp_status count_plan(bench_case *c, own_run *run, candidate *result)
+{
+    byte_counter counter;
+    sp_spgemm_plan *plan = NULL;
+    sp_csr product = {0};
+    sp_status status = counter_open(c->host, &c->options->common, c->interrupt, sp_context_is_cuda(run->context),
+                                    &counter);
+    if (status != SP_OK) return sp_fail(run->context, status, "%s", sp_last_error(c->host));
+    device_finish();
+    status = sp_spgemm_plan_create(counter.context, &run->a, run->b, &run->options, &plan);
+    if (status == SP_OK) status = sp_spgemm_plan_execute(plan, 1, &run->a, run->b, 0, &product);
+    device_finish();
+    if (status == SP_OK) {
+        const int64_t with_product = counter.live;
+        sp_csr_free(counter.context, &product);
+        result->plan_bytes = counter.live;
+        result->peak_bytes = counter.peak - (with_product - counter.live);
+    } else if (status == SP_ERROR_INTERRUPTED) {
+        sp_fail(run->context, status, "%s", sp_last_error(counter.context));
+    } else {
+        status = SP_OK; /* the time stands without these figures */
+    }
+    sp_spgemm_plan_free(plan);
+    counter_close(&counter);
+    return status;
+}
+
 static sp_status time_plan(bench_case *c, own_run *run, candidate *result)
 {
     snprintf(result->name, sizeof result->name, "plan");
+    result->peak_bytes = result->plan_bytes = -1;
     double began = wall_seconds();
     sp_status status = sp_spgemm_plan_create(run->context, &run->a, run->b, &run->options, &run->plan);
     device_finish();
@@ -167,6 +196,7 @@ sp_status own_measure(bench_case *c)
     c->result->own.time.first = run->first_seconds;
     if (o->aia) TRY(measure_aia(c, run));
     if (o->plan) TRY(time_plan(c, run, &c->result->plan));
+    if (o->plan && !*c->result->plan.word) TRY(count_plan(c, run, &c->result->plan));
     TRY(measure_without(c, run));
 done:
     if (status != SP_OK) sp_fail(c->host, status, "%s", sp_last_error(context));

@@ -37,8 +37,10 @@ static void print_all(const machine *m, const spgemm_options *o, const bench_res
                     1e-9 * (double)r->bytes / ours, 100 * fraction_of_copy(m, r));
     if (*r->own.word) return;
     print_phases(r);
-    if (o->plan) print_candidate(&r->plan, ours, "%.2f GFLOPS, after %.3f ms", gflops(r, r->plan.time.median),
-                                 1e3 * r->plan.once_seconds);
+    if (o->plan) print_candidate(&r->plan, ours, r->plan.plan_bytes < 0 ? "%.2f GFLOPS, after %.3f ms"
+                                                 : "%.2f GFLOPS, after %.3f ms, keeps %.1f MB",
+                                 gflops(r, r->plan.time.median), 1e3 * r->plan.once_seconds,
+                                 1e-6 * (double)r->plan.plan_bytes);
     for (int i = 0; i < AIA_MODES && o->aia; i++) print_candidate(&r->aia[i], ours, "%s", "");
     if (o->aia && !*r->aia[AIA_MODES - 1].word) {
         const double total = 1e3 * r->aia[AIA_MODES - 1].time.median, ratio = aia_ratio(r);
@@ -78,7 +80,7 @@ static void put_own(json *j, const char *key, const candidate *own, const sp_spg
         json_seconds(j, "numeric", info->numeric_seconds);
         json_end(j, '}');
         json_count(j, "batches", info->batches);
-        json_count(j, "peak_bytes", info->peak_bytes);
+        put_bytes(j, "peak_bytes", own->peak_bytes);
         json_begin(j, "groups", '{');
         for (int i = 0; i < info->groups; i++) json_count(j, info->group[i].name, info->group[i].count);
         json_end(j, '}');
@@ -92,7 +94,7 @@ static void put_peer(json *j, const candidate *p)
         if (p->plan) json_seconds(j, "plan_seconds", p->once_seconds);
         json_flag(j, "sorted", !p->unsorted);
         json_text(j, "differs", *p->why ? p->why : NULL);
-        json_count(j, "peak_bytes", p->peak_bytes);
+        put_bytes(j, "peak_bytes", p->peak_bytes);
         put_timing(j, &p->time);
     }
     json_end(j, '}');
@@ -136,6 +138,7 @@ static void put_result(json *j, const machine *m, const spgemm_options *o, const
     put_own(j, "ours", &r->own, &r->info);
     if (o->plan) put_own(j, "plan", &r->plan, &r->plan_info);
     if (o->plan) json_seconds(j, "plan_seconds", r->plan.once_seconds);
+    if (o->plan) put_bytes(j, "plan_bytes", *r->plan.word ? -1 : r->plan.plan_bytes);
     for (int i = 0; i < AIA_MODES && o->aia; i++) put_own(j, keys[i], &r->aia[i], &r->aia_info[i]);
     if (o->aia && !*r->aia[AIA_MODES - 1].word) json_seconds(j, "stage_ratio", aia_ratio(r));
     json_begin(j, "peers", '[');

@@ -39,6 +39,9 @@ static link_use use_of_link(const machine *m, const spmm_options *o, const spmm_
     return use;
 }
 
+/* What a plan keeps: counted, or as the library reports it. */
+static int64_t kept_bytes(const candidate *c) { return c->plan_bytes > 0 ? c->plan_bytes : c->info.metadata_bytes; }
+
 /* ---- stdout --------------------------------------------------------------------------------------------- */
 
 static void print_link(const machine *m, const spmm_options *o, const spmm_result *r)
@@ -55,10 +58,13 @@ static void print_link(const machine *m, const spmm_options *o, const spmm_resul
 static void print_choice(const machine *m, const spmm_options *o, const spmm_result *r)
 {
     const double seconds = r->own[0].time.median;
-    print_candidate(&r->own[0], 0, "%s, %+.0f %% of the best; %.1f GB/s gathered, %.1f moved, %.0f %% of copies",
+    print_candidate(&r->own[0], 0,
+                    "%s, %+.0f %% of the best; %.1f GB/s gathered, %.1f moved, %.0f %% of copies; plan %.3f ms, "
+                    "%.1f MB",
                     keys[r->own[0].info.algorithm], 100 * behind_best(r), 1e-9 * (double)r->gathered_bytes / seconds,
                     1e-9 * (double)r->compulsory_bytes / seconds,
-                    100 * (double)r->compulsory_bytes / seconds / m->copy_bandwidth);
+                    100 * (double)r->compulsory_bytes / seconds / m->copy_bandwidth, 1e3 * r->own[0].once_seconds,
+                    1e-6 * (double)kept_bytes(&r->own[0]));
     if (*r->own[0].word) return;
     if (r->floor_seconds > 0)
         printf("      gathers in A's order and bytes that must move take %.4f ms, %.0f %% of it\n",
@@ -69,8 +75,8 @@ static void print_choice(const machine *m, const spmm_options *o, const spmm_res
 static void print_other(const candidate *c, double ours)
 {
     print_candidate(c, ours, c->caches > 0 ? "once %.3f ms, %.1f MB; partitions of %g caches"
-                             : c->info.metadata_bytes ? "once %.3f ms, %.1f MB" : "once %.3f ms",
-                    1e3 * c->once_seconds, 1e-6 * (double)c->info.metadata_bytes, c->caches);
+                             : kept_bytes(c) ? "once %.3f ms, %.1f MB" : "once %.3f ms",
+                    1e3 * c->once_seconds, 1e-6 * (double)kept_bytes(c), c->caches);
 }
 
 void spmm_report_result(const machine *m, const spmm_options *o, const spmm_result *r)
@@ -100,6 +106,8 @@ static void put_candidate(json *j, const char *key, const candidate *c, bool var
             json_count(j, "metadata_bytes", c->info.metadata_bytes);
             json_count(j, "partitions", c->info.partitions);
         }
+        if (key) put_bytes(j, "plan_bytes", c->plan_bytes);
+        if (!variant) put_bytes(j, "peak_bytes", c->peak_bytes);
         put_timing(j, &c->time);
     }
     json_end(j, '}');

@@ -293,6 +293,38 @@ static sp_status measure_own(spmm_case *c, own_run *run)
     return status;
 }
 
+/* What each plan keeps, and the most that making it and a product take beyond A, X and Y. */
+static sp_status count_bytes(spmm_case *c, own_run *run)
+{
+    byte_counter *counter = &c->counter;
+    const bool cuda = sp_context_is_cuda(run->context);
+    if (!counter->context) {
+        const sp_status status = counter_open(c->host, &c->options->common, c->interrupt, cuda, counter);
+        if (status != SP_OK) return sp_fail(run->context, status, "%s", sp_last_error(c->host));
+    }
+    for (int i = 0; i < SPMM_ALGORITHMS; i++) {
+        candidate *figures = &c->result->own[i];
+        const sp_spmm_options options = {.algorithm = (sp_spmm_algorithm)i, .reduce = c->options->reduce,
+                                         .transpose = c->options->transpose};
+        const int64_t before = counter->peak = counter->live;
+        sp_spmm_plan *plan = NULL;
+        figures->peak_bytes = figures->plan_bytes = -1;
+        if (*figures->word) continue;
+        device_finish();
+        sp_status status = sp_spmm_plan_create(counter->context, &run->a, run->x.cols, &options, &plan);
+        if (status == SP_OK) status = sp_spmm_execute(plan, 1, &run->x, 0, &run->y);
+        device_finish();
+        if (status == SP_OK) {
+            figures->plan_bytes = counter->live - before; /* the first product may have added to it */
+            figures->peak_bytes = counter->peak - before;
+        }
+        sp_spmm_plan_free(plan);
+        if (status == SP_ERROR_INTERRUPTED)
+            return sp_fail(run->context, status, "%s", sp_last_error(counter->context));
+    }
+    return SP_OK;
+}
+
 /* A plan and its products again, without each special path. */
 static sp_status measure_without(spmm_case *c, own_run *run)
 {
@@ -343,6 +375,7 @@ static sp_status measure_ours(spmm_case *c)
                     (size_t)(c->x.rows * c->x.cols) * spmm_size_of(c->x.type)));
     TRY(make_operand(o, run.context, c->a.rows, c->x.cols, o->result, &run.y));
     TRY(measure_own(c, &run));
+    TRY(count_bytes(c, &run));
     if (space == SP_HOST) spmm_floor_measure(c, &run.x);
     TRY(measure_without(c, &run));
     if (o->ablation) TRY(spmm_ablation_measure(c, run.context, &run.a, &run.x, &run.y));
@@ -457,6 +490,7 @@ sp_status spmm_run(sp_context *host, const spmm_options *o, const volatile int *
 done:
     sp_csr_free(host, &c.a);
     sp_csr_free(host, &c.stored);
+    counter_close(&c.counter);
     spmm_peers_close(&peers);
     sp_free(host, results);
     return status;

@@ -56,6 +56,7 @@ typedef struct spmm_case {
     sp_csr a, stored; /* the matrix that is multiplied; with `transpose` what our plans are made of */
     sp_dense x; /* on the host, as A */
     spmm_reference reference;
+    byte_counter counter; /* of our plans; open from the first case on */
     spmm_result *result;
 } spmm_case;
 
@@ -93,6 +94,7 @@ typedef struct spmm_peer {
     void (*unload)(void *state);
     void (*close)(void *state);
     void (*version)(char *text, size_t size); /* its name and version, once it is open; NULL: not known */
+    int64_t (*peak)(void *state); /* memory beside A, X and Y; NULL: its allocations cannot be counted */
 } spmm_peer;
 
 extern const spmm_peer spmm_peer_cusparse, spmm_peer_graphblas, spmm_peer_mkl, spmm_peer_published;
