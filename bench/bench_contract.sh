@@ -54,23 +54,6 @@ bench() { # bench RESULT GRAPHS ARGUMENTS...
     if [ -e "$json" ]; then written+=("$json"); fi
 }
 
-# Both sides read the same files; scipy is a peer of the results then.
-beside_scipy() {
-    local folder graph files=() json=bench/results/contract-$name-scipy.json
-    folder=$(mktemp -d) || return 1
-    for graph in $1; do
-        graph=${graph/#small/rmat:11,8}
-        files+=("$folder/${graph//[:,]/-}.mtx")
-        "$build/bin/gnn" convert "generate:$graph" "$folder/graph" --features 1 --classes 2 >/dev/null &&
-            "$python" -B bench/spmm_scipy.py write "$folder/graph/graph.npz" "${files[-1]}" || status=1
-        rm -rf "$folder/graph"
-    done
-    "$build/bin/sparse-bench" contract --device "$device" ${threads:+--threads "$threads"} --repeat "$repeat" \
-        --limit "$limit" --json "$json" "${files[@]}" && "$python" -B bench/contract_scipy.py "$json" || status=1
-    if [ -e "$json" ]; then written+=("$json"); fi
-    rm -rf "$folder"
-}
-
 # The tool's reports, and bytes a second of reading and of writing, for 17 million edges drawn at random as Matrix
 # Market and 50,000 groups of twenty nodes. Two cores, and as many threads. Writing ends when the process does: the
 # file is synced by then.
@@ -138,7 +121,7 @@ for part in $parts; do
     aia) bench "$name-aia" "$twins" --aia --groups 10% --peers none ;;
     scipy)
         if [ "$device" != cpu ]; then echo "left out: scipy, which runs on the CPU" >&2 && continue; fi
-        beside_scipy "$graphs"
+        bench "$name-scipy" "$graphs" --peers graphblas,mkl,scipy
         ;;
     text) text_to_text ;;
     partitions)

@@ -22,7 +22,7 @@ interpreter that has scipy. bench/plots.py --papers plots results of accel-gcn, 
 END_OF_USAGE
 }
 
-build=${BUILD:-build} python=${PYTHON:-python3} results=${RESULTS:-bench/results}
+build=${BUILD:-build} results=${RESULTS:-bench/results}
 device='' graphs='' widths='' parts='' repeat='' limit='' threads='' name='' small=''
 options="device graphs widths parts repeat limit threads name"
 . bench/options.sh
@@ -47,24 +47,6 @@ bench() {
     written+=("$json")
 }
 
-# Both sides read the same files; scipy is a peer of the results then.
-beside_scipy() {
-    local folder graph files=() json=$results/spmm-$name-scipy.json
-    folder=$(mktemp -d) || return 1
-    for graph in ${graphs:-$1}; do
-        graph=${graph/#small/rmat:11,8}
-        "$build/bin/gnn" convert "generate:$graph" "$folder/graph" --features 1 --classes 2 >/dev/null &&
-            "$python" -B bench/spmm_scipy.py write "$folder/graph/graph.npz" "$folder/${graph//[:,]/-}.mtx" || status=1
-        files+=("$folder/${graph//[:,]/-}.mtx")
-        rm -rf "$folder/graph"
-    done
-    "$build/bin/sparse-bench" spmm --device "$device" ${threads:+--threads "$threads"} --repeat "${repeat:-10}" \
-        --limit "${limit:-2}" --width "${widths:-$usual}" --json "$json" "${files[@]}" &&
-        "$python" -B bench/spmm_scipy.py time "$json" || status=1
-    written+=("$json")
-    rm -rf "$folder"
-}
-
 mkdir -p "$results"
 for part in $parts; do
     case $part in
@@ -87,7 +69,8 @@ for part in $parts; do
         ;;
     scipy)
         if [ "$device" != cpu ]; then echo "left out: scipy, which runs on the CPU" >&2 && continue; fi
-        beside_scipy "molecules:1900000,20 rmat:17,16 community:89250,10.2,1900,50,900,60,1 uniform:100000,100"
+        bench scipy "molecules:1900000,20 rmat:17,16 community:89250,10.2,1900,50,900,60,1 uniform:100000,100" $usual 10 2 \
+            --peers graphblas,mkl,scipy
         ;;
     *) usage >&2 && exit 2 ;;
     esac

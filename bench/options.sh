@@ -28,6 +28,8 @@ else
     gpu_name=${gpu%%, *}
     name=${name:-$(tr '[:upper:] ' '[:lower:]-' <<<"${gpu_name#NVIDIA }")}
 fi
+# scipy is asked for by --peers; PYTHON names an interpreter that has it.
+export BENCH_SCIPY=${BENCH_SCIPY-$PWD/bench/scipy_peer.py}
 # Libraries that bench/peers/install.sh has fetched, unless others are named.
 for library in "${build:-build}"/peers/lib/libmkl_rt.so.*; do
     if [ -e "$library" ]; then export BENCH_MKL=${BENCH_MKL:-$PWD/$library}; fi

@@ -17,12 +17,14 @@ usage: bench/survey.sh [options]      runs sparse-bench survey, which writes BUI
   --repeat N          samples, of which the median counts [5]
   --limit SECONDS     for each candidate and matrix; then fewer samples do [1]
   --threads N         [all cores]
-  --peers LIST        as with sparse-bench: none, or some of those that fit the device [all]
+  --peers LIST        as with sparse-bench: none, or some of cusparse, graphblas, mkl, published, cub, scipy [those that
+                      fit the device, without scipy]
   --before DIR        compares with the JSON files of an earlier run
   --out DIR           where the JSON files go [BUILD/survey]
 BUILD=DIR the build, BENCH_COMMIT the commit that is named in the results. On the CPU the peers are MKL and GraphBLAS:
 the newest ones after bench/peers/install.sh, else those of the system; BENCH_MKL and BENCH_GRAPHBLAS name others.
 On a GPU they are cuSPARSE, CUB and what bench/peers/build.sh has built; BENCH_PEERS names another folder of programs.
+scipy runs on the CPU, one thread, with the interpreter PYTHON [python3]: --peers graphblas,mkl,scipy.
 END_OF_USAGE
 }
 

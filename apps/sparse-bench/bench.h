@@ -28,7 +28,7 @@ typedef enum bench_kind { BENCH_SPGEMM, BENCH_SPMM, BENCH_CONTRACT, BENCH_COARSE
 
 /* Bits, as the words of --peers; PEER_DEFAULT: those that fit the device. */
 enum { PEER_DEFAULT = 0, PEER_NONE = 1, PEER_CUSPARSE = 2, PEER_GRAPHBLAS = 4, PEER_PUBLISHED = 8, PEER_MKL = 16,
-       PEER_CUB = 32 };
+       PEER_SCIPY = 32, PEER_CUB = 64 };
 
 /* What all commands ask for. The options of each command begin with it. */
 typedef struct bench_options {
@@ -331,10 +331,18 @@ void graphblas_version(char *text, size_t size);
 void append_version(void (*version)(char *text, size_t size), char *text, size_t size);
 void mkl_version(char *text, size_t size);
 
+/* scipy, which a script runs (peers/scipy.h). */
+typedef struct scipy_peer {
+    bool wanted;
+    sp_status status; /* of opening it */
+    char why[200], version[40];
+} scipy_peer;
+
 /* The peers of a run. Each is opened once: some libraries can be started only once in a process. */
 enum { PEER_LIBRARIES = 4 };
 typedef struct peer_set {
     bool published; /* the programs of published.c too */
+    scipy_peer scipy;
     int count;
     struct opened_peer {
         const peer *peer;
@@ -353,6 +361,8 @@ void peers_versions(const peer_set *set, char *text, size_t size);
 sp_status peers_measure(bench_case *c, const peer_set *set);
 /* Times and compares the programs that bench/peers/build.sh has made, if there are any (peers/published.c). */
 sp_status published_measure(bench_case *c);
+/* The same of scipy's products. */
+sp_status scipy_products(bench_case *c, const scipy_peer *scipy);
 
 /* ---- report (spgemm/report.c) ------------------------------------------------------------------- */
 

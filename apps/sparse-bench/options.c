@@ -18,8 +18,8 @@ static const char *const ablations[] = {"warps", "partitions", "sizes", NULL};  
 static const char *const label_kinds[] = {"random", "blocks", "power", NULL};      /* by LABELS_ */
 static const char *const methods[] = {"matching", "two-hop", "hec", "lp", NULL};     /* by contraction_method */
 /* by PEER_ */
-static const char *const peer_names[] = {"none", "cusparse", "graphblas", "published", "mkl", "cub", NULL};
-static const char *const product_peers[] = {"none", "cusparse", "graphblas", "published", "mkl", NULL};
+static const char *const peer_names[] = {"none", "cusparse", "graphblas", "published", "mkl", "scipy", "cub", NULL};
+static const char *const product_peers[] = {"none", "cusparse", "graphblas", "published", "mkl", "scipy", NULL};
 static const char *const dense_peers[] = {"none", "cusparse", "graphblas", "published", NULL};
 static const char *const orders[] = {"auto", "keep", "community", NULL};           /* by gnn_order */
 static const char *const models[] = {"gcn", "sage", "sage-max", "gin", "gat", "none", NULL}; /* by gnn_layer */
@@ -245,7 +245,8 @@ static const option_row measurement_rows[] = {
 };
 
 #define PEERS_ROW(list) "--peers", "LIST", "cusparse, graphblas, mkl, published (what BENCH_PEERS has for\n" \
-                        "spgemm and spmm), cub (contract), none [those that fit the device]", \
+                        "spgemm and spmm), cub (contract), scipy (the script that BENCH_SCIPY names,\n" \
+                        "bench/scipy_peer.py), none [those that fit the device; scipy if it is named]", \
                         OPTION_WORDS, AT(peers), .words = list
 static const option_row product_peer_rows[] = {{PEERS_ROW(product_peers)}};
 static const option_row dense_peer_rows[] = {{PEERS_ROW(dense_peers)}};

@@ -282,7 +282,7 @@ if find_scipy >venv.out; then
     scipy() {
         BUILD=$build RESULTS=$PWD/scipy PYTHON=$python "$root/bench/bench_spmm.sh" --small --device cpu --threads 2 \
             --repeat 1 --limit 0.01 --name here --parts scipy >scipy.out && grep -q '| scipy, ms |' scipy.out &&
-            json scipy/spmm-here-small-scipy.json '(len(d["matrices"]) == 2 and m["file"] == "rmat-11-8.mtx" and
+            json scipy/spmm-here-small-scipy.json '(len(d["matrices"]) == 12 and
                 m["peers"][-1]["name"] == "scipy" and m["peers"][-1]["error"] < 1e-5)'
     }
     ok "scipy beside the CPU's products" scipy
@@ -408,6 +408,60 @@ ok "a missing entry is found" published entry "p['failed'] == 'differs'" --gener
 ok "one that crashes is a word" published crash "p['failed'] == 'failed'" --generate uniform:40,3
 ok "one that refuses is a word" published refuse "p['failed'] == 'failed'" --generate uniform:40,3
 ok "one that says nothing is a word" published silent "p['failed'] == 'failed'" --generate uniform:40,3
+
+# ---- scipy, by a script -----------------------------------------------------------------------------------------------
+
+by_scipy() { # by_scipy CHECK EXPRESSION ARGUMENTS...: scipy is the only peer; nothing stays of what it was given
+    local quick="--device cpu --repeat 2 --limit 1 --peers scipy"
+    BENCH_SCIPY=${script:-$root/bench/scipy_peer.py} PYTHON=$python TMPDIR=. "$@" && ! ls sparse-bench-* 2>/dev/null
+}
+if find_scipy >venv.out; then
+    ran='all(p["median_seconds"] > 0 and p["peak_bytes"] is None for p in m["peers"]) and
+        d["machine"]["peers"].startswith("scipy 1.")'
+    compared="$ran and m['checked']['with'] == 'scipy' and [p['sorted'] for p in m['peers']] == [True, False]"
+    ok "equal to scipy" by_scipy square "$compared" --generate web:500,8,57,70,50 --generate rmat:6,4
+    ok "equal to scipy, fp32" by_scipy square "$compared" --generate web:500,8,57,70,50 --fp32
+    ok "equal to scipy, A times another" by_scipy square "$compared" --generate uniform:40,3,70 \
+        --times-generated uniform:70,2,9
+    ok "scipy has no other semirings" by_scipy square 'm["peers"][0]["failed"] == "unsupported"' --generate rmat:6,4 \
+        --semiring min-plus
+    same="$ran and [p['name'] for p in m['peers']] == ['scipy', 'scipy relabelled'] and all(p['sorted'] for p in m['peers'])"
+    ok "quotients equal to scipy's" by_scipy quotient "$same and max(p['error'] for p in m['peers']) < 1e-5" \
+        --generate rmat:8,8 --generate grid:5,5,0 --groups 10%
+    ok "quotients equal to scipy's, fp64" by_scipy quotient "$same and max(p['error'] for p in m['peers']) < 1e-12" \
+        --generate rmat:8,8 --fp64 --groups 10% --labels random
+    product="$ran and len(m['peers']) == 1 and m['peers'][0]['name'] == 'scipy'"
+    ok "sparse times dense equal to scipy" by_scipy dense "$product and m['peers'][0]['error'] < 1e-5" \
+        --generate uniform:40,3,70 --width 1,40
+    ok "sparse times dense equal to scipy, fp64" by_scipy dense "$product and m['peers'][0]['error'] < 1e-12" \
+        --generate rmat:8,8 --width 5 --fp64
+    ok "scipy multiplies no numbers of 16 bits" by_scipy dense 'm["peers"][0]["failed"] == "unsupported"' \
+        --generate rmat:6,4 --width 5 --features bf16
+    sed 's/result.data, values/result.data + 1, values/; s/array(result, values)/array(result + 1, values)/' \
+        "$root/bench/scipy_peer.py" >wrong.py
+    wrongly() { script=wrong.py by_scipy "$@"; }
+    ok "wrong values of scipy's products are found" wrongly square 'm["peers"][0]["why"].endswith(
+        "has other values") and m["checked"]["with"] == "reference"' --generate rmat:6,4
+    ok "wrong values of scipy's quotients are found" wrongly quotient \
+        'min(p["error"] for p in m["peers"]) > 1e-5' --generate rmat:6,4 --groups 10% --labels random
+    ok "wrong values of scipy's dense products are found" wrongly dense \
+        'm["peers"][0]["failed"] == "wrong"' --generate rmat:6,4 --width 5
+    beside_scipy() { # the script, a family a case: scipy counts as a peer
+        BUILD=$build PYTHON=$python "$root/bench/survey.sh" --device cpu --generate rmat:6,4 --repeat 1 --peers scipy \
+            --parts spgemm-f32 --out "$PWD/beside" >run.out 2>run.err &&
+            grep -qE '^  all +1 ' run.out && grep -q ' ms, scipy$' run.out
+    }
+    ok "a survey beside scipy" beside_scipy
+else skip "no scipy: $(tail -n 1 venv.out)"; fi
+left_out() { # left_out WHY PYTHON SCRIPT
+    PYTHON=$2 BENCH_SCIPY=$3 status 0 spgemm --device cpu --repeat 1 --peers scipy --generate rmat:6,4 --json out.json &&
+        json out.json "([p['name'] for p in m['peers']] == ['scipy', 'scipy unsorted'] and m['checked']['good'] and
+            all(p['failed'] == 'absent' and '$1' in p['why'] for p in m['peers']))"
+}
+ok "scipy that is not installed is left out by name" left_out without false "$root/bench/scipy_peer.py"
+ok "scipy without its script is left out by name" left_out 'BENCH_SCIPY' python3 ''
+ok "scipy runs only where it is named" bash -c 'PYTHON=none "$0" spgemm --device cpu --repeat 1 --generate rmat:6,4 >run.out &&
+    ! grep -q scipy run.out' "$tool"
 
 absent='all(p["failed"] == "absent" for p in m["peers"]) and len(m["peers"]) == 4 and not d["machine"]["peers"]'
 quick="--device cpu --repeat 1"

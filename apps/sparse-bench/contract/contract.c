@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "sparse-bench/contract/contract_bench.h"
+#include "sparse-bench/peers/scipy.h"
 #include "contraction.h"
 #include "sparse-bench/report.h"
 
@@ -246,6 +247,46 @@ static sp_status measure_peer(contract_case *c, const struct opened_peer *opened
     return status;
 }
 
+static sp_status compare_scipy(contract_case *c, const program_files *files, candidate *figures)
+{
+    raw_matrix made;
+    void *bytes = NULL;
+    sp_status status = program_read_matrix(c->host, files, c->s.rows, c->options->common.type, &made, &bytes);
+    if (status == SP_OK) status = contract_compare(c, &made, figures);
+    if (status == SP_OK) judge(c, figures);
+    sp_free(c->host, bytes);
+    return status;
+}
+
+/* By two products, and by relabelling. */
+static sp_status measure_scipy(contract_case *c, const scipy_peer *scipy)
+{
+    static const char *const operations[] = {"contract", "contract-relabelled", NULL};
+    static const char *const names[] = {"scipy", "scipy relabelled"};
+    const bench_options *o = &c->options->common;
+    const sp_csr *g = &c->g;
+    const int64_t header[PROGRAM_HEADER] = {g->rows, g->rows, c->s.rows, g->nnz, 0, 0};
+    program_files *files = NULL;
+    sp_status ready = scipy->status == SP_OK ? SP_OK : sp_fail(c->host, scipy->status, "%s", scipy->why);
+    sp_status status = SP_OK;
+    if (ready == SP_OK && g->nnz > INT32_MAX)
+        ready = sp_fail(c->host, SP_ERROR_UNSUPPORTED, "scipy is given at most %d edges", INT32_MAX);
+    if (ready == SP_OK) ready = program_begin(c->host, &files);
+    if (ready == SP_OK)
+        ready = program_write(c->host, files, header, g, NULL, c->s_transposed.col_indices,
+                              (size_t)g->rows * sizeof(int32_t));
+    for (int i = 0; operations[i] && status == SP_OK && !*c->interrupt; i++) {
+        candidate *figures = &c->result->peers[c->result->peer_count++];
+        snprintf(figures->name, sizeof figures->name, "%s", names[i]);
+        figures->error = -1;
+        if (ready != SP_OK) status = candidate_failed(c->host, ready, figures);
+        else if (scipy_run(operations[i], o, files, figures) && !o->no_check)
+            status = candidate_failed(c->host, compare_scipy(c, files, figures), figures);
+    }
+    program_end(c->host, files);
+    return status;
+}
+
 /* ---- the cases ----------------------------------------------------------------------------------------- */
 
 static int64_t entry_bytes(const contract_bench_options *o, const sp_csr *g)
@@ -267,6 +308,7 @@ static sp_status run_case(contract_case *c, const source *from, unsigned labels,
     r->bytes = 8 * (g->rows + 1) + g->nnz * entry_bytes(c->options, g) + 4 * g->rows + 8 * (groups + 1) +
                r->nnz * (4 + value);
     for (int i = 0; i < peers->count; i++) TRY(measure_peer(c, &peers->peers[i]));
+    if (peers->scipy.wanted) TRY(measure_scipy(c, &peers->scipy));
     if (*c->interrupt) status = sp_fail(c->host, SP_ERROR_INTERRUPTED, "interrupted");
 done:
     drop_labels(c);

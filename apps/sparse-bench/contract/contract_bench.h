@@ -27,7 +27,7 @@ typedef struct contract_bench_options {
 const char *label_kind_name(unsigned kind); /* of one bit */
 
 enum { CONTRACT_FUSED, CONTRACT_PRODUCTS, CONTRACT_OWN };
-enum { CONTRACT_PEERS = 8 };
+enum { CONTRACT_PEERS = 10 };
 
 typedef struct contract_result {
     const source *from;

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "sparse-bench/bench.h"
+#include "sparse-bench/peers/scipy.h"
 
 typedef struct peer_run {
     const peer *peer;
@@ -109,6 +109,10 @@ sp_status peers_measure(bench_case *c, const peer_set *set)
         const sp_status status = published_measure(c);
         if (status != SP_OK) return status;
     }
+    if (set->scipy.wanted && !*c->interrupt) {
+        const sp_status status = scipy_products(c, &set->scipy);
+        if (status != SP_OK) return status;
+    }
     if (*c->interrupt) return sp_fail(c->host, SP_ERROR_INTERRUPTED, "interrupted");
     if (c->ours.offsets && !c->result->checked.with[0])
         return compare_reference(c->host, &c->a, c->b, &c->options->common, &c->ranges, &c->ours, &c->result->checked);
@@ -136,6 +140,7 @@ void peers_open(sp_context *context, const bench_options *options, bool cuda, pe
     if (wanted & PEER_GRAPHBLAS) open_peer(context, options, &peer_graphblas, set);
     if (wanted & PEER_MKL) open_peer(context, options, &peer_mkl, set);
     if (options->kind == BENCH_CONTRACT && wanted & PEER_CUB) open_peer(context, options, &peer_cub, set);
+    if (wanted & PEER_SCIPY) scipy_open(context, options, &set->scipy);
 }
 
 void peers_close(peer_set *set)
@@ -152,4 +157,5 @@ void peers_versions(const peer_set *set, char *text, size_t size)
         const struct opened_peer *opened = &set->peers[i];
         if (opened->status == SP_OK) append_version(opened->peer->version, text, size);
     }
+    scipy_append_version(&set->scipy, text, size);
 }

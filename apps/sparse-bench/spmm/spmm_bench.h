@@ -27,7 +27,7 @@ typedef struct spmm_options {
 const char *reduce_name(sp_reduce reduce);
 const char *features_name(sp_dense_type type);
 
-enum { SPMM_ALGORITHMS = SP_SPMM_BIDIRECTIONAL + 1, SPMM_PEERS = 10, SPMM_VARIANTS = 14 };
+enum { SPMM_ALGORITHMS = SP_SPMM_BIDIRECTIONAL + 1, SPMM_PEERS = 12, SPMM_VARIANTS = 14 };
 
 typedef struct spmm_result {
     const source *from;
@@ -100,6 +100,7 @@ typedef struct spmm_peer {
 extern const spmm_peer spmm_peer_cusparse, spmm_peer_graphblas, spmm_peer_mkl, spmm_peer_published;
 
 typedef struct spmm_peer_set {
+    scipy_peer scipy;
     int count;
     struct spmm_opened_peer {
         const spmm_peer *peer;
