@@ -16,16 +16,11 @@ const int32_t *spgraph_struct_sizes(void)
     static const int32_t sizes[] = {
         sizeof(sp_allocator), sizeof(sp_device_allocator), sizeof(sp_context_options), sizeof(sp_csr), sizeof(sp_coo),
         sizeof(sp_spgemm_options), sizeof(sp_spgemm_group), sizeof(sp_spgemm_info), sizeof(sp_similarity_options),
-        sizeof(sp_markov_epilogue), sizeof(sp_markov_row), sizeof(sp_contract_options), sizeof(sp_contract_info),
-        sizeof(sp_dense), sizeof(sp_spmm_options), sizeof(sp_spmm_info), sizeof(sp_cbsr), sizeof(sp_ranks),
-        sizeof(sp_traffic), sizeof(sp_arcs), sizeof(mcl_options), sizeof(mcl_iteration), sizeof(mcl_run),
-        sizeof(mcl_state), sizeof(mcl_clustering), sizeof(mcl_memberships), sizeof(mcl_former), sizeof(mcl_update),
-        sizeof(mcl_changes), sizeof(mcl_measures), sizeof(mcl_profile), sizeof(mcl_distance),
-        sizeof(contraction_options), sizeof(contraction_info), sizeof(contraction_group),
-        sizeof(contraction_judgement), sizeof(contraction_coarsening), sizeof(contraction_refinement),
-        sizeof(contraction_refined), sizeof(contraction_level), sizeof(contraction_hierarchy),
-        sizeof(gnn_sampler_options), sizeof(gnn_minibatch), sizeof(io_read_options), sizeof(io_names),
-        sizeof(io_part), sizeof(io_graph),
+        sizeof(sp_contract_options), sizeof(sp_contract_info), sizeof(sp_dense), sizeof(sp_spmm_options),
+        sizeof(sp_cbsr), sizeof(mcl_options), sizeof(mcl_iteration), sizeof(mcl_run), sizeof(mcl_clustering),
+        sizeof(mcl_measures), sizeof(mcl_profile), sizeof(mcl_distance), sizeof(contraction_options),
+        sizeof(contraction_info), sizeof(contraction_coarsening), sizeof(gnn_sampler_options), sizeof(gnn_minibatch),
+        sizeof(io_read_options), sizeof(io_names), sizeof(io_part), sizeof(io_graph),
         0,
     };
     return sizes;

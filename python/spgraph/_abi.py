@@ -4,7 +4,7 @@ from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_d
                     c_int64, c_size_t, c_uint32, c_uint64, c_void_p)
 
 SP_VERSION = "0.1.0"
-SP_ABI = 12
+SP_ABI = 12  # a digest of all declarations of the headers: a66ca756c5417188
 SP_OK, SP_ERROR_ARGUMENT, SP_ERROR_MATRIX, SP_ERROR_NOT_FINITE, SP_ERROR_OVERFLOW = 0, 1, 2, 3, 4
 SP_ERROR_HOST_MEMORY, SP_ERROR_DEVICE_MEMORY, SP_ERROR_NO_DEVICE = 5, 6, 7
 SP_ERROR_DEVICE, SP_ERROR_UNSUPPORTED, SP_ERROR_INTERRUPTED = 8, 9, 10
@@ -97,20 +97,6 @@ class sp_similarity_options(Structure):
     ]
 
 
-class sp_markov_epilogue(Structure):
-    _fields_ = [
-        ("cutoff", c_double), ("select", c_int64), ("recover", c_int64), ("recover_mass", c_double),
-        ("inflation", c_double), ("dense_factor", c_int64), ("order", c_void_p), ("fast", c_bool),
-        ("diagonal", c_int64), ("device_only", c_bool),
-    ]
-
-
-class sp_markov_row(Structure):
-    _fields_ = [
-        ("chaos", c_float), ("homogeneity", c_float), ("kept_mass", c_float), ("expanded", c_int32),
-    ]
-
-
 class sp_contract_options(Structure):
     _fields_ = [
         ("combine", c_int), ("loops", c_int), ("half_loops", c_bool), ("symmetric", c_bool),
@@ -138,39 +124,10 @@ class sp_spmm_options(Structure):
     ]
 
 
-class sp_spmm_info(Structure):
-    _fields_ = [
-        ("algorithm", c_int), ("metadata_bytes", c_int64), ("partitions", c_int64), ("plan_seconds", c_double),
-    ]
-
-
 class sp_cbsr(Structure):
     _fields_ = [
         ("rows", c_int64), ("cols", c_int64), ("k", c_int64), ("values", c_void_p), ("columns", c_void_p),
         ("type", c_int), ("space", c_int),
-    ]
-
-
-class sp_ranks(Structure):
-    _fields_ = [
-        ("rank", c_int), ("size", c_int), ("memory", c_int64), ("needed", c_void_p), ("user", c_void_p),
-        ("broadcast", CFUNCTYPE(c_char_p, c_void_p, c_void_p, c_int64)),
-        ("gather", CFUNCTYPE(c_char_p, c_void_p, c_void_p, c_int64, c_void_p, c_void_p)),
-        ("exchange", CFUNCTYPE(c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("fetch_lengths", CFUNCTYPE(c_char_p, c_void_p, c_void_p, POINTER(sp_csr), c_int64, c_void_p, c_void_p)),
-        ("fetch_entries", CFUNCTYPE(c_char_p, c_void_p, POINTER(sp_csr), c_void_p, c_void_p)),
-    ]
-
-
-class sp_traffic(Structure):
-    _fields_ = [
-        ("out", c_void_p), ("in", c_void_p), ("sent", c_int64), ("got", c_int64),
-    ]
-
-
-class sp_arcs(Structure):
-    _fields_ = [
-        ("count", c_int64), ("rows", c_void_p), ("columns", c_void_p), ("weights", c_void_p), ("type", c_int),
     ]
 
 
@@ -203,44 +160,11 @@ class mcl_run(Structure):
     ]
 
 
-class mcl_state(Structure):
-    _fields_ = [
-        ("iterations", c_int64), ("nnz_input", c_int64), ("inflation", c_double), ("marks", c_double * 3),
-        ("order", c_void_p), ("iterand", POINTER(sp_csr)), ("given", c_void_p),
-    ]
-
-
 class mcl_clustering(Structure):
     _fields_ = [
         ("nodes", c_int64), ("clusters", c_int64), ("offsets", c_void_p), ("members", c_void_p),
         ("attractors", c_int64), ("system_of", c_void_p), ("overlap", c_int64), ("overlap_nodes", c_int64),
         ("garbage", c_int64),
-    ]
-
-
-class mcl_memberships(Structure):
-    _fields_ = [
-        ("clustering", POINTER(mcl_clustering)), ("starts", c_void_p), ("clusters", c_void_p),
-    ]
-
-
-class mcl_former(Structure):
-    _fields_ = [
-        ("clustering", mcl_clustering), ("incomplete", c_void_p), ("start", POINTER(sp_csr)), ("place", c_void_p),
-    ]
-
-
-class mcl_update(Structure):
-    _fields_ = [
-        ("components", c_int64), ("components_touched", c_int64), ("nodes_touched", c_int64), ("new_nodes", c_int64),
-        ("touched", c_void_p),
-    ]
-
-
-class mcl_changes(Structure):
-    _fields_ = [
-        ("kept", c_int64), ("same", c_int64), ("grown", c_int64), ("shrunk", c_int64), ("merged", c_int64),
-        ("pieces", c_int64), ("made", c_int64), ("split", c_int64), ("gone", c_int64),
     ]
 
 
@@ -279,50 +203,9 @@ class contraction_info(Structure):
     ]
 
 
-class contraction_group(Structure):
-    _fields_ = [
-        ("size", c_int64), ("internal", c_double), ("cut", c_double), ("conductance", c_double),
-    ]
-
-
-class contraction_judgement(Structure):
-    _fields_ = [
-        ("nodes", c_int64), ("left_out", c_int64), ("groups", c_int64), ("empty", c_int64), ("edges", c_int64),
-        ("cut_edges", c_int64), ("weight", c_double), ("cut", c_double), ("coverage", c_double),
-        ("modularity", c_double), ("mean_conductance", c_double), ("worst_conductance", c_double), ("worst", c_int64),
-        ("balance", c_double), ("smallest", c_int64), ("largest", c_int64), ("alone", c_int64), ("median", c_double),
-        ("mean", c_double),
-    ]
-
-
 class contraction_coarsening(Structure):
     _fields_ = [
         ("method", c_int), ("seed", c_uint64), ("least", c_int64), ("max_weight", c_double), ("weights", c_void_p),
-    ]
-
-
-class contraction_refinement(Structure):
-    _fields_ = [
-        ("seed", c_uint64), ("imbalance", c_double), ("weights", c_void_p), ("constraints", c_int), ("cycles", c_int),
-    ]
-
-
-class contraction_refined(Structure):
-    _fields_ = [
-        ("parts", c_int64), ("cut_before", c_double), ("cut", c_double), ("balance_before", c_double),
-        ("balance", c_double), ("bound", c_double), ("moves", c_int64), ("passes", c_int64), ("cycles", c_int),
-    ]
-
-
-class contraction_level(Structure):
-    _fields_ = [
-        ("nodes", c_int64), ("groups", c_int64), ("map", c_void_p), ("c", sp_csr),
-    ]
-
-
-class contraction_hierarchy(Structure):
-    _fields_ = [
-        ("count", c_int), ("level", POINTER(contraction_level)),
     ]
 
 
@@ -374,20 +257,15 @@ class io_graph(Structure):
     ]
 
 
-sp_take_rows = CFUNCTYPE(None, c_void_p, c_int64, POINTER(sp_csr))
-sp_owner = CFUNCTYPE(c_int, c_void_p, c_int32)
 mcl_monitor = CFUNCTYPE(c_bool, c_void_p, POINTER(mcl_iteration), POINTER(sp_csr))
-contraction_labeller = CFUNCTYPE(c_int, c_void_p, c_void_p, POINTER(sp_csr), c_void_p, c_void_p)
 
 
 STRUCTS = (
     sp_allocator, sp_device_allocator, sp_context_options, sp_csr, sp_coo, sp_spgemm_options, sp_spgemm_group,
-    sp_spgemm_info, sp_similarity_options, sp_markov_epilogue, sp_markov_row, sp_contract_options, sp_contract_info,
-    sp_dense, sp_spmm_options, sp_spmm_info, sp_cbsr, sp_ranks, sp_traffic, sp_arcs, mcl_options, mcl_iteration,
-    mcl_run, mcl_state, mcl_clustering, mcl_memberships, mcl_former, mcl_update, mcl_changes, mcl_measures,
-    mcl_profile, mcl_distance, contraction_options, contraction_info, contraction_group, contraction_judgement,
-    contraction_coarsening, contraction_refinement, contraction_refined, contraction_level, contraction_hierarchy,
-    gnn_sampler_options, gnn_minibatch, io_read_options, io_names, io_part, io_graph,
+    sp_spgemm_info, sp_similarity_options, sp_contract_options, sp_contract_info, sp_dense, sp_spmm_options,
+    sp_cbsr, mcl_options, mcl_iteration, mcl_run, mcl_clustering, mcl_measures, mcl_profile, mcl_distance,
+    contraction_options, contraction_info, contraction_coarsening, gnn_sampler_options, gnn_minibatch,
+    io_read_options, io_names, io_part, io_graph,
 )
 
 
@@ -397,38 +275,22 @@ FUNCTIONS = {
     "sp_status_string": (c_char_p, [c_int]),
     "sp_context_create": (c_int, [POINTER(sp_context_options), c_void_p]),
     "sp_context_destroy": (None, [c_void_p]),
-    "sp_cuda_count": (c_int, []),
     "sp_context_retain": (None, [c_void_p]),
-    "sp_context_device": (c_char_p, [c_void_p]),
     "sp_context_is_cuda": (c_bool, [c_void_p]),
     "sp_context_threads": (c_int, [c_void_p]),
-    "sp_context_interrupted": (c_bool, [c_void_p]),
     "sp_last_error": (c_char_p, [c_void_p]),
-    "sp_require": (c_int, [c_void_p, c_char_p, c_char_p, c_void_p]),
-    "sp_require_csr": (c_int, [c_void_p, c_char_p, c_char_p, c_void_p]),
-    "sp_require_dense": (c_int, [c_void_p, c_char_p, c_char_p, c_void_p]),
-    "sp_require_output": (c_int, [c_void_p, c_char_p, c_char_p, c_void_p, c_char_p, c_void_p]),
-    "sp_alloc": (c_int, [c_void_p, c_int64, c_size_t, c_void_p]),
-    "sp_calloc": (c_int, [c_void_p, c_int64, c_size_t, c_void_p]),
-    "sp_grow": (c_int, [c_void_p, c_int64, c_int64, c_size_t, c_void_p]),
     "sp_free": (None, [c_void_p, c_void_p]),
     "sp_array_create": (c_int, [c_void_p, c_int64, c_size_t, c_int, c_void_p]),
     "sp_array_free": (None, [c_void_p, c_int, c_void_p]),
     "sp_array_copy": (c_int, [c_void_p, c_int64, c_size_t, c_void_p, c_int, c_void_p, c_int]),
     "sp_context_stream": (c_void_p, [c_void_p]),
     "sp_context_set_stream": (c_int, [c_void_p, c_void_p]),
-    "sp_context_enter": (c_int, [c_void_p]),
-    "sp_context_leave": (None, [c_void_p]),
     "sp_context_trim": (c_int, [c_void_p]),
-    "sp_csr_create": (c_int, [c_void_p, c_int64, c_int64, c_int64, c_int, c_int, POINTER(sp_csr)]),
     "sp_csr_free": (None, [c_void_p, POINTER(sp_csr)]),
     "sp_csr_copy": (c_int, [c_void_p, POINTER(sp_csr), c_int, POINTER(sp_csr)]),
-    "sp_csr_check": (c_int, [c_void_p, POINTER(sp_csr)]),
     "sp_csr_from_coo": (c_int, [c_void_p, POINTER(sp_coo), c_int, c_bool, POINTER(sp_csr)]),
-    "sp_widen_offsets": (c_int, [c_void_p, c_int64, c_void_p, c_void_p, c_int]),
     "sp_csr_transpose": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr)]),
     "sp_csr_transpose_into": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr)]),
-    "sp_csr_sort": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr)]),
     "sp_csr_permute": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_void_p, POINTER(sp_csr)]),
     "sp_csr_community_order": (c_int, [c_void_p, POINTER(sp_csr), c_void_p]),
     "sp_spgemm": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(sp_spgemm_options), POINTER(sp_csr), POINTER(sp_spgemm_info)]),
@@ -438,16 +300,9 @@ FUNCTIONS = {
     "sp_spgemm_plan_info": (POINTER(sp_spgemm_info), [c_void_p]),
     "sp_spgemm_plan_execute": (c_int, [c_void_p, c_double, POINTER(sp_csr), POINTER(sp_csr), c_double, POINTER(sp_csr)]),
     "sp_spgemm_plan_free": (None, [c_void_p]),
-    "sp_spgemm_markov": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(sp_markov_epilogue), POINTER(sp_csr), POINTER(sp_markov_row), POINTER(sp_spgemm_info)]),
-    "sp_csr_inflate": (c_int, [c_void_p, POINTER(sp_csr), c_double]),
     "sp_contract": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_int, c_int64, POINTER(sp_contract_options), POINTER(sp_csr), POINTER(sp_contract_info)]),
     "sp_contract_into": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_int, c_int64, POINTER(sp_contract_options), POINTER(sp_csr), POINTER(sp_contract_info)]),
-    "sp_triple_product": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(sp_spgemm_options), POINTER(sp_csr), POINTER(sp_spgemm_info)]),
-    "sp_dense_create": (c_int, [c_void_p, c_int64, c_int64, c_int, c_int, POINTER(sp_dense)]),
-    "sp_dense_free": (None, [c_void_p, POINTER(sp_dense)]),
-    "sp_dense_copy": (c_int, [c_void_p, POINTER(sp_dense), c_int, POINTER(sp_dense)]),
     "sp_spmm_plan_create": (c_int, [c_void_p, POINTER(sp_csr), c_int64, POINTER(sp_spmm_options), c_void_p]),
-    "sp_spmm_plan_info": (POINTER(sp_spmm_info), [c_void_p]),
     "sp_spmm_plan_set_values": (c_int, [c_void_p, c_void_p, c_int]),
     "sp_spmm_execute": (c_int, [c_void_p, c_double, POINTER(sp_dense), c_double, POINTER(sp_dense)]),
     "sp_spmm_execute_argument": (c_int, [c_void_p, POINTER(sp_dense), POINTER(sp_dense), c_void_p]),
@@ -456,93 +311,32 @@ FUNCTIONS = {
     "sp_sddmm": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_dense), POINTER(sp_dense), c_void_p]),
     "sp_edge_softmax": (c_int, [c_void_p, POINTER(sp_csr), c_int64, c_void_p]),
     "sp_edge_softmax_backward": (c_int, [c_void_p, POINTER(sp_csr), c_int64, c_void_p, c_void_p]),
-    "sp_cbsr_create": (c_int, [c_void_p, c_int64, c_int64, c_int64, c_int, POINTER(sp_cbsr)]),
-    "sp_cbsr_free": (None, [c_void_p, POINTER(sp_cbsr)]),
     "sp_maxk": (c_int, [c_void_p, POINTER(sp_dense), POINTER(sp_cbsr)]),
     "sp_maxk_expand": (c_int, [c_void_p, POINTER(sp_cbsr), POINTER(sp_dense)]),
     "sp_maxk_spmm": (c_int, [c_void_p, c_double, POINTER(sp_cbsr), c_double, POINTER(sp_dense)]),
     "sp_maxk_spmm_backward": (c_int, [c_void_p, POINTER(sp_dense), POINTER(sp_cbsr)]),
     "sp_csr_add": (c_int, [c_void_p, c_double, POINTER(sp_csr), c_double, POINTER(sp_csr), POINTER(sp_csr)]),
     "sp_csr_hadamard": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(sp_csr)]),
-    "sp_csr_scale": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_void_p, c_int]),
     "sp_csr_extract": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_int64, c_void_p, c_int64, c_int, POINTER(sp_csr)]),
     "sp_csr_select": (c_int, [c_void_p, POINTER(sp_csr), c_int, c_double, POINTER(sp_csr)]),
     "sp_csr_top_k": (c_int, [c_void_p, POINTER(sp_csr), c_int64, POINTER(sp_csr)]),
-    "sp_csr_reduce_rows": (c_int, [c_void_p, POINTER(sp_csr), c_int, c_void_p, c_int]),
     "sp_csr_degree_order": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_int]),
     "sp_csr_sample_rows": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_int64, c_void_p, c_uint64, c_void_p]),
-    "sp_traffic_create": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_traffic)]),
-    "sp_traffic_learn": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_traffic)]),
-    "sp_traffic_exchange": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_traffic), c_int64, c_void_p, c_void_p]),
-    "sp_traffic_answer": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_traffic), c_int64, c_void_p, c_void_p]),
-    "sp_traffic_free": (None, [c_void_p, POINTER(sp_traffic)]),
-    "sp_ranks_check": (c_int, [c_void_p, c_char_p]),
-    "sp_ranks_broadcast": (c_int, [c_void_p, POINTER(sp_ranks), c_void_p, c_int64]),
-    "sp_ranks_gather": (c_int, [c_void_p, POINTER(sp_ranks), c_void_p, c_void_p, c_int64, c_void_p]),
-    "sp_ranks_share": (c_int, [c_void_p, POINTER(sp_ranks), c_void_p, c_int64, c_void_p]),
-    "sp_ranks_numbers": (c_int, [c_void_p, POINTER(sp_ranks), c_int64, c_void_p]),
-    "sp_ranks_cut": (c_int, [c_void_p, POINTER(sp_ranks), c_int64, c_void_p]),
-    "sp_ranks_gather_rows": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_csr), POINTER(sp_csr)]),
-    "sp_ranks_stream_rows": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_csr), c_int64, sp_take_rows, c_void_p]),
-    "sp_ranks_send_arcs": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_arcs), c_bool, sp_owner, c_void_p, POINTER(sp_arcs)]),
-    "sp_arcs_free": (None, [c_void_p, POINTER(sp_arcs)]),
     "mcl_options_default": (None, [POINTER(mcl_options)]),
     "mcl_options_scheme": (c_int, [c_void_p, POINTER(mcl_options), c_int]),
-    "mcl_options_cutoff": (c_double, [POINTER(mcl_options)]),
     "mcl_transform_parse": (c_int, [c_void_p, c_char_p, c_bool, c_void_p]),
     "mcl_transform_free": (None, [c_void_p, c_void_p]),
-    "mcl_transform_value": (c_double, [c_void_p, c_double]),
-    "mcl_transform_is_local": (c_bool, [c_void_p]),
-    "mcl_transform_graph": (c_int, [c_void_p, c_void_p, POINTER(mcl_options), POINTER(sp_csr)]),
     "mcl_start_matrix": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, POINTER(mcl_options), c_bool, POINTER(sp_csr)]),
-    "mcl_prepared_graph": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, POINTER(mcl_options), c_bool, POINTER(sp_csr)]),
-    "mcl_drop_vanished": (None, [POINTER(sp_csr)]),
-    "mcl_renumber": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, POINTER(sp_csr)]),
-    "mcl_restore": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, POINTER(sp_csr)]),
-    "mcl_restore_together": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_csr), c_void_p, POINTER(sp_csr)]),
     "mcl_iterate": (c_int, [c_void_p, POINTER(sp_csr), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
-    "mcl_iterate_together": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(sp_csr), c_void_p, POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
-    "mcl_share_graph": (c_int, [c_void_p, POINTER(sp_ranks), c_int64, POINTER(sp_arcs), c_bool, c_void_p, POINTER(sp_csr)]),
-    "mcl_keep_rows": (None, [POINTER(sp_csr), c_int64, c_int64]),
-    "mcl_continue": (c_int, [c_void_p, POINTER(mcl_state), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
-    "mcl_continue_together": (c_int, [c_void_p, POINTER(sp_ranks), POINTER(mcl_state), POINTER(mcl_options), mcl_monitor, c_void_p, POINTER(sp_csr), POINTER(mcl_run)]),
     "mcl_interpret": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(mcl_options), POINTER(mcl_clustering)]),
     "mcl_clustering_free": (None, [c_void_p, POINTER(mcl_clustering)]),
-    "mcl_keep_attracting": (c_int, [c_void_p, POINTER(sp_csr), c_int64, POINTER(sp_csr)]),
     "mcl_clustering_labels": (None, [POINTER(mcl_clustering), c_void_p]),
-    "mcl_memberships_make": (c_int, [c_void_p, POINTER(mcl_clustering), POINTER(mcl_memberships)]),
-    "mcl_is_member": (c_bool, [POINTER(mcl_memberships), c_int64, c_int32]),
-    "mcl_memberships_free": (None, [c_void_p, POINTER(mcl_memberships)]),
-    "mcl_find_touched": (c_int, [c_void_p, POINTER(sp_csr), POINTER(mcl_former), POINTER(mcl_update)]),
-    "mcl_update_free": (None, [c_void_p, POINTER(mcl_update)]),
-    "mcl_touched_part": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, POINTER(sp_csr)]),
-    "mcl_join_clusterings": (c_int, [c_void_p, POINTER(mcl_former), c_void_p, POINTER(mcl_clustering), c_int, POINTER(mcl_clustering)]),
-    "mcl_find_changes": (c_int, [c_void_p, POINTER(mcl_former), c_void_p, POINTER(mcl_clustering), POINTER(mcl_changes)]),
-    "mcl_label": (c_int, [c_void_p, POINTER(sp_csr), POINTER(mcl_options), c_void_p, c_void_p]),
     "mcl_measure": (c_int, [c_void_p, POINTER(sp_csr), POINTER(mcl_clustering), POINTER(mcl_measures)]),
-    "mcl_measure_begin": (c_int, [c_void_p, POINTER(mcl_clustering), c_void_p]),
-    "mcl_measure_rows": (None, [c_void_p, c_int64, POINTER(sp_csr)]),
-    "mcl_measure_end": (c_int, [c_void_p, POINTER(mcl_measures)]),
-    "mcl_measure_drop": (None, [c_void_p]),
     "mcl_profile_clusters": (c_int, [c_void_p, POINTER(sp_csr), POINTER(mcl_clustering), POINTER(mcl_profile), c_void_p, c_void_p]),
-    "mcl_profile_begin": (c_int, [c_void_p, POINTER(mcl_clustering), POINTER(mcl_profile), c_void_p]),
-    "mcl_profile_rows": (None, [c_void_p, c_int64, POINTER(sp_csr)]),
-    "mcl_profile_end": (None, [c_void_p, c_void_p, c_void_p]),
-    "mcl_profile_drop": (None, [c_void_p]),
     "mcl_compare": (c_int, [c_void_p, POINTER(mcl_clustering), POINTER(mcl_clustering), POINTER(mcl_distance)]),
-    "contraction_quotient": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_int64, POINTER(contraction_options), POINTER(sp_csr), POINTER(contraction_info)]),
     "contraction_product": (c_int, [c_void_p, POINTER(sp_csr), POINTER(sp_csr), POINTER(contraction_options), POINTER(sp_csr), POINTER(contraction_info)]),
-    "contraction_mirror": (c_int, [c_void_p, POINTER(sp_csr), c_void_p]),
-    "contraction_groups": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_int64, POINTER(contraction_group)]),
-    "contraction_conductances": (None, [POINTER(contraction_group), c_int64]),
-    "contraction_judge": (c_int, [c_void_p, POINTER(sp_csr), c_bool, c_void_p, c_int64, c_void_p, c_int, POINTER(contraction_judgement)]),
-    "contraction_compact": (c_int, [c_void_p, c_int64, c_void_p, c_void_p, c_void_p]),
     "contraction_coarsen": (c_int, [c_void_p, POINTER(sp_csr), POINTER(contraction_coarsening), c_void_p, c_void_p]),
     "contraction_add_weights": (c_int, [c_void_p, c_void_p, c_int64, c_int64, c_int, c_void_p]),
-    "contraction_loosen": (c_int, [c_void_p, POINTER(sp_csr), c_void_p, c_void_p, c_int64]),
-    "contraction_refine": (c_int, [c_void_p, POINTER(sp_csr), c_int64, POINTER(contraction_refinement), c_void_p, POINTER(contraction_refined)]),
-    "contraction_repeat": (c_int, [c_void_p, POINTER(sp_csr), c_int, contraction_labeller, c_void_p, POINTER(contraction_options), POINTER(contraction_hierarchy)]),
-    "contraction_hierarchy_free": (None, [c_void_p, POINTER(contraction_hierarchy)]),
     "gnn_sampler_create": (c_int, [c_void_p, POINTER(sp_csr), POINTER(gnn_sampler_options), c_void_p]),
     "gnn_sampler_free": (None, [c_void_p]),
     "gnn_sampler_begin": (c_int, [c_void_p, c_void_p, c_int64, c_uint64, c_int64]),

@@ -1,5 +1,6 @@
-"""Makes two files from the headers of the C library: python/spgraph/_abi.py, its structs and prototypes for ctypes, and
-python/native/sizes.c, by which the library says how large its structs are.
+"""Makes two files from the headers of the C library: python/spgraph/_abi.py, for ctypes the prototypes of the functions
+that the package calls and the structs that these need, and python/native/sizes.c, by which the library says how large
+these structs are.
 
     abi.py            writes the files
     abi.py --check    compares them with the headers, and every size and offset with what the C compiler says
@@ -8,6 +9,8 @@ Needs gcc (or CC) and pycparser. To be run after a change of the headers; `make 
 """
 
 import ctypes
+import glob
+import hashlib
 import importlib.util
 import os
 import re
@@ -31,12 +34,12 @@ SCALARS = {
     "size_t": "c_size_t", "void": "None",
 }
 NOT_NEEDED = "IO_([IUF][0-9]|LABELS|LISTED|MOST|BOOL|TEXT|DIMENSIONS)|SP_SPMM|SP_AIA|MCL_SORT|CONTRACTION|GNN_(?!SAMPLE|MAX_LAYERS)"
-FROM_IO = ["io_read_graph", "io_graph_matrix", "io_graph_free"]
 
 
-def wanted(name):
-    """Of io, which has far more functions, only what reads a graph; of gnn the samplers, which need no BLAS."""
-    return not re.match("io_|gnn_(?!sampler_|minibatch_)", name) or name in FROM_IO
+def called():
+    """What the modules of the package name."""
+    paths = sorted(set(glob.glob(os.path.join(os.path.dirname(TARGET), "**", "*.py"), recursive=True)) - {TARGET})
+    return set(re.findall(r"\b(?:sp|mcl|contraction|gnn|io)_\w+", "".join(open(path).read() for path in paths)))
 
 
 def compiler():
@@ -79,12 +82,16 @@ class Reader:
                 self.enum(node.type)
             elif isinstance(node, c_ast.Decl) and isinstance(node.type, c_ast.FuncDecl):
                 parameters = node.type.args.params if node.type.args else []
-                if wanted(node.name) and not any(isinstance(p, c_ast.EllipsisParam) for p in parameters):
+                if not any(isinstance(p, c_ast.EllipsisParam) for p in parameters):
                     self.functions[node.name] = self.signature(node.type)
+        everything = repr((self.constants, self.structs, self.callbacks, self.functions))
+        self.digest = hashlib.sha256(everything.encode()).hexdigest()[:16]
         self.drop_unused()
 
     def drop_unused(self):
-        """Leaves out the structs and callbacks that no function needs."""
+        """Leaves out what the package does not call, and the structs and callbacks that no other function needs."""
+        names = called()
+        self.functions = {name: what for name, what in self.functions.items() if name in names}
         used = " ".join(" ".join([result, *parameters]) for result, parameters in self.functions.values())
         self.callbacks = {name: what for name, what in self.callbacks.items() if name in used}
         used += " ".join(self.callbacks.values())
@@ -180,7 +187,8 @@ def made(r):
              "",
              "from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, "
              "c_int32,", "                    c_int64, c_size_t, c_uint32, c_uint64, c_void_p)", "",
-             f'SP_VERSION = "{version()}"', f"SP_ABI = {defined('SP_ABI')}"]
+             f'SP_VERSION = "{version()}"',
+             f"SP_ABI = {defined('SP_ABI')}  # a digest of all declarations of the headers: {r.digest}"]
     for names in r.enumerators:
         lines += constant_lines({name: r.constants[name] for name in names if not re.match(NOT_NEEDED, name)})
     for name, fields in r.structs.items():
