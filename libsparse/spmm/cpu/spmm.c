@@ -36,11 +36,15 @@ enum { GROUP_BYTES = 8192 };
  * last number only help the offsets to grow. */
 enum { RANGE_ENTRIES = 8, TILED_ENTRIES = 20, MOST_RANGES = 64 };
 
+/* Rows that have as many in the mean are summed in two chains: two sums take longer to join than few additions wait. */
+enum { LONG_ENTRIES = 12 };
+
 /* Rows from this degree on are not sorted: a wrong guess of where a row ends is little beside its entries. */
 enum { MOST_SORTED = 32 };
 
 typedef struct spmm_state {
     sp_spmm_algorithm algorithm;
+    int64_t core_cache;       /* bytes */
     int64_t *first, chunks;   /* chunk c is rows first[c] to first[c + 1] - 1 */
     int32_t *order;           /* block partition: the rows, chunk by chunk */
     /* Range r is a CSR with entries offsets[r * rows + i] to offsets[r * rows + i + 1] - 1 in row i; all lie in the
@@ -111,7 +115,7 @@ static sp_dense_type sum_type(const sp_csr *a)
 static int64_t tile_bytes(const sp_csr *a, int64_t width)
 {
     const sp_dense_type type = sum_type(a);
-    const int64_t most = sp_tile_width(type, TILE_SUM), tiles = (width + most - 1) / most;
+    const int64_t most = sp_tile_range_width(type, TILE_SUM), tiles = (width + most - 1) / most;
     return a->cols * (tiles ? (width + tiles - 1) / tiles : 1) * (int64_t)sp_dense_size(type);
 }
 
@@ -120,7 +124,7 @@ static int64_t choose_ranges(const sp_csr *a, int64_t width, const sp_spmm_optio
 {
     const int64_t bytes = table_bytes(options), tile = tile_bytes(a, width);
     const int64_t wanted = tile / bytes + (tile % bytes > 0);
-    const bool tiled = width > sp_tile_width(sum_type(a), TILE_SUM);
+    const bool tiled = width > sp_tile_range_width(sum_type(a), TILE_SUM);
     const int64_t useful = a->rows ? a->nnz / ((tiled ? TILED_ENTRIES : RANGE_ENTRIES) * a->rows) : 0;
     const int64_t ranges = wanted < useful || options->partition_bytes ? wanted : useful;
     return ranges < 1 ? 1 : ranges < MOST_RANGES ? ranges : MOST_RANGES;
@@ -232,6 +236,7 @@ sp_status sp_cpu_spmm_prepare(sp_context *context, const sp_csr *a, int64_t widt
     sp_status status = sp_calloc(context, 1, sizeof *made, (void **)&made);
     if (status != SP_OK) return status;
     made->ranges = 1;
+    made->core_cache = system_core_cache();
     made->algorithm = options->algorithm ? options->algorithm : choose_algorithm(a, width, options);
     if (made->algorithm == SP_SPMM_BIDIRECTIONAL) made->ranges = choose_ranges(a, width, options);
     if (made->ranges > 1) TRY(cut_columns(context, a, made));
@@ -403,7 +408,7 @@ static sp_status multiply_ranges(sp_context *context, const spmm_state *plan, ti
 {
     const sp_dense *x = job->x, *y = job->y;
     const size_t size = x->type == SP_DENSE_F64 ? sizeof(double) : sizeof(float);
-    const int64_t most = sp_tile_width(x->type, reduction), columns = x->cols < most ? x->cols : most;
+    const int64_t most = sp_tile_range_width(x->type, reduction), columns = x->cols < most ? x->cols : most;
     sp_dense packed = {0};
     sp_status status = SP_OK;
     if (job->beta != 0 || sp_dense_size(y->type) != size)
@@ -452,6 +457,7 @@ static tile_job whole_job(const sp_csr *a, const sp_spmm_options *options, const
                       .beta = beta,
                       .mean = options->reduce == SP_REDUCE_MEAN,
                       .least = options->reduce == SP_REDUCE_MIN,
+                      .two = a->nnz / LONG_ENTRIES >= a->rows,
                       .limit = a->nnz};
 }
 
@@ -465,6 +471,8 @@ sp_status sp_cpu_spmm(sp_context *context, const sp_csr *a, const sp_spmm_option
     job.argument = argument;
     const int64_t columns = sp_tile_width(x->type, reduction);
     if (y->cols == 0) return SP_OK;
+    const int64_t row_bytes = (x->cols < columns ? x->cols : columns) * (int64_t)sp_dense_size(x->type);
+    job.near = x->rows <= plan->core_cache / row_bytes;
     choose_stores(&job, columns);
     if (plan->ranges == 1 || argument) return run_chunks(context, plan, &job, reduction, columns, threads);
     return multiply_ranges(context, plan, &job, reduction, threads);

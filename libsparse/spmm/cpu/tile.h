@@ -33,6 +33,8 @@ typedef struct tile_job {
     const int64_t *places;
     bool streams;         /* Y, of the sums' type, is written in whole lines past the caches, and not added to; such
                            * stores pass others, up to a fence of the thread's */
+    bool two;             /* even and odd entries are summed apart, where a row of sums is at most a line */
+    bool near;            /* X lies in a core's own cache: its rows are not asked for ahead */
     bool staged;          /* the same by way of a small copy of a group of rows */
     /* Where A is cut into ranges of columns, the arrays above are those of a range, and what is reduced so far comes
      * from, or stays in, `partial` (rows x the tile's width, of type S) for the other ranges. */
@@ -49,8 +51,9 @@ typedef enum tile_reduction { TILE_SUM, TILE_HEADS, TILE_EXTREME, TILE_ARGUMENT,
 
 /* The loop for tiles of this many columns (1 to tile_width), on this machine. */
 tile_rows *sp_tile_find(sp_dense_type x, tile_reduction reduction, int64_t width);
-/* Columns of the widest tile. */
+/* Columns of the widest tile, and of the widest that ranges of X's rows are gone through with. */
 int64_t sp_tile_width(sp_dense_type x, tile_reduction reduction);
+int64_t sp_tile_range_width(sp_dense_type x, tile_reduction reduction);
 /* The columns of the vectors in which heads of this width are formed, 0 if it is no multiple of a vector's. Tiles of
  * several heads have whole vectors, TILE_VECTORS at most, and this loop. */
 int64_t sp_tile_lanes(sp_dense_type x, int64_t head_width);
