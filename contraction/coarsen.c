@@ -71,14 +71,7 @@ static sp_status coarsen_on_host(sp_context *context, const sp_csr *g, const con
     if (made && g->rows > 0) memcpy(labels, made, (size_t)g->rows * sizeof *labels);
     *groups = count;
 done:
-    sp_free(context, made);
-    sp_free(context, number);
-    sp_free(context, c.leader);
-    sp_free(context, c.load);
-    sp_free(context, c.place);
-    sp_free(context, c.units);
-    sp_free(context, c.heavy);
-    sp_free(context, c.claims);
+    FREE_ALL(context, made, number, c.leader, c.load, c.place, c.units, c.heavy, c.claims);
     return status;
 }
 
@@ -103,8 +96,7 @@ static sp_status coarsen_copies(sp_context *context, const sp_csr *g, const cont
     TRY(sp_array_copy(context, n, sizeof *made, labels, SP_DEVICE, made, SP_HOST));
 done:
     sp_csr_free(context, &copy);
-    sp_free(context, made);
-    sp_free(context, weights);
+    FREE_ALL(context, made, weights);
     return status;
 }
 
@@ -238,9 +230,6 @@ sp_status contraction_loosen(sp_context *context, const sp_csr *g, int32_t *labe
     for (int64_t i = 0; i < missing && i < count; i++) leader[members[i].node] = members[i].node;
     *groups = number_groups(n, leader, number, labels);
 done:
-    sp_free(context, members);
-    sp_free(context, first);
-    sp_free(context, number);
-    sp_free(context, leader);
+    FREE_ALL(context, members, first, number, leader);
     return status;
 }

@@ -52,7 +52,6 @@ sp_status coarsen_distances(coarsening *c)
     c->place = now;
     now = NULL;
 done:
-    sp_free(c->context, now);
-    sp_free(c->context, next);
+    FREE_ALL(c->context, now, next);
     return status;
 }

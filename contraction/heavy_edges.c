@@ -78,9 +78,6 @@ sp_status coarsen_heavy_edges(coarsening *c)
         count = kept;
     }
 done:
-    sp_free(c->context, to);
-    sp_free(c->context, asks);
-    sp_free(c->context, open);
-    sp_free(c->context, wish);
+    FREE_ALL(c->context, to, asks, open, wish);
     return status;
 }

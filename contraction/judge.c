@@ -190,9 +190,6 @@ sp_status contraction_judge(sp_context *context, const sp_csr *g, bool undirecte
     judge_sizes(&s, &made);
     *judgement = made;
 done:
-    sp_free(context, s.node);
-    sp_free(context, s.group);
-    sp_free(context, s.load);
-    sp_free(context, s.sizes);
+    FREE_ALL(context, s.node, s.group, s.load, s.sizes);
     return status;
 }

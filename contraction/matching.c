@@ -106,10 +106,7 @@ sp_status coarsen_match(coarsening *c)
         if (other >= 0) begin_group(c, p.open[i], other);
     }
 done:
-    sp_free(c->context, p.paired);
-    sp_free(c->context, p.kept);
-    sp_free(c->context, p.open);
-    sp_free(c->context, p.wish);
+    FREE_ALL(c->context, p.paired, p.kept, p.open, p.wish);
     return status;
 }
 

@@ -371,22 +371,11 @@ done:
 static void finish(moving *m)
 {
     sp_context *context = m->p->context;
-    sp_free(context, m->load);
-    sp_free(context, m->size);
+    FREE_ALL(context, m->load, m->size);
     for (int t = 0; m->near && t < m->threads; t++) {
-        sp_free(context, m->near[t].toward);
-        sp_free(context, m->near[t].stamp);
-        sp_free(context, m->near[t].part);
+        FREE_ALL(context, m->near[t].toward, m->near[t].stamp, m->near[t].part);
     }
-    sp_free(context, m->near);
-    sp_free(context, m->first);
-    sp_free(context, m->last);
-    sp_free(context, m->next);
-    sp_free(context, m->key);
-    sp_free(context, m->heap);
-    sp_free(context, m->place);
-    sp_free(context, m->moved);
-    sp_free(context, m->from);
+    FREE_ALL(context, m->near, m->first, m->last, m->next, m->key, m->heap, m->place, m->moved, m->from);
 }
 
 /* ---- balance ----------------------------------------------------------------------------------------------- */

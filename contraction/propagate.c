@@ -159,12 +159,8 @@ sp_status coarsen_propagate(coarsening *c)
     name_groups(c, order, wish);
 done:
     for (int t = 0; all && t < c->threads; t++) {
-        sp_free(c->context, all[t].steps);
-        sp_free(c->context, all[t].seen);
+        FREE_ALL(c->context, all[t].steps, all[t].seen);
     }
-    sp_free(c->context, all);
-    sp_free(c->context, steps);
-    sp_free(c->context, order);
-    sp_free(c->context, wish);
+    FREE_ALL(c->context, all, steps, order, wish);
     return status;
 }

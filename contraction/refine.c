@@ -30,9 +30,7 @@ typedef struct level {
 static void free_level(sp_context *context, level *l)
 {
     sp_csr_free(context, &l->g);
-    sp_free(context, l->map);
-    sp_free(context, l->labels);
-    sp_free(context, l->weights);
+    FREE_ALL(context, l->map, l->labels, l->weights);
 }
 
 /* Pairs of neighbours in one part: edges between parts have weight 0 here, which joins no nodes. */
@@ -56,8 +54,7 @@ static sp_status match_inside(const partition *p, double heaviest, int32_t *map,
                                         .weights = loads};
     TRY(contraction_coarsen(p->context, &inside, &how, map, groups));
 done:
-    sp_free(p->context, values);
-    sp_free(p->context, loads);
+    FREE_ALL(p->context, values, loads);
     return status;
 }
 
@@ -306,9 +303,6 @@ sp_status contraction_refine(sp_context *context, const sp_csr *g, int64_t group
     for (int64_t i = 0; i < g->rows; i++) labels[i] = p.labels[i] < 0 ? p.labels[i] : number[p.labels[i]];
     if (made) *made = figures;
 done:
-    sp_free(context, p.labels);
-    sp_free(context, ones);
-    sp_free(context, number);
-    sp_free(context, values);
+    FREE_ALL(context, p.labels, ones, number, values);
     return status;
 }

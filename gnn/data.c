@@ -133,10 +133,7 @@ void gnn_data_free(sp_context *context, gnn_data *data)
     sp_csr_free(context, &data->graph);
     sp_dense_free(context, &data->features.dense);
     sp_csr_free(context, &data->features.sparse);
-    sp_free(context, data->labels);
-    sp_free(context, data->targets);
-    sp_free(context, data->split);
-    sp_free(context, data->place);
+    FREE_ALL(context, data->labels, data->targets, data->split, data->place);
     for (int s = 0; s < GNN_SPLITS; s++) sp_free(context, data->links.pair[s]);
     *data = (gnn_data){0};
 }
@@ -261,8 +258,7 @@ static sp_status draw(sp_context *context, gnn_data *data, const gnn_split_drawn
     data->drawn = *sizes;
     data->drawn.labels = hash_labels(data);
 done:
-    sp_free(context, end);
-    sp_free(context, order);
+    FREE_ALL(context, end, order);
     return status;
 }
 

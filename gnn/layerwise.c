@@ -183,9 +183,7 @@ typedef struct cut {
 
 static void free_cut(sp_context *context, cut *c)
 {
-    sp_free(context, c->a.row_offsets);
-    sp_free(context, c->a.col_indices);
-    sp_free(context, c->node);
+    FREE_ALL(context, c->a.row_offsets, c->a.col_indices, c->node);
 }
 
 static int64_t place_of(const walk *w, int64_t node)
@@ -494,8 +492,7 @@ sp_status gnn_model_walk(gnn_model *model, const gnn_walk *of)
 done:
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) gnn_host_rows_free(engine, all[i]);
     drop(&w);
-    sp_free(engine->context, w.marked);
-    sp_free(engine->context, w.before);
+    FREE_ALL(engine->context, w.marked, w.before);
     if (status == SP_OK) status = gnn_model_renew(model); /* frees what the blocks took */
     if (status != SP_OK) gnn_host_rows_free(engine, of->logits);
     return status;

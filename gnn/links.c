@@ -47,8 +47,7 @@ sp_status gnn_link_graph(sp_context *context, const sp_csr *graph, sp_csr *links
         }
     TRY(gnn_pair_pattern(context, graph->rows, count, first, second, SP_F32, true, links));
 done:
-    sp_free(context, first);
-    sp_free(context, second);
+    FREE_ALL(context, first, second);
     return status;
 }
 
@@ -161,8 +160,7 @@ static sp_status take_out(sp_context *context, const uint64_t *pair, int64_t cou
     graph->nnz = kept;
 done:
     sp_csr_free(context, &hidden);
-    sp_free(context, first);
-    sp_free(context, second);
+    FREE_ALL(context, first, second);
     return status;
 }
 

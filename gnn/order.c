@@ -72,9 +72,7 @@ done:
 
 static void free_numbering(sp_context *context, numbering *n)
 {
-    sp_free(context, n->order);
-    sp_free(context, n->place);
-    sp_free(context, n->cycles);
+    FREE_ALL(context, n->order, n->place, n->cycles);
 }
 
 /* Moves row order[r] of `size` bytes to row r, cycle after cycle. Threads move slices of all rows. */

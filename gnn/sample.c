@@ -289,8 +289,7 @@ static sp_status make_ready(gnn_sampler *s, const bulk *b)
     s->ready_count = count;
 done:
     if (status != SP_OK) {
-        sp_free(context, ready);
-        sp_free(context, made);
+        FREE_ALL(context, ready, made);
     }
     return status;
 }

@@ -228,8 +228,7 @@ static sp_status cut_clusters(gnn_sampler *s)
 done:
     gnn_sample_array_free(s, there);
     gnn_sample_array_free(s, shuffled);
-    sp_free(context, order);
-    sp_free(context, wanted);
+    FREE_ALL(context, order, wanted);
     return status;
 }
 
@@ -318,8 +317,7 @@ void gnn_sampler_free(gnn_sampler *s)
     gnn_sample_array_free(s, s->own);
     gnn_sample_array_free(s, s->sums);
     gnn_sample_array_free(s, s->weights);
-    sp_free(context, s->cluster_first);
-    sp_free(context, s->cluster_nodes);
+    FREE_ALL(context, s->cluster_first, s->cluster_nodes);
     forget_nodes(s);
     sp_free(context, s);
     sp_context_destroy(context);

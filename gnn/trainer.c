@@ -159,9 +159,7 @@ void gnn_trainer_free(gnn_trainer *t)
     gnn_trainer_free_links(t);
     sp_dense_free(t->context, &t->gradient);
     sp_dense_free(t->context, &t->rows);
-    sp_free(t->context, t->training_nodes);
-    sp_free(t->context, t->batch);
-    sp_free(t->context, t);
+    FREE_ALL(t->context, t->training_nodes, t->batch, t);
 }
 
 gnn_model *gnn_trainer_model(gnn_trainer *trainer) { return trainer ? trainer->model : NULL; }

@@ -34,8 +34,7 @@ static sp_status make_pattern(gnn_trainer *t, const int32_t *pairs, int64_t coun
     }
     TRY(gnn_pair_pattern(t->context, nodes, count, first, second, value_type(t->options.model.type), false, pattern));
 done:
-    sp_free(t->context, first);
-    sp_free(t->context, second);
+    FREE_ALL(t->context, first, second);
     return status;
 }
 
@@ -106,9 +105,7 @@ void gnn_trainer_free_links(gnn_trainer *t)
 {
     gnn_link_state *l = &t->links;
     sp_csr_free(t->context, &l->graph);
-    sp_free(t->context, l->first);
-    sp_free(t->context, l->second);
-    sp_free(t->context, l->signs);
+    FREE_ALL(t->context, l->first, l->second, l->signs);
     for (int s = 0; s < GNN_SPLITS; s++) sp_csr_free(t->context, &l->judged[s]);
 }
 
@@ -405,7 +402,6 @@ sp_status gnn_trainer_best_links(gnn_trainer *t, int64_t most, int32_t *pairs, f
     *count = best.count;
 done:
     sp_csr_free(t->context, &links);
-    sp_free(t->context, node);
-    sp_free(t->context, best.pair);
+    FREE_ALL(t->context, node, best.pair);
     return status;
 }

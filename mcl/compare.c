@@ -62,8 +62,6 @@ sp_status mcl_compare(sp_context *context, const mcl_clustering *a, const mcl_cl
     to_meet(b, in_b, in_a, counts, &made.moved_second, &made.information_second);
     *distance = made;
 done:
-    sp_free(context, in_a);
-    sp_free(context, in_b);
-    sp_free(context, counts);
+    FREE_ALL(context, in_a, in_b, counts);
     return status;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/try.h"
 #include "lists.h"
 #include "sets.h"
 
@@ -150,8 +151,7 @@ static sp_status attractor_systems(sp_context *context, const sp_csr *graph, int
     for (int32_t j = 0; j < nodes; j++) system_of[j] = parent[j] < 0 ? -1 : system_of[find_root(parent, j)];
     *count = made;
 done:
-    sp_free(context, parent);
-    sp_free(context, systems);
+    FREE_ALL(context, parent, systems);
     return status;
 }
 
@@ -213,10 +213,7 @@ static sp_status memberships(sp_context *context, const sp_csr *graph, const int
     }
 done:
     sp_csr_free(context, &reverse);
-    sp_free(context, seen);
-    sp_free(context, queue);
-    sp_free(context, attractors);
-    sp_free(context, starts);
+    FREE_ALL(context, seen, queue, attractors, starts);
     return status;
 }
 
@@ -273,10 +270,7 @@ static sp_status join_overlapping(sp_context *context, const lists *clusters, co
             }
         }
 done:
-    sp_free(context, starts);
-    sp_free(context, lists_of);
-    sp_free(context, first_node);
-    sp_free(context, seen_with);
+    FREE_ALL(context, starts, lists_of, first_node, seen_with);
     return status;
 }
 
@@ -310,9 +304,7 @@ static sp_status split_overlap(sp_context *context, lists *clusters, const int32
         clusters->count++;
     }
 done:
-    sp_free(context, group);
-    sp_free(context, order);
-    sp_free(context, sizes);
+    FREE_ALL(context, group, order, sizes);
     return status;
 }
 
@@ -343,8 +335,7 @@ static sp_status settle_nodes(sp_context *context, lists *clusters, int64_t node
         clusters->offsets[++clusters->count] = end;
     }
 done:
-    sp_free(context, copies);
-    sp_free(context, taken);
+    FREE_ALL(context, copies, taken);
     return status;
 }
 
@@ -398,8 +389,7 @@ static sp_status split_components(sp_context *context, const sp_csr *graph, list
                 at + take_component(graph, members[i], (int32_t)c, home, cluster_of, made.members + at);
         }
     }
-    sp_free(context, home);
-    sp_free(context, cluster_of);
+    FREE_ALL(context, home, cluster_of);
     if (status == SP_OK) {
         lists_free(context, clusters);
         *clusters = made;
@@ -471,8 +461,6 @@ void mcl_clustering_labels(const mcl_clustering *clustering, int32_t *labels)
 void mcl_clustering_free(sp_context *context, mcl_clustering *clustering)
 {
     if (!clustering) return;
-    sp_free(context, clustering->offsets);
-    sp_free(context, clustering->members);
-    sp_free(context, clustering->system_of);
+    FREE_ALL(context, clustering->offsets, clustering->members, clustering->system_of);
     memset(clustering, 0, sizeof *clustering);
 }

@@ -312,8 +312,7 @@ done:
 static void close_process(process *p)
 {
     sp_csr_free(p->context, &p->owned);
-    sp_free(p->context, p->rows);
-    sp_free(p->context, p->cut);
+    FREE_ALL(p->context, p->rows, p->cut);
 }
 
 static sp_status number_by_communities(process *p, const sp_csr *start, int32_t **order)

@@ -8,8 +8,7 @@
 
 void lists_free(sp_context *context, lists *l)
 {
-    sp_free(context, l->offsets);
-    sp_free(context, l->members);
+    FREE_ALL(context, l->offsets, l->members);
     memset(l, 0, sizeof *l);
 }
 
@@ -118,7 +117,6 @@ bool mcl_is_member(const mcl_memberships *memberships, int64_t node, int32_t clu
 
 void mcl_memberships_free(sp_context *context, mcl_memberships *c)
 {
-    sp_free(context, c->starts);
-    sp_free(context, c->clusters);
+    FREE_ALL(context, c->starts, c->clusters);
     *c = (mcl_memberships){0};
 }

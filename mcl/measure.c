@@ -102,8 +102,7 @@ void mcl_measure_drop(mcl_measuring *m)
 {
     if (!m) return;
     mcl_memberships_free(m->context, &m->of);
-    sp_free(m->context, m->sums);
-    sp_free(m->context, m);
+    FREE_ALL(m->context, m->sums, m);
 }
 
 void mcl_measure_rows(void *measuring, int64_t first, const sp_csr *rows)

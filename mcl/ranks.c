@@ -123,8 +123,7 @@ static sp_status fetch_rows(sp_context *context, const sp_ranks *ranks, const in
     *rows = made;
 done:
     if (status != SP_OK) sp_csr_free(context, &made);
-    sp_free(context, named);
-    sp_free(context, lengths);
+    FREE_ALL(context, named, lengths);
     return status;
 }
 
@@ -168,8 +167,7 @@ static sp_status named_lengths(sp_context *context, const sp_ranks *ranks, const
     TRY(sp_ranks_check(context, ranks->fetch_lengths(ranks->user, cut, part, count, named, found)));
     for (int64_t k = 0; k < count; k++) lengths[named[k]] = found[k];
 done:
-    sp_free(context, named);
-    sp_free(context, found);
+    FREE_ALL(context, named, found);
     return status;
 }
 
@@ -249,8 +247,7 @@ static sp_status add_up_work(sp_context *context, const sp_ranks *ranks, const i
         }
     }
 done:
-    sp_free(context, lengths);
-    sp_free(context, named);
+    FREE_ALL(context, lengths, named);
     return status;
 }
 
@@ -340,9 +337,7 @@ sp_status mcl_ranks_even(sp_context *context, const sp_ranks *ranks, int64_t *cu
     memcpy(cut, next, (size_t)(ranks->size + 1) * sizeof *cut);
     *moves = true;
 done:
-    sp_free(context, sums);
-    sp_free(context, all);
-    sp_free(context, next);
+    FREE_ALL(context, sums, all, next);
     return status;
 }
 
@@ -368,9 +363,7 @@ static sp_status plan_batches(sp_context *context, const sp_ranks *ranks, const 
     for (int r = 0; r < ranks->size; r++)
         if (counts[r] > *most) *most = counts[r];
 done:
-    sp_free(context, lengths);
-    sp_free(context, last);
-    sp_free(context, counts);
+    FREE_ALL(context, lengths, last, counts);
     return status;
 }
 
@@ -427,9 +420,7 @@ sp_status mcl_ranks_expand(sp_context *context, const sp_ranks *ranks, const int
     }
 done:
     for (int64_t k = 0; made && k < most; k++) sp_csr_free(context, &made[k]);
-    sp_free(context, made);
-    sp_free(context, offsets);
-    sp_free(context, ends);
+    FREE_ALL(context, made, offsets, ends);
     return status;
 }
 
@@ -461,7 +452,6 @@ sp_status mcl_ranks_gather(sp_context *context, const sp_ranks *ranks, const int
     for (int r = 0; r < ranks->size; r++) counts[r] = cut[r + 1] - cut[r];
     TRY(sp_ranks_gather(context, ranks, rows, counts, sizeof *rows, rows));
 done:
-    sp_free(context, all);
-    sp_free(context, counts);
+    FREE_ALL(context, all, counts);
     return status;
 }

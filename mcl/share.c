@@ -123,9 +123,7 @@ static sp_status find_labels(sp_context *context, const sp_ranks *ranks, const s
         TRY(sp_ranks_share(context, ranks, given, sizeof *labels, labels));
     }
 done:
-    sp_free(context, s.weight);
-    sp_free(context, s.seen);
-    sp_free(context, members);
+    FREE_ALL(context, s.weight, s.seen, members);
     return status;
 }
 
@@ -233,9 +231,7 @@ static sp_status move_rows(sp_context *context, const sp_ranks *ranks, const sp_
 done:
     sp_csr_free(context, &made);
     sp_traffic_free(context, &t);
-    sp_free(context, out);
-    sp_free(context, in);
-    sp_free(context, from);
+    FREE_ALL(context, out, in, from);
     return status;
 }
 
@@ -264,13 +260,11 @@ sp_status mcl_ranks_share(sp_context *context, const sp_ranks *ranks, const sp_c
     TRY(move_rows(context, ranks, start, given, *order, labels, lengths, *cut, part));
 done:
     if (status != SP_OK) {
-        sp_free(context, *order);
-        sp_free(context, *cut);
+        FREE_ALL(context, *order, *cut);
         *order = NULL;
         *cut = NULL;
     }
-    sp_free(context, lengths);
-    sp_free(context, labels);
+    FREE_ALL(context, lengths, labels);
     return status;
 }
 
@@ -312,10 +306,6 @@ sp_status mcl_restore_together(sp_context *context, const sp_ranks *ranks, const
 done:
     sp_csr_free(context, &got);
     sp_csr_free(context, &made);
-    sp_free(context, cut);
-    sp_free(context, next);
-    sp_free(context, named);
-    sp_free(context, place);
-    sp_free(context, lengths);
+    FREE_ALL(context, cut, next, named, place, lengths);
     return status;
 }

@@ -167,8 +167,7 @@ static sp_status cap_neighbours(sp_context *context, const tf_operation *operati
     }
     transform_drop_zeros(graph);
 done:
-    sp_free(context, scratch);
-    sp_free(context, order);
+    FREE_ALL(context, scratch, order);
     return status;
 }
 

@@ -163,6 +163,5 @@ done:
 void mcl_transform_free(sp_context *context, mcl_transform *transform)
 {
     if (!transform) return;
-    sp_free(context, transform->operations);
-    sp_free(context, transform);
+    FREE_ALL(context, transform->operations, transform);
 }

@@ -122,9 +122,7 @@ sp_status mcl_find_touched(sp_context *context, const sp_csr *start, const mcl_f
     *update = made;
     made = (mcl_update){0};
 done:
-    sp_free(context, root);
-    sp_free(context, cluster_of);
-    sp_free(context, made.touched);
+    FREE_ALL(context, root, cluster_of, made.touched);
     return status;
 }
 
@@ -276,8 +274,6 @@ sp_status mcl_find_changes(sp_context *context, const mcl_former *former, const 
     }
     *changes = made;
 done:
-    sp_free(context, former_of);
-    sp_free(context, cluster_of);
-    sp_free(context, home);
+    FREE_ALL(context, former_of, cluster_of, home);
     return status;
 }

@@ -31,11 +31,7 @@ static void close_exchange(team *t, label_exchange *x)
 {
     sp_traffic_free(t->host, &x->labels);
     sp_traffic_free(t->host, &x->text);
-    sp_free(t->host, x->place);
-    sp_free(t->host, x->lengths);
-    sp_free(t->host, x->bytes);
-    sp_free(t->host, x->entry);
-    sp_free(t->host, x->is_first);
+    FREE_ALL(t->host, x->place, x->lengths, x->bytes, x->entry, x->is_first);
 }
 
 /* Sorts this process's labels by owner, and learns how many come from where. */
@@ -82,9 +78,7 @@ static sp_status send_labels(team *t, const io_names *names, label_exchange *x)
     TRY(sp_traffic_exchange(t->host, t->ranks, &x->labels, sizeof *lengths, lengths, x->lengths));
     TRY(sp_traffic_exchange(t->host, t->ranks, &x->text, 1, bytes, x->bytes));
 done:
-    sp_free(t->host, lengths);
-    sp_free(t->host, order);
-    sp_free(t->host, bytes);
+    FREE_ALL(t->host, lengths, order, bytes);
     return status;
 }
 
@@ -158,9 +152,7 @@ static sp_status learn_numbers(team *t, label_exchange *x, int32_t *ids)
     TRY(sp_traffic_answer(t->host, t->ranks, &x->labels, sizeof *sent, got, sent));
     for (int64_t i = 0; i < x->labels.sent; i++) ids[i] = sent[x->place[i]];
 done:
-    sp_free(t->host, sent);
-    sp_free(t->host, got);
-    sp_free(t->host, known);
+    FREE_ALL(t->host, sent, got, known);
     return status;
 }
 
@@ -200,10 +192,7 @@ static sp_status gather_names(team *t, const io_names *names, const uint8_t *is_
     }
     all->count = collects ? nodes : 0;
 done:
-    sp_free(t->host, counts);
-    sp_free(t->host, lengths);
-    sp_free(t->host, all_lengths);
-    sp_free(t->host, text);
+    FREE_ALL(t->host, counts, lengths, all_lengths, text);
     return status;
 }
 

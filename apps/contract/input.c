@@ -145,9 +145,7 @@ static sp_status take_matrix(contract_job *job)
 void contract_free_arcs(contract_job *job)
 {
     io_graph *in = &job->input;
-    sp_free(job->host, in->tails);
-    sp_free(job->host, in->heads);
-    sp_free(job->host, in->weights);
+    FREE_ALL(job->host, in->tails, in->heads, in->weights);
     in->tails = in->heads = NULL;
     in->weights = NULL;
 }

@@ -108,10 +108,7 @@ static void close_job(contract_job *job)
         sp_csr_free(job->host, &job->g);
         sp_csr_free(job->host, &job->repeats);
         sp_csr_free(job->host, &job->c);
-        sp_free(job->host, job->old);
-        sp_free(job->host, job->figures);
-        sp_free(job->host, job->group_weights);
-        sp_free(job->host, job->group_sizes);
+        FREE_ALL(job->host, job->old, job->figures, job->group_weights, job->group_sizes);
     }
     sp_context_destroy(job->device);
     sp_context_destroy(job->host);

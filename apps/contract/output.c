@@ -404,8 +404,7 @@ static sp_status put_maps(contract_job *job, output_set *all)
         to = before;
     }
 done:
-    sp_free(job->host, from);
-    sp_free(job->host, to);
+    FREE_ALL(job->host, from, to);
     return status;
 }
 

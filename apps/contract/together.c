@@ -234,10 +234,7 @@ static int owner_now(const void *user, int32_t node)
 
 static void close_plan(contract_job *job, group_plan *p)
 {
-    sp_free(job->host, p->arcs);
-    sp_free(job->host, p->owner);
-    sp_free(job->host, p->batch);
-    sp_free(job->host, p->cut);
+    FREE_ALL(job->host, p->arcs, p->owner, p->batch, p->cut);
 }
 
 /* numbers[k] becomes the sum of numbers[k] of all processes: each adds up some of them, and all learn the sums. */
@@ -260,8 +257,7 @@ static sp_status add_up_all(contract_job *job, int64_t *numbers, int64_t count)
     TRY(sp_ranks_share(job->host, ranks, first, sizeof *numbers, numbers));
 done:
     sp_traffic_free(job->host, &t);
-    sp_free(job->host, first);
-    sp_free(job->host, got);
+    FREE_ALL(job->host, first, got);
     return status;
 }
 
@@ -453,8 +449,7 @@ done:
 static void close_rows(contract_job *job, own_rows *own)
 {
     sp_csr_free(job->host, &own->c);
-    sp_free(job->host, own->figures);
-    sp_free(job->host, own->batch);
+    FREE_ALL(job->host, own->figures, own->batch);
 }
 
 /* Each process keeps its rows, process 0 gets figures. */

@@ -15,10 +15,7 @@ typedef struct judged {
 
 void gnn_figures_free(sp_context *context, gnn_figures *f)
 {
-    sp_free(context, f->right);
-    sp_free(context, f->predicted);
-    sp_free(context, f->support);
-    sp_free(context, f->confusion);
+    FREE_ALL(context, f->right, f->predicted, f->support, f->confusion);
     memset(f, 0, sizeof *f);
 }
 

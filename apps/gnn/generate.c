@@ -77,8 +77,7 @@ static sp_status take_upper(sp_context *context, const sp_csr *drawn, sp_csr *up
     status = sp_csr_from_coo(context, &(sp_coo){.rows = drawn->rows, .cols = drawn->rows, .count = drawn->nnz,
                                                 .row_indices = low, .col_indices = high}, SP_COMBINE_MAX, false, upper);
 done:
-    sp_free(context, low);
-    sp_free(context, high);
+    FREE_ALL(context, low, high);
     return status;
 }
 

@@ -345,20 +345,9 @@ void gnn_close(gnn_job *job)
         for (int64_t i = 0; i < job->run_count; i++) sp_free(job->host, job->runs[i].epochs);
         sp_free(job->host, job->runs);
         gnn_figures_free(job->host, &job->figures);
-        sp_free(job->host, job->saved);
-        sp_free(job->host, job->class_names);
-        sp_free(job->host, job->feature_names);
-        sp_free(job->host, job->node_names);
-        sp_free(job->host, job->made);
-        sp_free(job->host, job->weights);
-        sp_free(job->host, job->weight_list);
-        sp_free(job->host, job->clusters);
-        sp_free(job->host, job->class_weights);
-        sp_free(job->host, job->classes);
-        sp_free(job->host, job->targets);
-        sp_free(job->host, job->scores);
-        sp_free(job->host, job->embeddings);
-        sp_free(job->host, job->pairs);
+        FREE_ALL(job->host, job->saved, job->class_names, job->feature_names, job->node_names, job->made, job->weights,
+                 job->weight_list, job->clusters, job->class_weights, job->classes, job->targets, job->scores,
+                 job->embeddings, job->pairs);
     }
     sp_context_destroy(job->compute);
     sp_context_destroy(job->host);

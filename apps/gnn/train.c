@@ -274,9 +274,7 @@ static sp_status judge(gnn_job *job, gnn_trainer *trainer, gnn_run *run)
     }
 done:
     gnn_figures_free(job->host, &figures);
-    sp_free(job->host, classes);
-    sp_free(job->host, targets);
-    sp_free(job->host, scores);
+    FREE_ALL(job->host, classes, targets, scores);
     return status;
 }
 

@@ -18,8 +18,7 @@ sp_status gnn_take_weights(gnn_job *job, gnn_model *model)
     const int64_t size = gnn_model_size(model);
     const gnn_parameter *parameters = gnn_model_parameters(model, &job->weight_parts);
     sp_status status;
-    sp_free(job->host, job->weights);
-    sp_free(job->host, job->weight_list);
+    FREE_ALL(job->host, job->weights, job->weight_list);
     job->weights = NULL;
     job->weight_list = NULL;
     TRY(sp_alloc(job->host, size, sizeof *job->weights, (void **)&job->weights));
@@ -394,7 +393,6 @@ sp_status gnn_from_weights(gnn_job *job, const char *path)
     job->saved = bytes;
     job->saved_size = size;
 done:
-    sp_free(job->host, r->strings);
-    sp_free(job->host, r);
+    FREE_ALL(job->host, r->strings, r);
     return status;
 }

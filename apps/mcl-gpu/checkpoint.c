@@ -301,8 +301,7 @@ static sp_status check_header(job *j, const header *h, const mcl_options *option
 void job_free_saved(job *j, saved_state *s)
 {
     sp_csr_free(j->host, &s->iterand);
-    sp_free(j->host, s->order);
-    sp_free(j->host, s->given);
+    FREE_ALL(j->host, s->order, s->given);
     *s = (saved_state){0};
 }
 

@@ -602,8 +602,7 @@ static sp_status find_clusters(job *j, report_run *run, mcl_clustering *clusteri
     run->interpret_seconds = wall_seconds() - began;
 done:
     sp_csr_free(j->host, &attracting);
-    sp_free(j->host, empty);
-    sp_free(j->host, now);
+    FREE_ALL(j->host, empty, now);
     sp_csr_free(owner, &limit);
     return status;
 }

@@ -252,8 +252,7 @@ static sp_status warn_pre_inflated(job *j)
     TRY(ranks_gather_rows(j, now, sizeof *now));
     job_warn_vanished(j, j->start.rows, now, empty);
 done:
-    sp_free(j->host, empty);
-    sp_free(j->host, now);
+    FREE_ALL(j->host, empty, now);
     sp_csr_free(j->host, &before);
     return status;
 }
@@ -500,9 +499,7 @@ static void close_job(job *j)
         sp_csr_free(j->host, &j->graph);
         sp_csr_free(j->host, &j->start);
         job_free_update(j);
-        sp_free(j->host, j->start_sums);
-        sp_free(j->host, j->given);
-        sp_free(j->host, j->accounts);
+        FREE_ALL(j->host, j->start_sums, j->given, j->accounts);
         io_graph_free(j->host, &j->input);
         report_free(j->host, &j->report);
     }

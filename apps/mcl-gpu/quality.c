@@ -97,9 +97,7 @@ done:
 
 void quality_free(sp_context *context, quality *q)
 {
-    sp_free(context, q->profiles);
-    sp_free(context, q->inside);
-    sp_free(context, q->portraits);
+    FREE_ALL(context, q->profiles, q->inside, q->portraits);
 }
 
 sp_status quality_compare(job *j, int first, int second, mcl_distance *distance)

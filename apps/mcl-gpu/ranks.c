@@ -135,8 +135,7 @@ sp_status ranks_gather_offsets(job *j, const sp_csr *rows, int64_t **offsets)
     for (int64_t r = 0, row = 0, before = 0; r < ranks->size && all > 0; before += entries[r++])
         for (const int64_t end = row + counts[r]; row < end; row++) (*offsets)[row + 1] += before;
 done:
-    sp_free(j->host, counts);
-    sp_free(j->host, entries);
+    FREE_ALL(j->host, counts, entries);
     return status;
 }
 

@@ -115,8 +115,7 @@ void report_portray_end(job *j, portraying *p)
 {
     if (!p) return;
     mcl_memberships_free(j->host, &p->of);
-    sp_free(j->host, p->place);
-    sp_free(j->host, p);
+    FREE_ALL(j->host, p->place, p);
 }
 
 /* What a member adds to the portrait of its cluster. */

@@ -235,8 +235,7 @@ void job_free_update(job *j)
     start_from *f = &j->former;
     mcl_clustering_free(j->host, &f->former.clustering);
     mcl_update_free(j->host, &f->update);
-    sp_free(j->host, f->incomplete);
-    sp_free(j->host, f->place);
+    FREE_ALL(j->host, f->incomplete, f->place);
     sp_csr_free(j->host, &f->older);
     sp_csr_free(j->host, &f->whole);
 }

@@ -209,8 +209,7 @@ static sp_status host_bandwidth(sp_context *context, double *bandwidth)
         if (i > 0 && rate > *bandwidth) *bandwidth = rate;
     }
 done:
-    sp_free(context, from);
-    sp_free(context, to);
+    FREE_ALL(context, from, to);
     return status;
 }
 

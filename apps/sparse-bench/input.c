@@ -229,8 +229,7 @@ static sp_status order_nodes(sp_context *context, io_graph *g)
         g->heads[e] = place[g->heads[e]];
     }
 done:
-    sp_free(context, nodes);
-    sp_free(context, place);
+    FREE_ALL(context, nodes, place);
     return status;
 }
 

@@ -89,9 +89,7 @@ static void close_engine(gnn_engine *engine)
 {
     cpu_state *state = engine->state;
     if (!state) return;
-    sp_free(engine->context, state->packed);
-    sp_free(engine->context, state->scratch);
-    sp_free(engine->context, state);
+    FREE_ALL(engine->context, state->packed, state->scratch, state);
     engine->state = NULL;
 }
 

@@ -59,8 +59,7 @@ static sp_status shuffle(const gnn_sampler *sampler, int64_t pass, int64_t count
     sort_digit(one, other, count, 22);
     for (int64_t i = 0; i < count; i++) to[i] = other[i].node;
 done:
-    sp_free(context, other);
-    sp_free(context, one);
+    FREE_ALL(context, other, one);
     return status;
 }
 
@@ -377,8 +376,7 @@ static sp_status choose(const gnn_sampler *sampler, const sp_csr *p, int64_t num
         thresholds[m] = double_of_bits(threshold);
     }
 done:
-    sp_free(context, finite);
-    sp_free(context, keys);
+    FREE_ALL(context, finite, keys);
     return status;
 }
 

@@ -283,8 +283,7 @@ sp_status io_read_npy_file(const io_file *file, io_array *array)
     values = NULL;
     if (status == SP_OK) *array = head.array;
 done:
-    sp_free(context, begin);
-    sp_free(context, values);
+    FREE_ALL(context, begin, values);
     return status;
 }
 

@@ -207,9 +207,7 @@ void io_npz_close(io_npz *npz)
 {
     if (!npz) return;
     io_file_close(&npz->file);
-    sp_free(npz->context, npz->directory);
-    sp_free(npz->context, npz->members);
-    sp_free(npz->context, npz);
+    FREE_ALL(npz->context, npz->directory, npz->members, npz);
 }
 
 sp_context *io_npz_context(const io_npz *npz) { return npz->context; }
@@ -274,8 +272,7 @@ static sp_status read_stored(const io_npz *npz, const member *m, const char *nam
     values = NULL;
     if (status == SP_OK) *array = head.array;
 done:
-    sp_free(npz->context, head_bytes);
-    sp_free(npz->context, values);
+    FREE_ALL(npz->context, head_bytes, values);
     return status;
 }
 

@@ -248,6 +248,5 @@ void io_ahead_close(io_ahead *ahead)
     }
     io_unpack_close(ahead->context, &ahead->unpack);
     for (int i = 0; i < MOST_THREADS; i++) io_inflate_close(ahead->context, ahead->inflates[i]);
-    sp_free(ahead->context, ahead->memory);
-    sp_free(ahead->context, ahead);
+    FREE_ALL(ahead->context, ahead->memory, ahead);
 }

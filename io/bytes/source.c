@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/try.h"
 #include "bytes/ahead.h"
 #include "bytes/memory.h"
 #include "bytes/message.h"
@@ -308,9 +309,7 @@ void io_source_close(io_source *source)
     if (!source) return;
     io_ahead_close(source->ahead);
     if (source->close_file) close(source->raw.file);
-    sp_free(source->context, source->peeked);
-    sp_free(source->context, source->raw.input);
-    sp_free(source->context, source);
+    FREE_ALL(source->context, source->peeked, source->raw.input, source);
 }
 
 sp_status io_source_memory(sp_context *context, const char *name, const void *bytes, size_t count, io_source **source)

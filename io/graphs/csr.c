@@ -120,8 +120,7 @@ static sp_status take_names(csr_reader *from, const csr_head *head, io_name_list
     const char *wrong = cut_names(from->context, head, lengths, bytes, list, &status);
     if (wrong) status = corrupt(from, wrong);
 done:
-    sp_free(from->context, lengths);
-    sp_free(from->context, bytes);
+    FREE_ALL(from->context, lengths, bytes);
     return status;
 }
 
@@ -328,8 +327,7 @@ static sp_status take_all_names(csr_file *from, io_names *names, bool *sound)
     list.names = (io_names){0};
 done:
     io_names_free(context, &list.names);
-    sp_free(context, lengths);
-    sp_free(context, bytes);
+    FREE_ALL(context, lengths, bytes);
     return status;
 }
 

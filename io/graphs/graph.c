@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/try.h"
 #include "graphs/csv.h"
 #include "graphs/formats.h"
 #include "graphs/metis.h"
@@ -417,9 +418,7 @@ sp_status io_read_graph(sp_context *context, const char *path, const io_read_opt
 void io_graph_free(sp_context *context, io_graph *graph)
 {
     io_graph_free_arcs(context, graph);
-    sp_free(context, graph->node_weights);
-    sp_free(context, graph->node_sizes);
-    sp_free(context, graph->ids);
+    FREE_ALL(context, graph->node_weights, graph->node_sizes, graph->ids);
     sp_csr_free(context, &graph->matrix);
     io_names_free(context, &graph->names);
     memset(graph, 0, sizeof *graph);

@@ -9,9 +9,7 @@ enum { PARTS = 64 }; /* of packed arcs, worked on side by side: runs of about eq
 
 void io_graph_free_arcs(sp_context *context, io_graph *graph)
 {
-    sp_free(context, graph->tails);
-    sp_free(context, graph->heads);
-    sp_free(context, graph->weights);
+    FREE_ALL(context, graph->tails, graph->heads, graph->weights);
     if (graph->packed) io_packed_free(context, graph->packed);
     sp_free(context, graph->packed);
     graph->tails = graph->heads = NULL;
@@ -91,8 +89,7 @@ sp_status io_graph_spread(sp_context *context, io_graph *graph)
     drop_packed(context, graph);
     return SP_OK;
 done:
-    sp_free(context, tails);
-    sp_free(context, weights);
+    FREE_ALL(context, tails, weights);
     return status;
 }
 

@@ -296,8 +296,7 @@ sp_status io_read_metis(sp_context *context, io_source *source, const io_read_op
     graph->undirected = true;
     TRY(hand_over_numbers(context, &metis, graph));
 done:
-    sp_free(context, metis.weights);
-    sp_free(context, metis.sizes);
+    FREE_ALL(context, metis.weights, metis.sizes);
     io_gaps_free(context, &metis.comments);
     return status;
 }

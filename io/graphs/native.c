@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/search.h"
+#include "base/try.h"
 #include "bytes/memory.h"
 #include "graphs/native.h"
 
@@ -137,8 +138,7 @@ sp_status io_native_finish(native *from, int64_t lines, int64_t bytes, io_graph 
             status = io_check_nodes(from->context, from->name, from->columns, all);
         if (status != SP_OK) return status;
     }
-    sp_free(from->context, from->entries);
-    sp_free(from->context, from->weights);
+    FREE_ALL(from->context, from->entries, from->weights);
     from->entries = NULL;
     from->weights = NULL;
     sp_status status = io_packed_hand_over(from->context, &from->arcs, graph);
@@ -215,10 +215,7 @@ static sp_status read_matrix(native *to, io_source *source, io_graph *graph)
         status = io_native_read_binary(to, source, graph);
     else if (status == SP_OK)
         status = io_native_read_text(to, source, graph);
-    sp_free(context, to->ids);
-    sp_free(context, to->column_ids);
-    sp_free(context, to->entries);
-    sp_free(context, to->weights);
+    FREE_ALL(context, to->ids, to->column_ids, to->entries, to->weights);
     io_packed_free(context, &to->arcs);
     return status;
 }

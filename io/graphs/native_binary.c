@@ -185,7 +185,6 @@ sp_status io_native_read_binary(native *to, io_source *source, io_graph *graph)
     TRY(read_vectors(&from, &row_ids, &col_ids));
     TRY(io_native_finish(to, 0, from.bytes, graph));
 done:
-    sp_free(to->context, row_ids);
-    sp_free(to->context, col_ids);
+    FREE_ALL(to->context, row_ids, col_ids);
     return status;
 }

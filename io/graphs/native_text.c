@@ -313,8 +313,6 @@ sp_status io_native_read_text(native *to, io_source *source, io_graph *graph)
     TRY(read_sections(&from, &row_ids, &col_ids));
     TRY(io_native_finish(to, from.line - 1, from.bytes, graph));
 done:
-    sp_free(to->context, row_ids);
-    sp_free(to->context, col_ids);
-    sp_free(to->context, from.buffer);
+    FREE_ALL(to->context, row_ids, col_ids, from.buffer);
     return status;
 }

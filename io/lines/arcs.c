@@ -52,9 +52,7 @@ sp_status io_arcs_hand_over(sp_context *context, io_arcs *arcs, io_graph *graph)
 
 void io_arcs_free(sp_context *context, io_arcs *arcs)
 {
-    sp_free(context, arcs->tails);
-    sp_free(context, arcs->heads);
-    sp_free(context, arcs->weights);
+    FREE_ALL(context, arcs->tails, arcs->heads, arcs->weights);
     memset(arcs, 0, sizeof *arcs);
 }
 
@@ -82,9 +80,7 @@ sp_status io_packed_hand_over(sp_context *context, io_packed *arcs, io_graph *gr
 
 void io_packed_free(sp_context *context, io_packed *arcs)
 {
-    sp_free(context, arcs->heads);
-    sp_free(context, arcs->runs);
-    sp_free(context, arcs->weights);
+    FREE_ALL(context, arcs->heads, arcs->runs, arcs->weights);
     memset(arcs, 0, sizeof *arcs);
 }
 

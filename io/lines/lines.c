@@ -322,8 +322,7 @@ static void free_scratch(sp_context *context, io_slice **slices, int count, bloc
     for (int i = 0; *slices && i < count; i++) {
         io_labels_free(context, &(*slices)[i].fresh);
         io_arcs_free(context, &(*slices)[i].arcs);
-        sp_free(context, (*slices)[i].map);
-        sp_free(context, (*slices)[i].numbers);
+        FREE_ALL(context, (*slices)[i].map, (*slices)[i].numbers);
         io_gaps_free(context, &(*slices)[i].gaps);
     }
     sp_free(context, *slices);
@@ -332,8 +331,7 @@ static void free_scratch(sp_context *context, io_slice **slices, int count, bloc
         sp_free(context, blocks[i].bytes);
         blocks[i].bytes = NULL;
     }
-    sp_free(context, labels->slots);
-    sp_free(context, labels->wide);
+    FREE_ALL(context, labels->slots, labels->wide);
     labels->slots = NULL;
     labels->wide = NULL;
 }

@@ -147,9 +147,7 @@ static sp_status rebuild(sp_context *context, bool undirected, sp_csr *matrix)
     sp_csr_free(context, matrix);
     *matrix = made;
 done:
-    sp_free(context, rows);
-    sp_free(context, cols);
-    sp_free(context, kept);
+    FREE_ALL(context, rows, cols, kept);
     return status;
 }
 

@@ -170,10 +170,7 @@ sp_status io_read_class_map(sp_context *context, const char *path, const volatil
     TRY(open_text(context, path, interrupt, &bytes, &map.text));
     status = read_map(&map);
 done:
-    sp_free(context, bytes);
-    sp_free(context, map.seen);
-    sp_free(context, map.rows);
-    sp_free(context, map.order);
+    FREE_ALL(context, bytes, map.seen, map.rows, map.order);
     if (status != SP_OK) io_classes_free(context, classes);
     return status;
 }

@@ -222,8 +222,7 @@ sp_status io_sort_classes(sp_context *context, io_classes *classes)
     memset(&sorted.names, 0, sizeof sorted.names);
 done:
     io_names_free(context, &sorted.names);
-    sp_free(context, names);
-    sp_free(context, number);
+    FREE_ALL(context, names, number);
     return status;
 }
 
@@ -390,8 +389,7 @@ done:
 
 void io_classes_free(sp_context *context, io_classes *classes)
 {
-    sp_free(context, classes->labels);
-    sp_free(context, classes->targets);
+    FREE_ALL(context, classes->labels, classes->targets);
     io_names_free(context, &classes->names);
     memset(classes, 0, sizeof *classes);
 }

@@ -172,8 +172,7 @@ static sp_status read_headings(sp_context *context, const char *path, const vola
     }
 done:
     io_names_free(context, &list.names);
-    sp_free(context, copy);
-    sp_free(context, b.bytes);
+    FREE_ALL(context, copy, b.bytes);
     io_source_close(b.source);
     return status;
 }

@@ -240,13 +240,7 @@ sp_status io_read_labels_source(sp_context *context, io_source *source, const io
     TRY(finish(&l, labelling));
 done:
     if (status != SP_OK) io_labelling_free(context, labelling);
-    sp_free(context, l.bytes);
-    sp_free(context, l.node_of_line);
-    sp_free(context, l.labels);
-    sp_free(context, l.member_groups);
-    sp_free(context, l.members);
-    sp_free(context, l.weights);
-    sp_free(context, l.incomplete);
+    FREE_ALL(context, l.bytes, l.node_of_line, l.labels, l.member_groups, l.members, l.weights, l.incomplete);
     io_labels_free(context, &l.groups);
     return status;
 }
@@ -265,9 +259,7 @@ sp_status io_read_labels(sp_context *context, const char *path, const io_graph *
 
 void io_labelling_free(sp_context *context, io_labelling *labelling)
 {
-    sp_free(context, labelling->labels);
-    sp_free(context, labelling->numbers);
-    sp_free(context, labelling->incomplete);
+    FREE_ALL(context, labelling->labels, labelling->numbers, labelling->incomplete);
     sp_csr_free(context, &labelling->s);
     io_names_free(context, &labelling->names);
     memset(labelling, 0, sizeof *labelling);

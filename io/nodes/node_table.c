@@ -458,11 +458,7 @@ sp_status io_read_node_table_source(sp_context *context, io_source *source, cons
     table_reader r = {.context = context, .name = io_source_name(source), .graph = graph, .options = options,
                       .headings.file = io_source_name(source), .texts.file = io_source_name(source), .table = table};
     const sp_status status = read_table(&r, source);
-    sp_free(context, r.nodes.slots);
-    sp_free(context, r.seen);
-    sp_free(context, r.copy);
-    sp_free(context, r.field);
-    sp_free(context, r.numbers);
+    FREE_ALL(context, r.nodes.slots, r.seen, r.copy, r.field, r.numbers);
     io_labels_free(context, &r.headings);
     io_labels_free(context, &r.texts);
     if (status != SP_OK) io_node_table_free(context, table);

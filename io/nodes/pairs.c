@@ -90,8 +90,7 @@ sp_status io_read_node_pairs(sp_context *context, const char *path, const volati
     *count = r.count / 2;
     r.nodes = NULL;
 done:
-    sp_free(context, r.nodes);
-    sp_free(context, index.slots);
+    FREE_ALL(context, r.nodes, index.slots);
     io_source_close(r.source);
     return status;
 }

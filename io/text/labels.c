@@ -52,9 +52,7 @@ done:
 
 void io_names_free(sp_context *context, io_names *names)
 {
-    sp_free(context, names->groups);
-    sp_free(context, names->offsets);
-    sp_free(context, names->bytes);
+    FREE_ALL(context, names->groups, names->offsets, names->bytes);
     memset(names, 0, sizeof *names);
 }
 
@@ -327,8 +325,7 @@ void io_labels_clear(io_labels *labels)
 
 void io_labels_free(sp_context *context, io_labels *labels)
 {
-    sp_free(context, labels->slots);
-    sp_free(context, labels->wide);
+    FREE_ALL(context, labels->slots, labels->wide);
     io_names_free(context, &labels->list.names);
     memset(labels, 0, sizeof *labels);
 }

@@ -279,9 +279,7 @@ sp_status io_graphml_open(sp_context *context, io_source *source, io_graphml *g)
 void io_graphml_close(io_graphml *g)
 {
     if (!g->xml.context) return;
-    sp_free(g->xml.context, g->keys);
-    sp_free(g->xml.context, g->declared);
-    sp_free(g->xml.context, g->texts);
+    FREE_ALL(g->xml.context, g->keys, g->declared, g->texts);
     io_xml_close(&g->xml);
 }
 

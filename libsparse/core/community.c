@@ -123,13 +123,9 @@ static sp_status propagate_labels(sp_context *context, const sp_csr *matrix, int
     }
     if (status == SP_OK) status = sp_watched(&p.watch);
     for (int t = 0; all && t < threads; t++) {
-        sp_free(context, all[t].weights);
-        sp_free(context, all[t].touched);
+        FREE_ALL(context, all[t].weights, all[t].touched);
     }
-    sp_free(context, all);
-    sp_free(context, next);
-    sp_free(context, p.degrees);
-    sp_free(context, p.totals);
+    FREE_ALL(context, all, next, p.degrees, p.totals);
     return status;
 }
 
@@ -154,8 +150,6 @@ sp_status sp_csr_community_order(sp_context *context, const sp_csr *matrix, int3
         *order = made;
         made = NULL;
     }
-    sp_free(context, labels);
-    sp_free(context, made);
-    sp_free(context, starts);
+    FREE_ALL(context, labels, made, starts);
     return status;
 }

@@ -339,9 +339,7 @@ static sp_status sort_rows(sp_context *context, const sp_triples *t, int threads
     TRY(sp_grow(context, made.nnz, made.nnz, sizeof(int32_t), (void **)&made.col_indices));
     TRY(sp_grow(context, made.nnz, made.nnz, size, &made.values));
 done:
-    sp_free(context, starts);
-    sp_free(context, next);
-    sp_free(context, list);
+    FREE_ALL(context, starts, next, list);
     if (status == SP_OK) *matrix = made;
     else sp_csr_free(context, &made);
     return status;
@@ -451,8 +449,7 @@ static sp_status make_on_host(sp_context *context, const sp_coo *coo, sp_combine
                           .values = coo->values, .type = coo->value_type, .rule = combine, .symmetric = symmetric};
     status = make_matrix(context, &t, made);
 done:
-    sp_free(context, rows);
-    sp_free(context, cols);
+    FREE_ALL(context, rows, cols);
     return status;
 }
 

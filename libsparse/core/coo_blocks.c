@@ -333,11 +333,7 @@ sp_status sp_coo_by_blocks(sp_context *context, const sp_triples *t, sp_csr *mat
     *done = true;
 done:
     if (p) {
-        sp_free(context, p->counts);
-        sp_free(context, p->block_of);
-        sp_free(context, p->buffers);
-        sp_free(context, p->rows);
-        sp_free(context, p->scratch);
+        FREE_ALL(context, p->counts, p->block_of, p->buffers, p->rows, p->scratch);
     }
     sp_free(context, p);
     if (*done) *matrix = made;

@@ -67,8 +67,7 @@ void sp_devices_close(sp_context *context)
     sp_devices *devices = context->devices;
     if (!devices) return;
     for (int d = 1; d < devices->count; d++) sp_context_destroy(devices->contexts[d]);
-    sp_free(context, devices->contexts);
-    sp_free(context, devices);
+    FREE_ALL(context, devices->contexts, devices);
     context->devices = NULL;
     context->halt = NULL;
 }

@@ -148,8 +148,7 @@ sp_status sp_ranks_gather_rows(sp_context *context, const sp_ranks *ranks, const
     *whole = made;
 done:
     if (status != SP_OK) sp_csr_free(context, &made);
-    sp_free(context, rows);
-    sp_free(context, entries);
+    FREE_ALL(context, rows, entries);
     return status;
 }
 
@@ -237,9 +236,7 @@ sp_status sp_ranks_stream_rows(sp_context *context, const sp_ranks *ranks, const
         }
     }
 done:
-    sp_free(context, counts);
-    sp_free(context, blocks);
-    sp_free(context, offsets);
+    FREE_ALL(context, counts, blocks, offsets);
     return status;
 }
 
@@ -258,9 +255,7 @@ done:
 
 void sp_arcs_free(sp_context *context, sp_arcs *arcs)
 {
-    sp_free(context, arcs->rows);
-    sp_free(context, arcs->columns);
-    sp_free(context, arcs->weights);
+    FREE_ALL(context, arcs->rows, arcs->columns, arcs->weights);
     *arcs = (sp_arcs){0};
 }
 

@@ -425,8 +425,7 @@ static sp_status make_alone(run *r)
         if (r->bound_done >= r->sample) buffer->expected = expected_entries(r) + 4 * r->largest + 64;
     }
     if (buffer->capacity == 0) return SP_OK;
-    sp_free(r->context, r->made.col_indices);
-    sp_free(r->context, r->made.values);
+    FREE_ALL(r->context, r->made.col_indices, r->made.values);
     r->made.col_indices = buffer->columns;
     r->made.values = buffer->values;
     r->made.nnz = buffer->count;
@@ -466,11 +465,9 @@ sp_status sp_row_run(sp_context *context, int64_t rows, int64_t cols, int64_t **
 done:
     if (method->bytes) *method->bytes += run_bytes(&r);
     for (int t = 0; r.lanes && t < method->threads; t++) {
-        sp_free(context, r.lanes[t].buffer.columns);
-        sp_free(context, r.lanes[t].buffer.values);
+        FREE_ALL(context, r.lanes[t].buffer.columns, r.lanes[t].buffer.values);
     }
-    sp_free(context, r.lanes);
-    sp_free(context, r.chunks);
+    FREE_ALL(context, r.lanes, r.chunks);
     if (method->chunks && status == SP_OK) *method->chunks = (row_chunks){r.first, r.chunk_count};
     else sp_free(context, r.first);
     if (status == SP_OK) *c = r.made;

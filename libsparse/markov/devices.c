@@ -67,8 +67,7 @@ typedef struct named_rows {
 static void free_named(sp_context *device, named_rows *named)
 {
     sp_csr_free(device, &named->b);
-    sp_free(device, named->seen);
-    sp_free(device, named->block);
+    FREE_ALL(device, named->seen, named->block);
 }
 
 static sp_status start_named(sp_context *device, const sp_csr *b, named_rows *named)
@@ -457,9 +456,7 @@ static void free_devices(shared_product *p)
         for (int64_t i = 0; i < own->count; i++) sp_csr_free(device, &own->pieces[i].rows);
         sp_free(device, own->pieces);
     }
-    sp_free(context, p->devices);
-    sp_free(context, p->offsets);
-    sp_free(context, p->products);
+    FREE_ALL(context, p->devices, p->offsets, p->products);
 }
 
 /* The product of matrices in `space`; those that lie elsewhere are copied. C lies there, too. */

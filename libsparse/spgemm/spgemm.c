@@ -270,10 +270,7 @@ sp_status sp_spgemm_top_k(sp_context *context, const sp_csr *a, const sp_csr *b,
     if (info) *info = sum;
 done:
     for (int64_t i = 0; i < made; i++) sp_csr_free(context, &blocks[i]);
-    sp_free(context, blocks);
-    sp_free(context, offsets);
-    sp_free(context, list);
-    sp_free(context, products);
+    FREE_ALL(context, blocks, offsets, list, products);
     release(context, &o);
     return status;
 }

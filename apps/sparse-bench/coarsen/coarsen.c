@@ -105,8 +105,7 @@ static sp_status compare(coarsen_job *job, level *l)
     l->compared = true;
     l->same = groups == job->groups && (n == 0 || memcmp(made, expected, (size_t)n * sizeof *made) == 0);
 done:
-    sp_free(job->host, made);
-    sp_free(job->host, expected);
+    FREE_ALL(job->host, made, expected);
     return status;
 }
 

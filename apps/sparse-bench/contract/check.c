@@ -106,9 +106,7 @@ sp_status contract_compare(const contract_case *c, const raw_matrix *made, candi
     figures->unsorted = !e.sorted;
 done:
     for (int t = 0; sums && t < threads; t++) {
-        sp_free(c->host, sums[t].sums);
-        sp_free(c->host, sums[t].sizes);
-        sp_free(c->host, sums[t].seen);
+        FREE_ALL(c->host, sums[t].sums, sums[t].sizes, sums[t].seen);
     }
     sp_free(c->host, sums);
     extract_free(c->host, &e);

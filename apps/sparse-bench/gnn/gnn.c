@@ -294,8 +294,7 @@ sp_status gnn_run(sp_context *host, const gnn_options *o, const volatile int *in
                 "fast\n", blas);
 done:
     for (int i = 0; results && i < o->common.source_count; i++) {
-        sp_free(host, results[i].trainings);
-        sp_free(host, results[i].aggregations);
+        FREE_ALL(host, results[i].trainings, results[i].aggregations);
     }
     sp_free(host, results);
     return status;

@@ -112,8 +112,7 @@ static sp_status load_sparse(library *l, const sp_csr *a)
                        narrow ? CUSPARSE_INDEX_32I : CUSPARSE_INDEX_64I, CUSPARSE_INDEX_32I,
                        CUSPARSE_INDEX_BASE_ZERO, cuda_type(l->features)));
 done:
-    sp_free(l->s.context, short_offsets);
-    sp_free(l->s.context, made);
+    FREE_ALL(l->s.context, short_offsets, made);
     return status;
 }
 

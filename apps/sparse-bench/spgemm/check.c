@@ -174,9 +174,7 @@ done:
 
 void extract_free(sp_context *context, extract *e)
 {
-    sp_free(context, e->offsets);
-    sp_free(context, e->cols);
-    sp_free(context, e->values);
+    FREE_ALL(context, e->offsets, e->cols, e->values);
     memset(e, 0, sizeof *e);
 }
 
@@ -354,9 +352,7 @@ sp_status compare_reference(sp_context *context, const sp_csr *a, const sp_csr *
     }
 done:
     for (int t = 0; sums && t < threads; t++) {
-        sp_free(context, sums[t].sums);
-        sp_free(context, sums[t].seen);
-        sp_free(context, sums[t].cols);
+        FREE_ALL(context, sums[t].sums, sums[t].seen, sums[t].cols);
     }
     sp_free(context, sums);
     return status;

@@ -145,9 +145,7 @@ static void refer_row(const spmm_case *c, int64_t row, double *sums, double *siz
 
 static void drop_reference(spmm_case *c)
 {
-    sp_free(c->host, c->reference.rows);
-    sp_free(c->host, c->reference.sums);
-    sp_free(c->host, c->reference.sizes);
+    FREE_ALL(c->host, c->reference.rows, c->reference.sums, c->reference.sizes);
     c->reference = (spmm_reference){0};
 }
 

@@ -137,9 +137,7 @@ sp_status sp_cpu_contract(sp_context *context, const sp_csr *g, const int32_t *l
     made = (sp_csr){0};
 done:
     sp_csr_free(context, &made);
-    sp_free(context, order);
-    sp_free(context, entries);
-    sp_free(context, starts);
+    FREE_ALL(context, order, entries, starts);
     return status;
 }
 
@@ -192,7 +190,6 @@ sp_status sp_cpu_triple_product(sp_context *context, const sp_csr *s, const sp_c
     memcpy(info->group, measured.group, sizeof info->group);
     *done = true;
 done:
-    sp_free(context, entries);
-    sp_free(context, names);
+    FREE_ALL(context, entries, names);
     return status;
 }

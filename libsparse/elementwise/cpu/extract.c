@@ -179,11 +179,7 @@ sp_status sp_cpu_extract(sp_context *context, const sp_csr *a, const int32_t *ro
         status = sp_watched(&watch);
     }
 done:
-    sp_free(context, job.first);
-    sp_free(context, job.next);
-    sp_free(context, entries);
-    sp_free(context, workers);
-    sp_free(context, lists);
+    FREE_ALL(context, job.first, job.next, entries, workers, lists);
     return status;
 }
 

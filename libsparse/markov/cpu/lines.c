@@ -72,8 +72,7 @@ sp_status sp_line_index_fill(sp_context *context, const sp_csr *b, line_index *i
 
 void sp_line_index_free(sp_context *context, line_index *index)
 {
-    sp_free(context, index->offsets);
-    sp_free(context, index->lines);
+    FREE_ALL(context, index->offsets, index->lines);
     *index = (line_index){0};
 }
 
@@ -91,9 +90,7 @@ sp_status sp_line_sums_create(sp_context *context, int64_t cols, line_sums *sums
 
 void sp_line_sums_free(sp_context *context, line_sums *sums)
 {
-    sp_free(context, sums->block);
-    sp_free(context, sums->touched);
-    sp_free(context, sums->ids);
+    FREE_ALL(context, sums->block, sums->touched, sums->ids);
     *sums = (line_sums){0};
 }
 

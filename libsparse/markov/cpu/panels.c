@@ -110,17 +110,14 @@ sp_status sp_panel_index_create(sp_context *context, const sp_csr *b, const int3
         if (!fill) place_values(index, counts, threads);
     }
 done:
-    sp_free(context, by_number);
-    sp_free(context, counts);
+    FREE_ALL(context, by_number, counts);
     if (status != SP_OK) sp_panel_index_free(context, index);
     return status;
 }
 
 void sp_panel_index_free(sp_context *context, panel_index *index)
 {
-    sp_free(context, index->offsets);
-    sp_free(context, index->masks);
-    sp_free(context, index->values);
+    FREE_ALL(context, index->offsets, index->masks, index->values);
     *index = (panel_index){0};
 }
 
@@ -149,12 +146,7 @@ done:
 void sp_panel_block_free(sp_context *context, panel_block *block)
 {
     if (!block) return;
-    sp_free(context, block->terms);
-    sp_free(context, block->starts);
-    sp_free(context, block->sums);
-    sp_free(context, block->partial);
-    sp_free(context, block->tile_block);
-    sp_free(context, block);
+    FREE_ALL(context, block->terms, block->starts, block->sums, block->partial, block->tile_block, block);
 }
 
 void sp_panel_block_begin(panel_block *block)

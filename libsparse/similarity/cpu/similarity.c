@@ -408,14 +408,9 @@ sp_status sp_cpu_similarity(sp_context *context, const sp_csr *a, const double *
     info->numeric_seconds = wall_seconds() - start;
 done:
     for (int t = 0; workers && t < threads; t++) {
-        sp_free(context, workers[t].block);
-        sp_free(context, workers[t].marks);
-        sp_free(context, workers[t].keys);
-        sp_free(context, workers[t].heap);
+        FREE_ALL(context, workers[t].block, workers[t].marks, workers[t].keys, workers[t].heap);
         for (int i = 0; i < 2; i++) sp_free(context, workers[t].order[i]);
     }
-    sp_free(context, workers);
-    sp_free(context, splits);
-    sp_free(context, products);
+    FREE_ALL(context, workers, splits, products);
     return status;
 }

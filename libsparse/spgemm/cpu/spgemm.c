@@ -139,6 +139,5 @@ void sp_cpu_spgemm_forget(sp_context *context, void *state)
     plan_state *plan = state;
     sp_accumulators_close(context, plan->workers, plan->threads);
     sp_forget_shifts(context, &plan->job);
-    sp_free(context, plan->chunks.first);
-    sp_free(context, plan);
+    FREE_ALL(context, plan->chunks.first, plan);
 }

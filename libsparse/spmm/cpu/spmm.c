@@ -270,12 +270,7 @@ sp_status sp_cpu_spmm_refresh(sp_context *context, const sp_csr *a, void *state)
 void sp_cpu_spmm_forget(sp_context *context, void *state)
 {
     spmm_state *s = state;
-    sp_free(context, s->order);
-    sp_free(context, s->first);
-    sp_free(context, s->offsets);
-    sp_free(context, s->cols);
-    sp_free(context, s->values);
-    sp_free(context, s);
+    FREE_ALL(context, s->order, s->first, s->offsets, s->cols, s->values, s);
 }
 
 /* ---- the product --------------------------------------------------------------------------------------- */
