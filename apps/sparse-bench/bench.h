@@ -307,7 +307,7 @@ typedef struct peer {
     sp_status (*run)(void *state, int algorithm);
     void (*drop)(void *state);
     sp_status (*view)(void *state, raw_matrix *c);
-    int64_t (*peak)(void *state); /* since load; below 0: its allocations cannot be counted */
+    int64_t (*peak)(void *state); /* since load; NULL: its allocations cannot be counted */
     /* The pattern, then values for it; NULL: not offered. */
     sp_status (*plan)(void *state);
     sp_status (*replay)(void *state);
@@ -359,6 +359,8 @@ void peers_close(peer_set *set);
 void peers_versions(const peer_set *set, char *text, size_t size);
 /* Times and compares them; if none could be compared with, the reference is. */
 sp_status peers_measure(bench_case *c, const peer_set *set);
+/* Its memory at its peak since load; below 0: not known. */
+int64_t peer_peak(const peer *p, void *state);
 /* Times and compares the programs that bench/peers/build.sh has made, if there are any (peers/published.c). */
 sp_status published_measure(bench_case *c);
 /* The same of scipy's products. */

@@ -217,7 +217,7 @@ static sp_status measure_algorithm(contract_case *c, peer_run *run, sp_status op
     figures->error = -1;
     if (status == SP_OK) {
         status = time_steps(&c->options->common, peer_step, NULL, run, &figures->time);
-        if (status == SP_OK) figures->peak_bytes = run->peer->peak(run->state);
+        if (status == SP_OK) figures->peak_bytes = peer_peak(run->peer, run->state);
         if (status == SP_OK && run->peer->make) {
             status = time_steps(&c->options->common, whole_step, NULL, run, from_labels);
             if (status != SP_OK) from_labels->count = 0;

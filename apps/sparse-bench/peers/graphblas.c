@@ -198,12 +198,6 @@ static sp_status graphblas_view(void *state, raw_matrix *c)
     return SP_OK;
 }
 
-static int64_t graphblas_peak(void *state)
-{
-    (void)state;
-    return -1;
-}
-
 const peer peer_graphblas = {"graphblas", algorithms, graphblas_open, graphblas_load, graphblas_follow,
-                             graphblas_run, graphblas_drop, graphblas_view, graphblas_peak, NULL, NULL,
+                             graphblas_run, graphblas_drop, graphblas_view, NULL, NULL, NULL,
                              graphblas_unload, graphblas_close, NULL, graphblas_version};

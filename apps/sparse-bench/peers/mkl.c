@@ -164,12 +164,6 @@ static sp_status mkl_view(void *state, raw_matrix *c)
     return SP_OK;
 }
 
-static int64_t mkl_peak(void *state)
-{
-    (void)state;
-    return -1;
-}
-
 const peer peer_mkl = {.name = "mkl", .algorithms = algorithms, .open = mkl_open, .load = mkl_load,
-                       .follow = mkl_follow, .run = mkl_run, .drop = mkl_drop, .view = mkl_view, .peak = mkl_peak,
+                       .follow = mkl_follow, .run = mkl_run, .drop = mkl_drop, .view = mkl_view,
                        .unload = mkl_unload, .close = mkl_close, .version = mkl_version};

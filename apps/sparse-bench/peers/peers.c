@@ -5,6 +5,8 @@
 
 #include "sparse-bench/peers/scipy.h"
 
+int64_t peer_peak(const peer *p, void *state) { return p->peak ? p->peak(state) : -1; }
+
 typedef struct peer_run {
     const peer *peer;
     void *state;
@@ -63,7 +65,7 @@ static sp_status measure_algorithm(bench_case *c, peer_run *run)
     if (status == SP_OK && !c->options->common.no_check) status = compare(c, run, result);
     if (status == SP_OK && !*result->word)
         status = time_steps(&c->options->common, product_step, NULL, run, &result->time);
-    if (status == SP_OK) result->peak_bytes = run->peer->peak(run->state);
+    if (status == SP_OK) result->peak_bytes = peer_peak(run->peer, run->state);
     candidate_failed(c->host, status, result);
     run->peer->drop(run->state);
     return status;
@@ -80,7 +82,7 @@ static void measure_plan(bench_case *c, peer_run *run)
     result->once_seconds = wall_seconds() - began;
     if (status == SP_OK) status = time_steps(&c->options->common, replay_step, NULL, run, &result->time);
     if (status == SP_OK && !c->options->common.no_check) status = compare(c, run, result);
-    if (status == SP_OK) result->peak_bytes = run->peer->peak(run->state);
+    if (status == SP_OK) result->peak_bytes = peer_peak(run->peer, run->state);
     candidate_failed(c->host, status, result);
     run->peer->drop(run->state);
 }

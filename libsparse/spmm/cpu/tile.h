@@ -33,9 +33,9 @@ typedef struct tile_job {
     const int64_t *places;
     bool streams;         /* Y, of the sums' type, is written in whole lines past the caches, and not added to; such
                            * stores pass others, up to a fence of the thread's */
+    bool staged;          /* the same by way of a small copy of a group of rows */
     bool two;             /* even and odd entries are summed apart, where a row of sums is at most a line */
     bool near;            /* X lies in a core's own cache: its rows are not asked for ahead */
-    bool staged;          /* the same by way of a small copy of a group of rows */
     /* Where A is cut into ranges of columns, the arrays above are those of a range, and what is reduced so far comes
      * from, or stays in, `partial` (rows x the tile's width, of type S) for the other ranges. */
     const int64_t *whole_offsets; /* A's own: a mean divides by all entries of the row */
