@@ -71,15 +71,19 @@ static sp_status measure_algorithm(bench_case *c, peer_run *run)
     return status;
 }
 
+static sp_status making_step(void *user)
+{
+    peer_run *run = user;
+    return run->peer->plan(run->state);
+}
+
 static void measure_plan(bench_case *c, peer_run *run)
 {
     candidate *result = add_result(c, "cuSPARSE reuse");
     result->plan = true;
-    sp_status status = run->peer->plan(run->state); /* to warm up */
-    device_finish();
-    const double began = wall_seconds();
-    if (status == SP_OK) status = run->peer->plan(run->state);
-    result->once_seconds = wall_seconds() - began;
+    timing making;
+    sp_status status = time_steps(&c->options->common, making_step, NULL, run, &making);
+    if (status == SP_OK) result->once_seconds = making.median;
     if (status == SP_OK) status = time_steps(&c->options->common, replay_step, NULL, run, &result->time);
     if (status == SP_OK && !c->options->common.no_check) status = compare(c, run, result);
     if (status == SP_OK) result->peak_bytes = peer_peak(run->peer, run->state);
