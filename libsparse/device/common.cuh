@@ -98,9 +98,6 @@ bool cuda_is_column(const sp_csr *a, const sp_csr *b, const sp_spgemm_options *o
 sp_status sp_cuda_spgemm_column(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info);
 /* C's values, in its pattern. */
 sp_status sp_cuda_spgemm_column_values(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c);
-struct product_places; /* spgemm/cuda/walk.cuh */
-sp_status sp_cuda_spgemm_warp_places(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked,
-                                     const product_places *places, const sp_csr *pattern);
 sp_status sp_cuda_spgemm_warp_values(sp_context *context, const sp_csr *a, const sp_csr *b,
                                      const sp_spgemm_options *options, sp_csr *c);
 

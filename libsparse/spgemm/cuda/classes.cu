@@ -424,13 +424,9 @@ template <typename V> sp_status classify_known(warp_run<V> *run, const sp_csr *c
 
 template sp_status classify_rows(warp_run<float> *);
 template sp_status classify_rows(warp_run<double> *);
-template sp_status classify_rows(warp_run<uint32_t> *);
 template sp_status reclassify_rows(warp_run<float> *);
 template sp_status reclassify_rows(warp_run<double> *);
-template sp_status reclassify_rows(warp_run<uint32_t> *);
 template sp_status classify_known(warp_run<float> *, const sp_csr *);
 template sp_status classify_known(warp_run<double> *, const sp_csr *);
-template sp_status classify_known(warp_run<uint32_t> *, const sp_csr *);
 template sp_status list_classes(warp_run<float> *);
 template sp_status list_classes(warp_run<double> *);
-template sp_status list_classes(warp_run<uint32_t> *);

@@ -169,7 +169,6 @@ template <typename V> struct warp_job {
     const int64_t *offsets; /* of C; summing reads them */
     int32_t *c_cols;
     V *c_values; /* NULL: C is a pattern */
-    product_places places;  /* where V is uint32_t */
     struct row_part *parts; /* compact ones from the front, scattered ones from the end */
     unsigned most_parts;
 };

@@ -9,13 +9,12 @@
  * Bytes: 16 a product to write, 32 a pass of the sort, of 8 bits of row and column each, 16 to sum.
  */
 #include <algorithm>
-#include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
 #include <thrust/iterator/counting_iterator.h>
-#include <thrust/iterator/transform_iterator.h>
 
 #include "device/long_sums.cuh"
 #include "device/radix.cuh"
+#include "device/running_sums.cuh"
 #include "spgemm/cuda/classes.cuh"
 
 /* A block writes as many products. */
@@ -166,21 +165,6 @@ static __global__ void write_entries(int64_t entries, const int32_t *rows, int64
 /* ---- host ------------------------------------------------------------------------------------------------ */
 
 static unsigned giant_blocks(int64_t work) { return (unsigned)ceil_div(work, GIANT_THREADS); }
-
-/* sums[i] = of(0) + ... + of(i - 1) for count + 1 places; *all, the last, is waited for. */
-template <typename Of>
-static sp_status sum_before(sp_context *context, Of of, int64_t count, int64_t *sums, int64_t *all)
-{
-    const auto from = thrust::make_transform_iterator(thrust::counting_iterator<int64_t>(0), of);
-    const cudaStream_t stream = stream_of(context);
-    device_array<char> scratch;
-    size_t bytes = 0;
-    CUDA_CHECK(cub::DeviceScan::ExclusiveSum(nullptr, bytes, from, sums, count + 1, stream));
-    CHECK(scratch.allocate(context, (int64_t)bytes));
-    CUDA_CHECK(cub::DeviceScan::ExclusiveSum(scratch.data, bytes, from, sums, count + 1, stream));
-    CUDA_CHECK(cudaMemcpyAsync(all, sums + count, sizeof *all, cudaMemcpyDeviceToHost, stream));
-    return cuda_finish(context);
-}
 
 static sp_status fits_scratch(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t products, bool *fits)
 {

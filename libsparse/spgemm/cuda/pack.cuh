@@ -157,17 +157,6 @@ struct pack_places {
             count += __popc(word[w] & ~__funnelshift_lc(0, ~0u, max(end - 32 * w, 0)));
         return count;
     }
-    /* The last up to 32·i + lane. */
-    __device__ __forceinline__ int last(int i) const
-    {
-        int found = -1;
-#pragma unroll
-        for (int w = 0; w < PACK_KEYS; w++) {
-            const unsigned own = w < i ? word[w] : w == i ? word[w] & (lanes_below() * 2 + 1) : 0;
-            if (own) found = 32 * w + 31 - __clz((int)own);
-        }
-        return found;
-    }
 };
 
 static __device__ __forceinline__ pack_places ballot_places(const bool (&flag)[PACK_KEYS])
@@ -187,14 +176,14 @@ static __device__ __forceinline__ pack_places mark_places(bool set, int place)
     return places;
 }
 
-/* Writes the entries of a sorted pack, or puts its products into their places: key[i] is that of place 32·i + lane,
- * `heads` are the first of equal columns, `kept` those that the mask lets be, `entry` the first entry of C. */
+/* Writes the entries of a sorted pack: key[i] is that of place 32·i + lane, `kept` are the first of equal columns that
+ * the mask lets be, `entry` is the first entry of C. */
 template <typename Key, bool PLAIN, typename V>
 static __device__ __forceinline__ void write_pack(const product_view<V> &product,
                                                   const pack_memory<Key, true, PLAIN> &memory,
                                                   const Key (&key)[PACK_KEYS], const pack_bits &bits, int total,
-                                                  const pack_places &heads, const pack_places &kept, int64_t entry,
-                                                  int32_t *cols, V *values, const product_places &places)
+                                                  const pack_places &kept, int64_t entry, int32_t *cols,
+                                                  V *values)
 {
     const Key place_mask = ((Key)1 << bits.place) - 1;
 #pragma unroll
@@ -203,20 +192,14 @@ static __device__ __forceinline__ void write_pack(const product_view<V> &product
         if (at >= total) continue;
         const int64_t to = entry + kept.rank(i) - 1;
         double sum = memory.term[key[i] & place_mask];
-        if constexpr (PLACES<V>) {
-            const int head = heads.last(i);
-            if (kept.last(i) == head)
-                put_product(places, to, (uint32_t)(at - head), (uint32_t)__double2hiint(sum),
-                            (uint32_t)__double2loint(sum));
-        } else if (kept.word[i] >> (threadIdx.x & 31) & 1) {
-            for (int next = at + 1; next < total; next++) {
-                const Key other = memory.key[next];
-                if ((other ^ key[i]) >> bits.place) break;
-                sum = combine<PLAIN>(product, sum, memory.term[other & place_mask]);
-            }
-            cols[to] = column_of(bits, key[i]);
-            if (values) values[to] = (V)sum;
+        if (!(kept.word[i] >> (threadIdx.x & 31) & 1)) continue;
+        for (int next = at + 1; next < total; next++) {
+            const Key other = memory.key[next];
+            if ((other ^ key[i]) >> bits.place) break;
+            sum = combine<PLAIN>(product, sum, memory.term[other & place_mask]);
         }
+        cols[to] = column_of(bits, key[i]);
+        if (values) values[to] = (V)sum;
     }
 }
 
@@ -253,8 +236,7 @@ static __device__ __forceinline__ pack_places list_rows_of_b(const product_view<
     if (lane < pack.elements) {
         const int64_t at = pack.begin + lane;
         const int32_t k = __ldg(product.a.cols + at);
-        if constexpr (PLACES<V>) b.weight = (double)at;
-        else if (SUM && (PLAIN || product.a.values)) b.weight = (double)__ldg(product.a.values + at);
+        if (SUM && (PLAIN || product.a.values)) b.weight = (double)__ldg(product.a.values + at);
         const int64_t start = __ldg(product.b.offsets + k);
         products = (int)(__ldg(product.b.offsets + k + 1) - start);
         b.start = (decltype(b.start))start;
@@ -266,11 +248,10 @@ static __device__ __forceinline__ pack_places list_rows_of_b(const product_view<
     return mark_places(products > 0, begin);
 }
 
-/* A product with entry `at` of B, or the numbers of its entries. */
+/* A product with entry `at` of B. */
 template <bool PLAIN, typename V, typename Place>
 static __device__ __forceinline__ double term_of(const product_view<V> &product, double weight, Place at)
 {
-    if constexpr (PLACES<V>) return __hiloint2double((int)(uint32_t)weight, (int)at);
     const double value = PLAIN || product.b.values ? (double)__ldg(product.b.values + at) : 1;
     return multiply<PLAIN>(product, weight, value);
 }
@@ -302,7 +283,7 @@ static __device__ __forceinline__ void form_keys(const product_view<V> &product,
 template <typename Key, bool SUM, bool PLAIN, typename V>
 static __device__ __forceinline__ int take_packs(const product_view<V> &product, int64_t base, const small_row &own,
                                                  pack_memory<Key, SUM, PLAIN> &memory, int64_t to, int32_t *cols,
-                                                 V *values, const product_places &places)
+                                                 V *values)
 {
     const int lane = threadIdx.x & 31;
     const pack_bits bits = pack_bits_for<Key, SUM>(product.cols);
@@ -334,8 +315,7 @@ static __device__ __forceinline__ int take_packs(const product_view<V> &product,
             key[i] = memory.key[place];
             flag[i] = place < total && (place == 0 || memory.key[place - 1] >> bits.place != key[i] >> bits.place);
         }
-        const pack_places heads = ballot_places(flag);
-        pack_places kept = heads;
+        pack_places kept = ballot_places(flag);
         if (!PLAIN && product.mask_offsets) {
 #pragma unroll
             for (int i = 0; i < PACK_KEYS; i++) {
@@ -346,8 +326,8 @@ static __device__ __forceinline__ int take_packs(const product_view<V> &product,
             kept = ballot_places(flag);
         }
         if constexpr (SUM)
-            write_pack<Key, PLAIN>(product, memory, key, bits, total, heads, kept,
-                                   __shfl_sync(FULL_WARP, (long long)to, pack.first), cols, values, places);
+            write_pack<Key, PLAIN>(product, memory, key, bits, total, kept,
+                                   __shfl_sync(FULL_WARP, (long long)to, pack.first), cols, values);
         else if (member)
             length = kept.below(before - pack.done + own.products) - kept.below(before - pack.done);
         __syncwarp();

@@ -24,14 +24,12 @@ template <typename V, bool PLAIN> struct known_sums {
     static constexpr bool SUMS = true;
     static constexpr int ROWS = 1;
     const product_view<V> &product;
-    counted_places place; /* where V is uint32_t */
     double *sums;
 
-    static __device__ __forceinline__ double none() { return PLACES<V> ? 0 : no_sum<PLAIN>(); }
+    static __device__ __forceinline__ double none() { return no_sum<PLAIN>(); }
     __device__ __forceinline__ void add(int slot, const double (&weight)[1], V value)
     {
-        if constexpr (PLACES<V>) place.put(sums, slot, weight[0], value);
-        else add_to<PLAIN>(product, sums + slot, multiply<PLAIN>(product, weight[0], (double)value));
+        add_to<PLAIN>(product, sums + slot, multiply<PLAIN>(product, weight[0], (double)value));
     }
 };
 

@@ -18,7 +18,7 @@ static __global__ void __launch_bounds__(WARP_THREADS) small_rows(warp_job<V> jo
         }
         if (!__any_sync(FULL_WARP, own.small && own.products > 0)) continue;
         const int length = take_packs<Key, SUM, PLAIN>(job.product, base, own, memory[threadIdx.x / 32], to,
-                                                       job.c_cols, job.c_values, job.places);
+                                                       job.c_cols, job.c_values);
         if (!SUM && own.small) job.lengths[row] = length;
     }
 }
@@ -91,6 +91,5 @@ template sp_status launch_small<double, true, true>(warp_run<double> *);
 template sp_status launch_small<double, true, false>(warp_run<double> *);
 template sp_status launch_small<double, false, true>(warp_run<double> *);
 template sp_status launch_small<double, false, false>(warp_run<double> *);
-template sp_status launch_small<uint32_t, false, true>(warp_run<uint32_t> *);
 template sp_status launch_merged(warp_run<float> *);
 template sp_status launch_merged(warp_run<double> *);

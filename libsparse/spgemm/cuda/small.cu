@@ -133,7 +133,7 @@ template <typename V> static __global__ void __launch_bounds__(SMALL_THREADS) co
     if (heavy >> lane & 1) job.list[first_heavy + __popc(heavy & lanes_below())] = (int32_t)row;
     if (light >> lane & 1) job.list[job.rows - 1 - first - __popc(light & lanes_below())] = (int32_t)row;
     const int length = take_packs<uint32_t, false, true>(job.product, base, own, packs[warp], 0, (int32_t *)nullptr,
-                                                         (V *)nullptr, {});
+                                                         (V *)nullptr);
     if (own.small) job.lengths[row] = length;
 }
 
@@ -237,7 +237,7 @@ static __global__ void __launch_bounds__(SMALL_THREADS, 3) sum_small(small_job<V
         own = noted_row(job.product.a, row, job.notes[row]);
         to = job.offsets[row];
     }
-    take_packs<uint32_t, true, true>(job.product, base, own, memory.packs[warp], to, job.c_cols, job.c_values, {});
+    take_packs<uint32_t, true, true>(job.product, base, own, memory.packs[warp], to, job.c_cols, job.c_values);
 }
 
 /* ---- host ------------------------------------------------------------------------------------------------ */

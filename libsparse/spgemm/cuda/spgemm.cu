@@ -13,7 +13,8 @@
  *     wide.cu                   bits by a block, sums by parts: all other rows; the index of B
  *     giant.cu                  products sorted by the whole device: rows that others would wait for
  *     walk.cuh                  the products of a row, in A's order; what they are made of and how they are added
- *   terms.cu, terms_make.cu     plans: sums of products whose places are listed, and the list
+ *   terms.cu                    plans: sums of products whose places are listed
+ *     terms_list.cu, _make.cu   the lists: products by entry of C; tiles
  *   hash.cu, hash_rows.cuh, numeric.cuh   the paper's hash product in two phases, PWPR and TBPR; Markov's kernels
  *   aia.cu, aia.cuh             the gather stage of the same paper
  *
@@ -365,29 +366,47 @@ static sp_status keep_products(sp_context *context, const sp_csr *a, const sp_cs
     return status;
 }
 
-/* The hash algorithm and that for one column have no patterns; their values are dropped. */
+static void drop_values(sp_context *context, sp_csr *pattern)
+{
+    if (pattern->space == SP_HOST) sp_free(context, pattern->values);
+    else cuda_release(context, pattern->values);
+    pattern->values = NULL;
+}
+
+/* C without its values. Plain products have kernels of their own, which form values and pattern in less time than the
+ * others take for the pattern alone; so they go first, if there is room for values. The hash algorithm and that for
+ * one column have no patterns. */
+static sp_status form_pattern(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                              bool column, sp_csr *pattern, sp_spgemm_info *info)
+{
+    sp_csr a_pattern = *a, b_pattern = *b;
+    sp_spgemm_options own = *options;
+    const bool valued = options->algorithm == SP_SPGEMM_HASH || column;
+    const bool plain = options->semiring == SP_PLUS_TIMES && !options->mask && !options->to_host;
+    if (valued || (plain && a->values && b->values)) {
+        const sp_status status = valued ? sp_cuda_spgemm(context, a, b, options, pattern, info)
+                                        : multiply(context, a, b, options, pattern, info);
+        if (status == SP_OK) drop_values(context, pattern);
+        if (valued || status != SP_ERROR_DEVICE_MEMORY) return status;
+    }
+    own.semiring = SP_OR_AND;
+    a_pattern.values = b_pattern.values = NULL;
+    return sp_cuda_spgemm(context, &a_pattern, &b_pattern, &own, pattern, info);
+}
+
 sp_status sp_cuda_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp_csr *b,
                                   const sp_spgemm_options *options, sp_csr *pattern, void **state,
                                   sp_spgemm_info *info)
 {
     const bool column = cuda_is_column(a, b, options); /* which needs no list of products */
-    sp_csr a_pattern = *a, b_pattern = *b;
-    sp_spgemm_options own = *options;
-    if (options->algorithm != SP_SPGEMM_HASH && !column) {
-        own.semiring = SP_OR_AND;
-        a_pattern.values = b_pattern.values = NULL;
-    }
     CHECK(sp_calloc(context, 1, sizeof(plan_state), state));
     ((plan_state *)*state)->masked = options->mask != NULL;
-    const sp_status status = sp_cuda_spgemm(context, &a_pattern, &b_pattern, &own, pattern, info);
+    const sp_status status = form_pattern(context, a, b, options, column, pattern, info);
     if (status != SP_OK) {
         sp_free(context, *state);
         *state = NULL;
         return status;
     }
-    if (pattern->space == SP_HOST) sp_free(context, pattern->values);
-    else cuda_release(context, pattern->values);
-    pattern->values = NULL;
     info->symbolic_seconds += info->numeric_seconds;
     info->numeric_seconds = 0;
     if (pattern->space == SP_DEVICE && options->semiring != SP_OR_AND && !column)

@@ -6,11 +6,10 @@
 #include "device/common.cuh"
 #include "device/long_sums.cuh"
 
-/* A tile has the entries whose first product is among TILE_PRODUCTS, counted over all of C: with MOST_TERMS,
- * TILE_MOST products at most. Six blocks of 36 KB fill a multiprocessor; LIST_PIECES of 8 places are enough for lists
- * of which a fifth is padding, others are read from memory. */
-enum { TILE_THREADS = 256, TILE_WARPS = TILE_THREADS / 32, TILE_PRODUCTS = 3072, MOST_TERMS = 512,
-       TILE_MOST = TILE_PRODUCTS + MOST_TERMS, TILE_GROUPS = TILE_MOST / 32, LIST_PIECES = 512 };
+/* A tile has TILE_MOST products at most, and MOST_TERMS of an entry. Seven blocks of 32 KB fill a multiprocessor;
+ * LIST_PIECES of 8 places are enough for lists of which a fifth is padding, others are read from memory. */
+enum { TILE_THREADS = 256, TILE_WARPS = TILE_THREADS / 32, MOST_TERMS = 512, TILE_MOST = 6 * MOST_TERMS,
+       TILE_GROUPS = TILE_MOST / 32, LIST_PIECES = 480 };
 /* What a thread takes of a tile's products, and a warp of its groups. */
 enum { TILE_EACH = TILE_MOST / TILE_THREADS, WARP_GROUPS = TILE_GROUPS / TILE_WARPS };
 static_assert(TILE_EACH * TILE_THREADS == TILE_MOST && WARP_GROUPS * TILE_WARPS == TILE_GROUPS, "no rest");

@@ -85,82 +85,6 @@ static __device__ __forceinline__ bool allowed(const product_view<V> &product, i
     return (at < end && product.mask_cols[at] == col) != product.complement;
 }
 
-/* ---- places of products ---------------------------------------------------------------------------------- */
-
-/* Where V is uint32_t, no sums are formed: the numbers of the entries of A and of B that make a product go to the
- * product's place (terms.cu). They take the way of the factors: `weight` holds the number in A, `value` that
- * in B. */
-template <typename V> constexpr bool PLACES = std::is_same_v<V, uint32_t>;
-
-/* Slices list this many products of an entry. */
-enum { MOST_PRODUCTS = UINT16_MAX };
-
-/* Entries of more products, by their numbers, and where the products that slices do not list begin, for count + 1. */
-struct crowded_entries {
-    const int64_t *entries, *bases;
-    int64_t count;
-};
-
-/* Where an entry's other products begin, and how many there are. */
-static __device__ __forceinline__ int64_t crowded_base(const crowded_entries &crowded, int64_t entry, int64_t *count)
-{
-    const int64_t at = upper_bound_i64(crowded.entries, 0, crowded.count, entry) - 1;
-    const bool found = at >= 0 && crowded.entries[at] == entry;
-    *count = found ? crowded.bases[at + 1] - crowded.bases[at] : 0;
-    return found ? crowded.bases[at] : 0;
-}
-
-/* The places of the products of C's entries, by slices of 32 entries: see terms.cu. */
-struct product_places {
-    const uint16_t *counts; /* products of each entry, 0 up to a full slice */
-    const int64_t *bases;   /* products before each slice */
-    uint2 *terms;           /* entries of A and of B; behind the slices' those of crowded entries */
-    crowded_entries crowded;
-};
-
-/* Product `number` of entry `entry` of C. A slice of 32 entries lists the first products of all of them, then the
- * second ones, and so on, each time of those that have as many. */
-static __device__ __forceinline__ void put_product(const product_places &places, int64_t entry, uint32_t number,
-                                                   uint32_t a, uint32_t b)
-{
-    if (number >= MOST_PRODUCTS) {
-        int64_t count;
-        const int64_t base = crowded_base(places.crowded, entry, &count);
-        places.terms[base + number - MOST_PRODUCTS] = make_uint2(a, b);
-        return;
-    }
-    const uint4 *counts = (const uint4 *)(places.counts + entry / 32 * 32);
-    const uint32_t both = number | number << 16, lane = (uint32_t)(entry % 32);
-    uint32_t before = 0;
-#pragma unroll
-    for (int q = 0; q < 4; q++) {
-        const uint4 eight = __ldg(counts + q);
-        const uint32_t pair[4] = {eight.x, eight.y, eight.z, eight.w};
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const uint32_t least = __vminu2(pair[i], both), more = __vcmpgtu2(pair[i], both) & 0x10001u;
-            const uint32_t first = 8 * q + 2 * i;
-            before += (least & 0xffff) + (least >> 16);
-            before += first < lane ? more & 1 : 0;
-            before += first + 1 < lane ? more >> 16 : 0;
-        }
-    }
-    places.terms[places.bases[entry / 32] + before] = make_uint2(a, b);
-}
-
-/* Sums that are counters of products, of entries of C from `first` on. */
-struct counted_places {
-    product_places places;
-    int64_t first;
-
-    __device__ __forceinline__ void put(double *sums, int slot, double weight, uint32_t b) const
-    {
-        const double number = sums[slot];
-        sums[slot] = number + 1;
-        put_product(places, first + slot, (uint32_t)number, (uint32_t)weight, b);
-    }
-};
-
 /* ---- walks ----------------------------------------------------------------------------------------------- */
 
 /* A row of B and the elements of A, in ROWS rows of the same columns, that it is multiplied by. */
@@ -184,8 +108,7 @@ template <int U, int ROWS, typename V> struct entries_of_b {
         col[u] = EMPTY;
         if (!active) return;
         col[u] = __ldg(product.b.cols + at);
-        if constexpr (PLACES<V>) value[u] = (V)at;
-        else if (SUM) value[u] = PLAIN || product.b.values ? __ldg(product.b.values + at) : V(1);
+        if (SUM) value[u] = PLAIN || product.b.values ? __ldg(product.b.values + at) : V(1);
     }
 };
 
@@ -335,8 +258,7 @@ static __device__ __forceinline__ void walk_row(const product_view<V> &product, 
         for (int r = 0; r < Sink::ROWS; r++) b.weight[r] = 1;
         if (base + lane < last) {
             const int32_t k = PART ? searched : __ldg(product.a.cols + base + lane);
-            if constexpr (PLACES<V>) b.weight[0] = (double)(base + lane);
-            else if (Sink::SUMS && (PLAIN || product.a.values))
+            if (Sink::SUMS && (PLAIN || product.a.values))
                 for (int r = 0; r < Sink::ROWS; r++)
                     b.weight[r] = (double)__ldg(product.a.values + base + lane + r * (last - begin));
             if (PART) {

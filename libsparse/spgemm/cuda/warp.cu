@@ -349,13 +349,12 @@ sp_status sp_cuda_spgemm_warp(sp_context *context, const sp_csr *a, const sp_csr
 /* The numeric phase alone: products outside C's pattern are those that a mask forbids. */
 template <typename V, bool PLAIN>
 static sp_status form_values(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
-                             const product_places *places, sp_csr *c)
+                             sp_csr *c)
 {
     warp_run<V> run = {};
     CHECK(open_run(context, a, b, options, &run));
     CHECK(classify_known(&run, c));
     CHECK(set_result(&run, c));
-    if (places) run.job.places = *places;
     if (c->nnz > MOST_SUMMED && !left_out("spgemm-index")) {
         CHECK(open_index(&run));
         CHECK(index_columns(&run, stream_of(context)));
@@ -374,20 +373,10 @@ sp_status sp_cuda_spgemm_warp_values(sp_context *context, const sp_csr *a, const
     known.complement = false;
     if (known.mask) known.mask = c;
     if (a->value_type == SP_F32)
-        return is_plain(a, b, &known) ? form_values<float, true>(context, a, b, &known, NULL, c)
-                                      : form_values<float, false>(context, a, b, &known, NULL, c);
-    return is_plain(a, b, &known) ? form_values<double, true>(context, a, b, &known, NULL, c)
-                                  : form_values<double, false>(context, a, b, &known, NULL, c);
-}
-
-sp_status sp_cuda_spgemm_warp_places(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked,
-                                     const product_places *places, const sp_csr *pattern)
-{
-    sp_csr c = *pattern;
-    sp_spgemm_options known = {};
-    known.mask = masked ? pattern : NULL;
-    c.values = NULL;
-    return form_values<uint32_t, false>(context, a, b, &known, places, &c);
+        return is_plain(a, b, &known) ? form_values<float, true>(context, a, b, &known, c)
+                                      : form_values<float, false>(context, a, b, &known, c);
+    return is_plain(a, b, &known) ? form_values<double, true>(context, a, b, &known, c)
+                                  : form_values<double, false>(context, a, b, &known, c);
 }
 
 /* ---- host: rows that a plan keeps ------------------------------------------------------------------------ */
@@ -407,9 +396,10 @@ static bool are_faster(const warp_totals *totals, int64_t rows, bool dense, bool
 {
     if (totals->members[CLASS_GIANT]) return false;
     if (dense) return shared && 2 * ((int64_t)totals->members[CLASS_NARROW] + totals->members[CLASS_NARROWER]) >= rows;
-    int64_t twins = 0;
-    for (int i = 0; i < RANKED_CLASSES; i++) twins += totals->members[CLASS_RANKED_TWINS + i];
-    return 4 * twins >= rows && totals->members[CLASS_WIDE] == 0;
+    int64_t twins = 0, ranked = 0;
+    for (int i = 0; i < SUMMED_CLASSES; i++) twins += totals->members[CLASS_TWINS + i];
+    for (int i = 0; i < RANKED_CLASSES; i++) ranked += totals->members[CLASS_RANKED_TWINS + i];
+    return totals->members[CLASS_WIDE] == 0 && 4 * (shared ? twins + ranked : ranked) >= rows;
 }
 
 /* Keeps nothing where rows do not suit. */

@@ -483,7 +483,6 @@ static __device__ __forceinline__ void sum_part(const warp_job<V> &job, const ro
 {
     const int32_t *cols = job.c_cols + part.first;
     table.fill(cols, part.count);
-    table.place = {job.places, part.first};
     walk_row<PART>(job.product, part.row, cols[0], (int64_t)cols[part.count - 1] + 1, rows, table);
     for (int i = threadIdx.x & 31; job.c_values && i < part.count; i += 32)
         job.c_values[part.first + i] = (V)table.sums[i];
@@ -498,7 +497,7 @@ own_sorted(const product_view<V> &product, unsigned char *memory, int entries, r
     *rows = (row_of_b<PLAIN, 1> *)own;
     double *sums = (double *)(*rows + 32);
     int32_t *keys = (int32_t *)(sums + entries);
-    return {product, {}, sums, keys, (uint16_t *)(keys + entries), buckets_for(entries), 0, 0};
+    return {product, sums, keys, (uint16_t *)(keys + entries), buckets_for(entries), 0, 0};
 }
 
 /* Parts whose columns lie close together. */
@@ -508,7 +507,7 @@ template <typename V, bool PLAIN> static __global__ void __launch_bounds__(WARP_
     unsigned char *own = table_memory + rank_bytes<PLAIN>() * (threadIdx.x / 32);
     row_of_b<PLAIN, 1> *rows = (row_of_b<PLAIN, 1> *)own;
     uint2 *words = (uint2 *)(rows + 32);
-    rank_table<V, PLAIN> table = {job.product, {}, (double *)(words + RANKED_COLUMNS / 32), words, 0};
+    rank_table<V, PLAIN> table = {job.product, (double *)(words + RANKED_COLUMNS / 32), words, 0};
     const unsigned count = job.totals->compact;
     for (unsigned at = first_warp(); at < count; at += all_warps())
         sum_part<true, PLAIN>(job, job.parts[at], rows, table);
@@ -654,16 +653,11 @@ template sp_status launch_known<float, true>(warp_run<float> *);
 template sp_status launch_known<float, false>(warp_run<float> *);
 template sp_status launch_known<double, true>(warp_run<double> *);
 template sp_status launch_known<double, false>(warp_run<double> *);
-template sp_status launch_known<uint32_t, false>(warp_run<uint32_t> *);
 template bool index_pays(const warp_run<float> *);
 template bool index_pays(const warp_run<double> *);
-template bool index_pays(const warp_run<uint32_t> *);
 template sp_status open_index(warp_run<float> *);
 template sp_status open_index(warp_run<double> *);
-template sp_status open_index(warp_run<uint32_t> *);
 template bucket_index index_of(const warp_run<float> *);
 template bucket_index index_of(const warp_run<double> *);
-template bucket_index index_of(const warp_run<uint32_t> *);
 template sp_status index_columns(warp_run<float> *, cudaStream_t);
 template sp_status index_columns(warp_run<double> *, cudaStream_t);
-template sp_status index_columns(warp_run<uint32_t> *, cudaStream_t);

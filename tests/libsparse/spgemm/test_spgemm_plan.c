@@ -165,6 +165,35 @@ DEVICE_TEST(plans_sum_entries_of_any_number_of_products, _i, 2)
     }
 }
 
+/* Rows of a few products and of thousands side by side, about the limits of what the CUDA back end takes as one, some
+ * whose elements meet empty rows of B, empty ones, and a hub; B's rows have runs of columns and gaps. */
+DEVICE_TEST(plans_of_rows_of_all_lengths_have_the_bits_of_the_reference, _i, 2)
+{
+    enum { ROWS = 900, INNER = 12000, COLS = 5000 };
+    static const int64_t lengths[] = {3, 0, 17, 1, 128, 5, 511, 0, 512, 40, 513, 2, 900, 8, 256, 90};
+    for (int type = SP_F32; type <= SP_F64; type++)
+        for (int masked = 0; masked < 2; masked++) {
+            test_random random = test_seed(37);
+            entry_list list = {0};
+            for (int64_t i = 0; i < ROWS; i++) {
+                const int64_t length = i == 400 ? INNER : lengths[i % 97 % COUNT(lengths)];
+                const int64_t step = length == INNER ? 1 : INNER / (length + 1);
+                for (int64_t k = 0; k < length; k++)
+                    entry_add(&list, i, (i * 11 + k * step) % INNER, product_value(&random));
+            }
+            sp_csr a = entry_matrix(host, &list, ROWS, INNER, (sp_value_type)type, false);
+            for (int64_t i = 0; i < INNER; i++)
+                for (int64_t k = 0; k < (i % 9 == 4 ? 0 : i % 31 == 2 ? 60 : 1 + i % 7); k++)
+                    entry_add(&list, i, (i * 13 + k + (k > 2 ? 5 : 0)) % (i % 3 ? COLS : 40), product_value(&random));
+            product p = product_of(a, entry_matrix(host, &list, INNER, COLS, (sp_value_type)type, false));
+            p.masked = masked;
+            if (masked) p.mask = product_matrix(host, &random, ROWS, COLS, 1200, SP_F32, TEST_PATTERN);
+            snprintf(p.name, sizeof p.name, "rows of all lengths%s", masked ? ", masked" : "");
+            check_plan(context, &p, &random);
+            product_free(host, &p);
+        }
+}
+
 /* Rows of `many` elements, and short ones. The elements meet column 1 of B, but for 133 of the first 200. */
 static product crowded(sp_context *host, test_random *random, int64_t rows, int64_t many, sp_value_type type)
 {
@@ -419,6 +448,7 @@ static const test_entry tests[] = {
     ON_DEVICES(plans_of_shifted_rows_have_the_bits_of_the_reference),
     ON_DEVICES(large_plans_have_the_bits_of_the_reference),
     ON_DEVICES(plans_sum_entries_of_any_number_of_products),
+    ON_DEVICES(plans_of_rows_of_all_lengths_have_the_bits_of_the_reference),
     ON_DEVICES(plans_sum_entries_of_very_many_products),
     ON_DEVICES(plans_combine_very_many_products_by_any_semiring),
     ON_DEVICES(plans_of_finite_elements_have_the_bits_of_the_reference),
