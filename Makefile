@@ -126,7 +126,7 @@ BIN := $(BUILD)/bin
 LIB := $(BUILD)/lib
 
 # The largest files take longest and begin first.
-CUDA_SOURCES := $(if $(NVCC),$(shell ls -S libsparse/device/*.cu libsparse/*/cuda/*.cu contraction/cuda/*.cu \
+CUDA_SOURCES := $(if $(NVCC),$(shell ls -S libsparse/device/*.cu libsparse/*/cuda/*.cu libsparse/*/cuda/*/*.cu contraction/cuda/*.cu \
                   gnn/cuda/sample*.cu))
 SAMPLERS     := $(wildcard gnn/sample*.c gnn/cpu/sample.c gnn/cuda/sample*.cu) # of gnn, without BLAS
 LIB_SOURCES  := $(wildcard libsparse/*/*.c libsparse/*/cpu/*.c mcl/*.c contraction/*.c) $(filter %.c,$(SAMPLERS))

@@ -13,8 +13,8 @@
  *     wide.cu                   bits by a block, sums by parts: all other rows; the index of B
  *     giant.cu                  products sorted by the whole device: rows that others would wait for
  *     walk.cuh                  the products of a row, in A's order; what they are made of and how they are added
- *   terms.cu                    plans: sums of products whose places are listed
- *     terms_list.cu, _make.cu   the lists: products by entry of C; tiles
+ *   plan/terms.cu               plans: sums of products whose places are listed
+ *     list.cu, tiles.cu         the lists: products by entry of C; tiles
  *   hash.cu, hash_rows.cuh, numeric.cuh   the paper's hash product in two phases, PWPR and TBPR; Markov's kernels
  *   aia.cu, aia.cuh             the gather stage of the same paper
  *
@@ -28,7 +28,7 @@
 #include <string.h>
 
 #include "contract/cuda/contract.cuh"
-#include "spgemm/cuda/terms.cuh"
+#include "spgemm/cuda/plan/terms.cuh"
 
 /* Bytes that the algorithms need a row beside C, its offsets included. */
 enum { ROW_BYTES = 48 };

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "spgemm/cuda/classes.cuh"
-#include "spgemm/cuda/terms.cuh"
+#include "spgemm/cuda/plan/terms.cuh"
 
 /* The offsets of C as far as its rows' lengths are known, and lists of the rows of each class. */
 template <typename V> static sp_status offset_rows(warp_run<V> *run)

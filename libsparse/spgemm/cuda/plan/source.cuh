@@ -1,10 +1,10 @@
 /* What the tiles of a plan (terms.cuh) are made from: the products of A·B, numbered in the order of A and B, and how
- * many of them each entry of C has. terms_list.cu fills it, terms_make.cu makes tiles of it. */
+ * many of them each entry of C has. list.cu fills it, tiles.cu makes tiles of it. */
 #ifndef SPARSE_CUDA_TERMS_SOURCE_CUH
 #define SPARSE_CUDA_TERMS_SOURCE_CUH
 
 #include "device/common.cuh"
-#include "spgemm/cuda/terms.cuh"
+#include "spgemm/cuda/plan/terms.cuh"
 
 /* Three kinds of rows of C:
  *   whole   in one tile, which walks their products. They have few enough for a tile to hold at least two such rows.
@@ -32,8 +32,8 @@ struct product_source {
     bool masked;           /* C has not all products */
     const int64_t *before; /* products before each entry of A, and behind the last */
     uint32_t *weights;     /* of the entries of C */
-    /* Places of products by entry of C, for nnz + 1. A long entry has MOST_TERMS, all of them empty; a whole row's first
-     * entry has all of its row. */
+    /* Places of products by entry of C, for nnz + 1. A long entry has MOST_TERMS, all of them empty; the first of a
+     * whole row has those of all its row. */
     const int64_t *starts;
     uint2 *pairs; /* entries of A and of B at these places, for listed rows */
 };
@@ -85,8 +85,8 @@ struct walked_products {
     }
 };
 
-/* Fills `lists`, and the terms of long entries; *fits is false where that takes more than `room` bytes, or an entry of C
- * has 2^30 products. */
+/* Fills `lists`, and the terms of long entries; *fits is false where that takes more than `room` bytes, or an entry of
+ * C has 2^30 products. */
 sp_status cuda_list_terms(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked, const sp_csr *pattern,
                           int64_t room, term_lists *lists, product_terms *terms, bool *fits);
 /* An array of a plan; terms->bytes grows by its size. */

@@ -1,14 +1,14 @@
-/* The products of each entry of C, for terms_make.cu. Products of whole rows are only numbered. Those of all others are
- * walked to be counted, TILE_MOST a block whatever their rows, so that one hub is shared by the whole device. Those of
- * listed rows are walked once more and put where their entry's begin. There they lie in any order; tiles sort them by
- * their entry of A, and those of long entries are sorted here.
+/* The products of each entry of C, for tiles.cu. Products of whole rows are only numbered. Those of all others are
+ * walked to be counted, TILE_MOST a block whatever their rows, so that one hub is shared by the whole device. Those
+ * of listed rows are walked once more and put where their entry's begin. There they lie in any order; tiles sort them
+ * by their entry of A, and those of long entries are sorted here.
  */
 #include <algorithm>
 
 #include "base/search.h"
 #include "device/radix.cuh"
 #include "device/running_sums.cuh"
-#include "spgemm/cuda/terms_source.cuh"
+#include "spgemm/cuda/plan/source.cuh"
 
 static cudaStream_t stream_of(sp_context *context) { return cuda_state_of(context)->stream; }
 
@@ -119,8 +119,8 @@ struct product_puts {
     uint32_t *others;
 };
 
-static __device__ __forceinline__ void put_product(const product_source &source, const product_puts &puts, int64_t entry,
-                                                   uint32_t a, uint32_t b)
+static __device__ __forceinline__ void put_product(const product_source &source, const product_puts &puts,
+                                                   int64_t entry, uint32_t a, uint32_t b)
 {
     const uint32_t weight = *(volatile uint32_t *)(source.weights + entry);
     if (!(weight & LONG_ENTRY)) {
@@ -172,7 +172,8 @@ static __global__ void __launch_bounds__(LIST_THREADS)
         int64_t entry[TOGETHER];
 #pragma unroll
         for (int u = 0; u < TOGETHER; u++) {
-            const int place = min(base + u * LIST_THREADS + (int)threadIdx.x, products - 1), head = walked.head_of(place);
+            const int place = min(base + u * LIST_THREADS + (int)threadIdx.x, products - 1);
+            const int head = walked.head_of(place);
             other[u] = b[head] + (uint32_t)(place - head);
             col[u] = source.b_cols[other[u]];
         }

@@ -1,4 +1,4 @@
-/* The tiles that terms.cu needs, made from the products of each entry of C (terms_source.cuh).
+/* The tiles that terms.cu needs, made from the products of each entry of C (source.cuh).
  *
  * A tile takes entries as long as their products fit it, but no whole row in part. A block fills it in one pass. It
  * brings the products into the order of A and B: those of whole and cut rows are walked, those of listed ones sorted.
@@ -12,7 +12,7 @@
 
 #include "base/ablation.h"
 #include "base/search.h"
-#include "spgemm/cuda/terms_source.cuh"
+#include "spgemm/cuda/plan/source.cuh"
 
 static cudaStream_t stream_of(sp_context *context) { return cuda_state_of(context)->stream; }
 

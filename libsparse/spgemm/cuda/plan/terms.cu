@@ -15,11 +15,11 @@
  * Bytes a product: v of B from L2, 2.3 to 3.5 of the plan from memory, 5 where rows of B are as short as in road
  * networks. An entry of C: 2, and its value.
  *
- * terms_make.cu makes the plan.
+ * tiles.cu makes the plan.
  */
 #include <cuda_pipeline.h>
 
-#include "spgemm/cuda/terms.cuh"
+#include "spgemm/cuda/plan/terms.cuh"
 #include "spgemm/cuda/walk.cuh"
 
 /* ---- device: sums ---------------------------------------------------------------------------------------- */
