@@ -89,10 +89,14 @@ static io_xml_span declared(const io_graphml *g, io_graphml_text text)
 
 static bool same(io_xml_span a, io_xml_span b) { return a.length == b.length && memcmp(a.text, b.text, a.length) == 0; }
 
-static int64_t find_id(const io_graphml *g, io_xml_span id)
+/* The key of this id for something that `of` is also for: Cytoscape gives keys of nodes, edges and graphs one id. */
+static int64_t find_id(const io_graphml *g, io_xml_span id, const io_graphml_key *of)
 {
-    for (int64_t k = 0; k < g->count; k++)
-        if (same(declared(g, g->keys[k].id), id)) return k;
+    for (int64_t k = 0; k < g->count; k++) {
+        const io_graphml_key *key = &g->keys[k];
+        const bool meet = (key->nodes && of->nodes) || (key->edges && of->edges) || (key->others && of->others);
+        if (meet && same(declared(g, key->id), id)) return k;
+    }
     return -1;
 }
 
@@ -132,11 +136,12 @@ static sp_status take_key(io_graphml *g)
     io_graphml_key key = {.standard = NONE, .value = NONE};
     sp_status status;
     if (!id.text) return io_xml_fail(&g->xml, "a key without an id", id, "give it one");
-    if (find_id(g, id) >= 0) return io_xml_fail(&g->xml, "two keys have one id", id, "rename one of them");
     if (g->count == IO_GRAPHML_KEYS) return io_xml_fail(&g->xml, "more than 1024 keys", id, "leave some out");
     const bool all = !of.text || io_xml_is(of, "all");
     key.nodes = all || io_xml_is(of, "node");
     key.edges = all || io_xml_is(of, "edge");
+    key.others = all || (!key.nodes && !key.edges);
+    if (find_id(g, id, &key) >= 0) return io_xml_fail(&g->xml, "two keys have one id", id, "rename one of them");
     TRY(keep_declared(g, id, &key.id));
     TRY(keep_declared(g, name.text && name.length > 0 ? name : id, &key.name));
     TRY(io_reserve(g->xml.context, g->count, g->count + 1, sizeof *g->keys, &g->capacity, (void **)&g->keys));
@@ -171,7 +176,10 @@ io_xml_span io_graphml_value(const io_graphml *g, int64_t key)
 static sp_status take_data(io_graphml *g)
 {
     const io_xml_span id = io_xml_attribute(&g->xml, "key");
-    const int64_t k = id.text ? find_id(g, id) : -1;
+    const io_graphml_key any = {.nodes = true, .edges = true, .others = true};
+    const io_graphml_key of = {.nodes = g->item == IO_GRAPHML_NODE, .edges = g->item == IO_GRAPHML_EDGE};
+    int64_t k = id.text ? find_id(g, id, &of) : -1;
+    if (id.text && k < 0) k = find_id(g, id, &any); /* of something else: its value is passed over */
     if (k < 0) return io_xml_fail(&g->xml, "data without a key that is declared above", id, "declare the key");
     if (g->keys[k].value.begin >= 0) return io_xml_fail(&g->xml, "two values of one key", id, "leave one out");
     return take_text(g, &g->keys[k].value);

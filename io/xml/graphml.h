@@ -17,7 +17,7 @@ typedef struct io_graphml_text {
 typedef struct io_graphml_key {
     io_graphml_text id, name; /* in `declared`; the name of a key without one is its id */
     io_graphml_text standard; /* the value where an item has none */
-    bool nodes, edges;
+    bool nodes, edges, others; /* what it is for; the others are graphs and ports */
     io_graphml_text value;    /* of the item at hand, in `texts` */
 } io_graphml_key;
 

@@ -64,15 +64,26 @@ TEST(numbered_nodes_of_graphml_are_called_by_their_names)
     expect_error(NAMED("n0", ""), ((io_read_options){.node_column = "kind"}), "in: nodes have no attribute \"kind\"");
 }
 
+/* Cytoscape writes a key for each column of its tables of nodes, edges and networks, with the column's name as the id,
+ * so columns that several tables have share one. */
+#define CYTOSCAPE_KEYS(table)                                                                        \
+    "<key attr.name=\"SUID\" attr.type=\"long\" for=\"" table "\" id=\"SUID\"/>\n"                      \
+    "<key attr.name=\"shared name\" attr.type=\"string\" for=\"" table "\" id=\"shared name\"/>\n"      \
+    "<key attr.name=\"name\" attr.type=\"string\" for=\"" table "\" id=\"name\"/>\n"
+#define CYTOSCAPE(edge_keys, edges)                                                                  \
+    "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"no\"?><graphml "                               \
+    "xmlns=\"http://graphml.graphdrawing.org/xmlns\">" CYTOSCAPE_KEYS("node") CYTOSCAPE_KEYS("edge") edge_keys \
+    CYTOSCAPE_KEYS("graph") "<graph edgedefault=\"directed\" id=\"yeast\">\n"                            \
+    "<node id=\"62\"><data key=\"SUID\">62</data><data key=\"shared name\">s</data>"                     \
+    "<data key=\"name\">GAL 4</data></node><node id=\"63\"><data key=\"name\">GAL80</data></node>\n"     \
+    edges "</graph></graphml>\n"
+#define CYTOSCAPE_EDGE(data)                                                                         \
+    "<edge source=\"62\" target=\"63\"><data key=\"name\">GAL 4 (pp) GAL80</data>" data "</edge>"
+
 /* Their ids are numbers of the session. */
 TEST(nodes_of_cytoscape_are_called_by_their_names)
 {
-    static const char text[] =
-        "<graphml><key attr.name=\"shared name\" attr.type=\"string\" for=\"node\" id=\"shared name\"/>"
-        "<key attr.name=\"name\" attr.type=\"string\" for=\"node\" id=\"name\"/><graph edgedefault=\"directed\">"
-        "<node id=\"62\"><data key=\"shared name\">s</data><data key=\"name\">GAL 4</data></node>"
-        "<node id=\"63\"><data key=\"name\">GAL80</data></node><edge id=\"70\" source=\"62\" target=\"63\"/>"
-        "</graph></graphml>";
+    static const char text[] = CYTOSCAPE("", CYTOSCAPE_EDGE(""));
     expect_arcs(text, automatic, "GAL 4>GAL80:1", 2);
     expect_arcs(text, ((io_read_options){.node_column = "id"}), "62>63:1", 2);
 }
@@ -109,6 +120,8 @@ TEST(graphml_that_is_no_flat_graph_is_refused)
                  "in:1: the weight is too large");
     expect_error("<graphml><key id=\"a\"/><key id=\"a\"/></graphml>", automatic,
                  "in:1: two keys have one id (got \"a\")");
+    expect_error("<graphml><key id=\"a\" for=\"edge\"/>\n<key id=\"a\" for=\"edge\"/></graphml>", automatic,
+                 "in:2: two keys have one id (got \"a\")");
     expect_error(GRAPH("directed", NODES EDGE("a", "b", "")), ((io_read_options){.score_column = "age"}),
                  "in: edges have no attribute \"age\"");
 }
