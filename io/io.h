@@ -117,6 +117,7 @@ typedef struct io_graph {
     bool symmetric;     /* each arc counts in both directions (label formats and symmetric IO_MTX) */
     bool undirected;    /* `symmetric`, or both directions of each arc are in the list (IO_METIS, IO_CSR with that
                            flag) */
+    bool presumed;      /* IO_GRAPHML of Cytoscape: `symmetric`, although the file says otherwise, as of all networks */
     bool skew;          /* IO_MTX, skew-symmetric: both directions are in the list, with opposite weights */
     sp_csr matrix;      /* IO_CSR with options.matrix: row = tail, f32 or f64 or a pattern; otherwise all zero */
     int constraints;    /* IO_METIS: number of weights of a node */

@@ -46,7 +46,7 @@ if [ "${1-}" != --suites ]; then # the longest first
         contraction/through apps/test_contract_attributes apps/test_contract_devices apps/test_devices apps/test_gnn apps/test_gnn_data \
         apps/test_gnn_tables apps/test_gnn_figures apps/test_convert_pickles apps/pipelines \
         io/test_mtx_reference clients/clients repository/test_device_check repository/test_run_fuzz repository/test_build repository/test_glibc repository/test_docs \
-        apps/test_outputs apps/test_resources; do
+        apps/test_outputs apps/test_resources apps/mcl-gpu/test_networks; do
         paths+=("tests/$script.sh")
     done
 fi

@@ -222,6 +222,9 @@ sp_status contract_take_input(contract_job *job)
     if (job->input.blast_hits)
         notice_line(&job->line, "%s: a BLAST table, read as label pairs weighs its hits by their identity, column 3; "
                     "--from blast by their bit scores", job->options->graph);
+    if (job->input.presumed && !job->options->directed && !job->options->undirected)
+        notice_line(&job->line, "%s: Cytoscape calls every network directed, so edges count in both directions; "
+                    "--directed counts the one that is written", job->options->graph);
     sp_status status = check_columns(job);
     if (status == SP_OK) status = set_bases(job);
     return status == SP_OK ? io_graph_spread(job->host, &job->input) : status;

@@ -68,6 +68,9 @@ static void log_read(job *j)
     if (g->blast_hits)
         log_warning(&j->log, "mcl-gpu: %s: a BLAST table, read as label pairs weighs its hits by their identity, "
                     "column 3; --blast bits or --blast evalue by their scores", s->input);
+    if (g->presumed)
+        log_line(&j->log, "mcl-gpu: %s: Cytoscape calls every network directed, so edges count in both directions; "
+                 "export a directed one in another way", s->input);
     const double smallest = smallest_evalue(j);
     if (smallest < 1)
         log_warning(&j->log,

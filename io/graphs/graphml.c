@@ -20,6 +20,7 @@ typedef struct graphml_reader {
     io_name_list names;     /* if these are not their ids */
     int64_t naming, weight; /* keys, -1: none; known at the first node, and at the first edge */
     bool named, weighed, directed;
+    bool says_directed; /* the first edge, of itself */
     io_arcs arcs;
 } graphml_reader;
 
@@ -74,6 +75,7 @@ static sp_status find_weight(graphml_reader *r)
     r->weight = io_graphml_find(&r->file, true, wanted ? wanted : "weight", !wanted);
     r->weighed = true;
     r->directed = r->file.is_directed;
+    r->says_directed = r->file.says_directed;
     if (!wanted || r->weight >= 0) return SP_OK;
     return sp_fail(r->context, SP_ERROR_ARGUMENT, "%s: edges have no attribute \"%.40s\"",
                    io_source_name(r->file.xml.source), wanted);
@@ -135,6 +137,14 @@ done:
 
 /* ---- the whole ------------------------------------------------------------------------------------------ */
 
+/* Cytoscape's writer calls every network directed, and does not say which are. */
+static void take_directions(const graphml_reader *r)
+{
+    const bool directed = r->weighed ? r->directed : r->file.directed;
+    r->graph->presumed = directed && !r->says_directed && io_graphml_of_cytoscape(&r->file);
+    r->graph->symmetric = !directed || r->graph->presumed;
+}
+
 static sp_status read_items(graphml_reader *r)
 {
     sp_status status = SP_OK;
@@ -160,7 +170,7 @@ sp_status io_read_graphml(sp_context *context, io_source *source, const io_read_
     r->arcs = (io_arcs){.uniform = true, .weight = 1, .values = options->values};
     TRY(io_graphml_open(context, source, &r->file));
     TRY(read_items(r));
-    graph->symmetric = r->weighed ? !r->directed : !r->file.directed;
+    take_directions(r);
     graph->lines = r->file.xml.line;
     graph->bytes = r->file.xml.bytes;
     TRY(take_names(r));

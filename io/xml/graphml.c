@@ -163,6 +163,8 @@ int64_t io_graphml_find(const io_graphml *g, bool edges, const char *name, bool 
     return -1;
 }
 
+bool io_graphml_of_cytoscape(const io_graphml *g) { return io_graphml_find(g, false, "shared name", false) >= 0; }
+
 io_xml_span io_graphml_name(const io_graphml *g, int64_t key) { return declared(g, g->keys[key].name); }
 
 io_xml_span io_graphml_value(const io_graphml *g, int64_t key)
@@ -214,6 +216,7 @@ static sp_status take_item(io_graphml *g, io_graphml_item item)
     const io_xml_span directed = io_xml_attribute(&g->xml, "directed");
     sp_status status;
     g->item = item;
+    g->says_directed = directed.text != NULL;
     g->is_directed = directed.text ? io_xml_is(directed, "true") || io_xml_is(directed, "1") : g->directed;
     g->text_count = 0;
     for (int64_t k = 0; k < g->count; k++) g->keys[k].value = NONE;
@@ -299,8 +302,7 @@ sp_status io_graphml_naming(const io_graphml *g, const char *column, int64_t *ke
     if (column && *key < 0 && strcasecmp(column, "id") != 0)
         return sp_fail(g->xml.context, SP_ERROR_ARGUMENT, "%s: nodes have no attribute \"%.40s\"",
                        io_source_name(g->xml.source), column);
-    const bool cytoscape = io_graphml_find(g, false, "shared name", false) >= 0;
-    if (!column && (cytoscape || io_xml_is(io_graphml_span(g, g->id), "n0")))
+    if (!column && (io_graphml_of_cytoscape(g) || io_xml_is(io_graphml_span(g, g->id), "n0")))
         *key = io_graphml_find(g, false, "name", false);
     return SP_OK;
 }

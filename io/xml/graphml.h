@@ -31,7 +31,7 @@ typedef struct io_graphml {
     bool directed;          /* what the graph says of edges that do not */
     io_graphml_item item;
     io_graphml_text id, source, target; /* of the item, in `texts` */
-    bool is_directed;                   /* the edge */
+    bool is_directed, says_directed;    /* the edge; it does not leave that to the graph */
 } io_graphml;
 
 /* The file's beginning tells: an element, an instruction or a comment of XML. */
@@ -44,6 +44,8 @@ sp_status io_graphml_next(io_graphml *g);
 void io_graphml_close(io_graphml *g);
 /* The key of nodes, or of edges, that has this name; without regard to case if so asked; -1 if there is none. */
 int64_t io_graphml_find(const io_graphml *g, bool edges, const char *name, bool any_case);
+/* Whether Cytoscape has written the file, by the keys of nodes. */
+bool io_graphml_of_cytoscape(const io_graphml *g);
 /* What the item has for a key; its text is NULL if it has nothing. */
 io_xml_span io_graphml_value(const io_graphml *g, int64_t key);
 io_xml_span io_graphml_name(const io_graphml *g, int64_t key);

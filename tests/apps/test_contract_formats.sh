@@ -196,6 +196,15 @@ ok 'or by their ids' makes "$square" igraph.graphml <(printf 'n0 x\nn1 y\nn2 y\n
 ok 'its attributes label the nodes of another graph' makes "$square" g.abc igraph.graphml --label-column part --to abc
 ok 'a column of weights that is not there' fails 1 'edges have no attribute "cost"' igraph.graphml pairs -o X --to abc \
     --edge-column cost
+# Cytoscape calls all networks directed, and its columns of nodes and edges share keys.
+sed -e 's/edgedefault="undirected"/edgedefault="directed"/' -e '/<graph /i <key id="s" for="node" attr.name="shared name"/><key id="s" for="edge" attr.name="shared name"/>' \
+    igraph.graphml >cytoscape.graphml
+both_ways() {
+    status 0 cytoscape.graphml pairs -o - --to abc && [ "$(tr '\n\t' '| ' <run.out)" = "$square" ] &&
+        grep -q '^contract: cytoscape.graphml: Cytoscape calls every network directed.*--directed counts' run.err
+}
+ok 'edges of Cytoscape count in both directions' both_ways
+ok 'or with --directed in their own' makes 'x y 1|y y 2|y z 4|z x 8|' cytoscape.graphml pairs --to abc --directed
 ok 'GraphML as labels needs the attribute' fails 1 'give --label-column NAME' g.abc igraph.graphml -o X --to abc
 clusters_back() { # what mcl-gpu writes for Cytoscape
     "$(dirname "$tool")/mcl-gpu" g.abc --abc -o clusters --graphml clusters.graphml 2>/dev/null &&

@@ -88,6 +88,25 @@ TEST(nodes_of_cytoscape_are_called_by_their_names)
     expect_arcs(text, ((io_read_options){.node_column = "id"}), "62>63:1", 2);
 }
 
+/* Cytoscape calls all networks directed. */
+TEST(edges_of_cytoscape_count_in_both_directions)
+{
+    sp_context *context = test_context(0, 1);
+    static const struct { const char *text; bool symmetric, presumed; } cases[] = {
+        {CYTOSCAPE("", CYTOSCAPE_EDGE("")), true, true},
+        {CYTOSCAPE("", ""), true, true},
+        {CYTOSCAPE("", "<edge source=\"62\" target=\"63\" directed=\"true\"/>"), false, false},
+        {CYTOSCAPE("", "<edge source=\"62\" target=\"63\" directed=\"false\"/>"), true, false}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        io_graph graph = read_text(context, cases[i].text, automatic);
+        ck_assert_int_eq(graph.symmetric, cases[i].symmetric);
+        ck_assert_int_eq(graph.presumed, cases[i].presumed);
+        io_graph_free(context, &graph);
+    }
+    io_graph none = {0};
+    end_graph(context, &none);
+}
+
 TEST(graphml_that_is_no_flat_graph_is_refused)
 {
     expect_error("<svg/>", automatic, "in:1: an XML file that is not GraphML (got \"svg\"); export");
@@ -264,6 +283,7 @@ const test_entry graphml_tests[] = {
     ONCE(directions_of_graphml_are_those_of_its_edges),
     ONCE(numbered_nodes_of_graphml_are_called_by_their_names),
     ONCE(nodes_of_cytoscape_are_called_by_their_names),
+    ONCE(edges_of_cytoscape_count_in_both_directions),
     ONCE(graphml_that_is_no_flat_graph_is_refused),
     ONCE(what_is_no_xml_is_refused_at_its_line),
     ONCE(long_graphml_is_read_whole),
