@@ -62,8 +62,8 @@ typedef struct io_read_options {
     bool expect_values;    /* SIF / ETC labels have :VALUE */
     io_blast_score blast;  /* IO_BLAST: source of a hit's weight; -log10 E is at most 200 */
     double minimum_score;  /* IO_STRING: pairs below this score are left out */
-    const char *score_column; /* name of the weights; NULL: IO_STRING: combined_score, or else the last column;
-                                 IO_GRAPHML: weight; IO_CSV: see there */
+    const char *score_column; /* name of the weights, in these three formats alone; NULL: IO_STRING: combined_score, or
+                                 else the last column; IO_GRAPHML: weight; IO_CSV: see there */
     const char *node_column;  /* IO_GRAPHML: the attribute that names nodes, or id; NULL: their ids or, if these are n0,
                                  n1 ..., the attribute name, if there is one */
     /* Applied to each weight in f64 before it is stored, like -abc-tf and --abc-neg-log[10] of the tools, in formats of
@@ -125,6 +125,8 @@ typedef struct io_graph {
     int64_t *node_sizes;   /* IO_METIS: 0 to 2^53; NULL: none */
     int64_t *ids;       /* native matrix with another domain than 0..nodes-1: the id of each node; else NULL */
     io_names names;     /* labels in the order of their first appearance, or from the tab file */
+    io_names unused;    /* IO_CSV, IO_GRAPHML, if nothing tells the weight, so that all are 1: columns of numbers, which
+                           score_column could name */
     int64_t lines;      /* lines read */
     int64_t bytes;      /* uncompressed bytes read */
     int64_t odd_lines;  /* lines that only lenient mode accepts (changed or skipped) */

@@ -182,11 +182,7 @@ static sp_status build_graph(contract_job *job)
 static sp_status check_columns(const contract_job *job)
 {
     const contract_options *o = job->options;
-    const io_format format = job->input.format;
-    if (o->edge_column && format != IO_CSV && format != IO_STRING && format != IO_GRAPHML)
-        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: %s, and --edge-column is for tables, STRING and GraphML",
-                       o->graph, io_format_name(format));
-    if (o->node_column && !o->attributes && !o->label_column && format != IO_GRAPHML)
+    if (o->node_column && !o->attributes && !o->label_column && job->input.format != IO_GRAPHML)
         return sp_fail(job->host, SP_ERROR_ARGUMENT,
                        "%s: --node-column is for tables of nodes (--attributes, --label-column) and GraphML", o->graph);
     return SP_OK;
@@ -219,12 +215,15 @@ io_read_options contract_reading(const contract_options *o)
 
 sp_status contract_take_input(contract_job *job)
 {
+    char columns[IO_LISTED];
     if (job->input.blast_hits)
         notice_line(&job->line, "%s: a BLAST table, read as label pairs weighs its hits by their identity, column 3; "
                     "--from blast by their bit scores", job->options->graph);
     if (job->input.presumed && !job->options->directed && !job->options->undirected)
         notice_line(&job->line, "%s: Cytoscape calls every network directed, so edges count in both directions; "
                     "--directed counts the one that is written", job->options->graph);
+    if (job->input.unused.count > 0)
+        notice_line(&job->line, UNWEIGHTED, job->options->graph, io_names_list(&job->input.unused, columns));
     sp_status status = check_columns(job);
     if (status == SP_OK) status = set_bases(job);
     return status == SP_OK ? io_graph_spread(job->host, &job->input) : status;

@@ -71,6 +71,10 @@ static void log_read(job *j)
     if (g->presumed)
         log_line(&j->log, "mcl-gpu: %s: Cytoscape calls every network directed, so edges count in both directions; "
                  "export a directed one in another way", s->input);
+    if (g->unused.count > 0) {
+        char columns[IO_LISTED];
+        log_warning(&j->log, "mcl-gpu: " UNWEIGHTED, s->input, io_names_list(&g->unused, columns));
+    }
     const double smallest = smallest_evalue(j);
     if (smallest < 1)
         log_warning(&j->log,

@@ -306,8 +306,9 @@ static const option_row options[] = {
      OPTION_WORD, AT(read.blast), .words = scores, .then = use_blast, .main = true},
     {"--min-score", "N", "STRING links: leave out pairs that score below N [0]", OPTION_NUMBER,
      AT(read.minimum_score), OPTION_RANGE(0, 1e9), .main = true},
-    {"--expect-values", NULL, "labels of --sif and --etc carry :WEIGHT", OPTION_FLAG, AT(read.expect_values),
-     .main = true},
+    {"--edge-column", "NAME", "of weights, in tables of edges, STRING files and GraphML", OPTION_TEXT,
+     AT(read.score_column), .main = true},
+    {"--expect-values", NULL, "labels of --sif and --etc carry :WEIGHT", OPTION_FLAG, AT(read.expect_values)},
     {"-use-tab", "FILE", "labels for a matrix: ID<TAB>LABEL a line", OPTION_TEXT, AT(read.tab), .main = true},
     {"-abc-tf", "LIST", "transform label weights, e.g. 'gq(5),ceil(200)'", OPTION_TEXT, AT(value_transform),
      .main = true},
@@ -532,6 +533,8 @@ static bool check_together(const settings *s)
     if (s->negative_log && s->negative_log10) return mistake("--abc-neg-log and --abc-neg-log10 exclude each other");
     if (s->read.tab && s->read.format != IO_AUTO) return mistake("-use-tab names the nodes of a matrix");
     if (s->read.minimum_score > 0 && s->read.format != IO_AUTO) return mistake("--min-score is for STRING files");
+    if (s->read.score_column && s->read.format != IO_AUTO)
+        return mistake("--edge-column is for tables, STRING and GraphML, which are known by their content");
     if (s->read.minimum_score > 0 && s->read.minimum_score < 1)
         return mistake("--min-score %g leaves out no pair: scores go from 0 to 1000", s->read.minimum_score);
     if (s->inflation_count > 1 && s->output && strcmp(s->output, "-") == 0)

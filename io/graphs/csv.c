@@ -78,7 +78,6 @@ static bool find_names(const char *line, const char *end, io_csv *csv)
 {
     static const char *const sources[] = {"source", "from", "src", "node1", NULL};
     static const char *const targets[] = {"target", "to", "dst", "node2", NULL};
-    static const char *const counts[] = {"", "id", "edge_id", "index", NULL}; /* of rows: numbers, but no weights */
     int source = NO_COLUMN, target = NO_COLUMN, weight = find_weight(line, end, csv->separator), count = 0;
     bool numbers = false, counted = false;
     io_field f;
@@ -86,7 +85,7 @@ static bool find_names(const char *line, const char *end, io_csv *csv)
         if (io_take_field(&at, end, csv->separator, &f)) return false;
         if (source < 0 && is_one_of(&f, sources)) source = count;
         else if (target < 0 && is_one_of(&f, targets)) target = count;
-        else counted = counted || is_one_of(&f, counts);
+        else counted = counted || io_counts_rows(f.text, f.end);
         numbers = numbers || is_number(&f);
     }
     if (source < 0 || target < 0 || numbers) return false;
@@ -244,19 +243,50 @@ bool io_line_csv(io_slice *slice, char *line, char *line_end)
     return io_slice_pair(slice, source.text, source.end, target.text, target.end, weight, keep);
 }
 
+/* The heading, and what is behind it. */
+static const char *find_heading(const char *bytes, const io_csv *csv, const char **line, const char **line_end)
+{
+    const char *at = bytes, *end = bytes + csv->heading_bytes;
+    int64_t lines = 0;
+    *line = *line_end = NULL;
+    if (!csv->marked || !take_marked(&at, end, line, line_end)) next_line(&at, end, line, line_end, &lines);
+    return end;
+}
+
+/* Lists columns of numbers, as far as the first row tells, of a table without one of weights. */
+static sp_status list_unused(sp_context *context, const char *bytes, size_t count, const io_csv *csv, io_names *unused)
+{
+    const char *line, *line_end, *row, *row_end, *at = find_heading(bytes, csv, &line, &line_end);
+    io_name_list list = {0};
+    int64_t lines = 0;
+    io_field name, value;
+    sp_status status = SP_OK;
+    if (csv->weight >= 0 || !next_line(&at, bytes + count, &row, &row_end, &lines)) return SP_OK;
+    for (int i = 0; line && row; i++) {
+        if (io_take_field(&line, line_end, csv->separator, &name) ||
+            io_take_field(&row, row_end, csv->separator, &value)) break;
+        if (i != csv->source && i != csv->target && is_number(&value) && !io_counts_rows(name.text, name.end))
+            TRY(io_names_append(context, &list, name.text, (size_t)(name.end - name.text)));
+    }
+    *unused = list.names;
+    memset(&list.names, 0, sizeof list.names);
+done:
+    io_names_free(context, &list.names);
+    return status;
+}
+
 /* The column of weights that the options name, in the heading. */
 static sp_status find_wanted(sp_context *context, const char *name, const char *bytes, const char *wanted, io_csv *csv)
 {
-    const char *at = bytes, *end = bytes + csv->heading_bytes, *line = NULL, *line_end;
+    const char *line, *line_end;
     char there[IO_LISTED];
     io_name_list list = {0};
-    int64_t lines = 0;
     io_field f;
     sp_status status = SP_OK;
     csv->weight = -1;
     if (csv->heading_lines == 0)
         return sp_fail(context, SP_ERROR_ARGUMENT, "%s: no column \"%.40s\", as there is no heading", name, wanted);
-    if (!csv->marked || !take_marked(&at, end, &line, &line_end)) next_line(&at, end, &line, &line_end, &lines);
+    find_heading(bytes, csv, &line, &line_end);
     for (int i = 0; line && csv->weight < 0 && !io_take_field(&line, line_end, csv->separator, &f); i++) {
         const size_t length = (size_t)(f.end - f.text);
         if (length == strlen(wanted) && memcmp(f.text, wanted, length) == 0) csv->weight = i;
@@ -285,6 +315,7 @@ sp_status io_read_csv(sp_context *context, io_source *source, const io_read_opti
                        "%s: a matrix with names of nodes above and beside it; write a line for each "
                        "pair, NODE NODE WEIGHT", io_source_name(source));
     if (options->score_column) TRY(find_wanted(context, io_source_name(source), bytes, options->score_column, &csv));
+    else TRY(list_unused(context, bytes, count, &csv, &graph->unused));
     const io_table heading = {.heading_bytes = csv.heading_bytes, .heading_lines = csv.heading_lines};
     TRY(io_skip_heading(source, &heading));
     graph->bytes = csv.heading_bytes;

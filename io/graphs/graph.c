@@ -276,6 +276,14 @@ static sp_status refuse_transform(sp_context *context, const char *name, io_form
                    name, io_format_name(format));
 }
 
+/* Weights are chosen by name where they have names. */
+static sp_status refuse_column(sp_context *context, const char *name, io_format format)
+{
+    if (format == IO_CSV || format == IO_STRING || format == IO_GRAPHML) return SP_OK;
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s, and --edge-column is for tables, STRING and GraphML", name,
+                   io_format_name(format));
+}
+
 static sp_status look_for_hits(io_source *source, io_graph *graph)
 {
     const char *bytes;
@@ -306,6 +314,8 @@ static sp_status begin_graph(sp_context *context, io_source *source, const io_re
     else if (graph->format != IO_NPZ) status = refuse_arrays(context, source);
     if (status == SP_OK && options->transform)
         status = refuse_transform(context, io_source_name(source), graph->format);
+    if (status == SP_OK && options->score_column)
+        status = refuse_column(context, io_source_name(source), graph->format);
     return status == SP_OK && graph->format == IO_ABC ? look_for_hits(source, graph) : status;
 }
 
@@ -421,5 +431,6 @@ void io_graph_free(sp_context *context, io_graph *graph)
     FREE_ALL(context, graph->node_weights, graph->node_sizes, graph->ids);
     sp_csr_free(context, &graph->matrix);
     io_names_free(context, &graph->names);
+    io_names_free(context, &graph->unused);
     memset(graph, 0, sizeof *graph);
 }

@@ -69,6 +69,29 @@ done:
 
 /* ---- edges ---------------------------------------------------------------------------------------------- */
 
+/* Lists keys of edges whose values are numbers, as far as their types or the first edge tell. */
+static sp_status list_unused(graphml_reader *r)
+{
+    io_name_list list = {0};
+    double number;
+    sp_status status = SP_OK;
+    for (int64_t k = 0; k < r->file.count; k++) {
+        const io_graphml_key *key = &r->file.keys[k];
+        const io_xml_span name = io_graphml_name(&r->file, k), value = io_graphml_value(&r->file, k);
+        const char *begin = value.text, *end = begin ? begin + value.length : NULL;
+        bool is = key->type == IO_GRAPHML_NUMBER;
+        if (key->type == IO_GRAPHML_UNTYPED && begin && io_trim_line(&begin, &end))
+            is = io_parse_decimal(begin, end, &number) == end;
+        if (key->edges && is && !io_counts_rows(name.text, name.text + name.length))
+            TRY(io_names_append(r->context, &list, name.text, name.length));
+    }
+    r->graph->unused = list.names;
+    memset(&list.names, 0, sizeof list.names);
+done:
+    io_names_free(r->context, &list.names);
+    return status;
+}
+
 static sp_status find_weight(graphml_reader *r)
 {
     const char *wanted = r->options->score_column;
@@ -76,9 +99,8 @@ static sp_status find_weight(graphml_reader *r)
     r->weighed = true;
     r->directed = r->file.is_directed;
     r->says_directed = r->file.says_directed;
-    if (!wanted || r->weight >= 0) return SP_OK;
-    return sp_fail(r->context, SP_ERROR_ARGUMENT, "%s: edges have no attribute \"%.40s\"",
-                   io_source_name(r->file.xml.source), wanted);
+    if (r->weight >= 0) return SP_OK;
+    return wanted ? io_graphml_lacks(&r->file, true, wanted) : list_unused(r);
 }
 
 static sp_status read_weight(graphml_reader *r, double *weight)

@@ -48,6 +48,13 @@ static inline int io_word_among(const char *word, const char *end, const char *c
     return -1;
 }
 
+/* Whether a column of edges or rows that is called so counts them: then its numbers are no weights. */
+static inline bool io_counts_rows(const char *name, const char *end)
+{
+    static const char *const counts[] = {"", "id", "edge_id", "index", "suid", NULL};
+    return io_word_among(name, end, counts) >= 0;
+}
+
 static inline bool io_is_separator(char c) { return c == ',' || c == ';'; }
 
 /* Whether this is a number with a decimal comma, as 1,5. */

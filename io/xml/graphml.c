@@ -129,6 +129,15 @@ static sp_status take_standard(io_graphml *g, io_graphml_key *key)
     return status;
 }
 
+static io_graphml_type type_of(io_xml_span word)
+{
+    static const char *const numbers[] = {"int", "long", "float", "double", "integer", "real"};
+    if (!word.text || word.length == 0) return IO_GRAPHML_UNTYPED;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (io_xml_is(word, numbers[i])) return IO_GRAPHML_NUMBER;
+    return IO_GRAPHML_OTHER;
+}
+
 static sp_status take_key(io_graphml *g)
 {
     const io_xml_span id = io_xml_attribute(&g->xml, "id"), of = io_xml_attribute(&g->xml, "for");
@@ -141,6 +150,7 @@ static sp_status take_key(io_graphml *g)
     key.nodes = all || io_xml_is(of, "node");
     key.edges = all || io_xml_is(of, "edge");
     key.others = all || (!key.nodes && !key.edges);
+    key.type = type_of(io_xml_attribute(&g->xml, "attr.type"));
     if (find_id(g, id, &key) >= 0) return io_xml_fail(&g->xml, "two keys have one id", id, "rename one of them");
     TRY(keep_declared(g, id, &key.id));
     TRY(keep_declared(g, name.text && name.length > 0 ? name : id, &key.name));
@@ -161,6 +171,23 @@ int64_t io_graphml_find(const io_graphml *g, bool edges, const char *name, bool 
         if (is && (edges ? g->keys[k].edges : g->keys[k].nodes)) return k;
     }
     return -1;
+}
+
+sp_status io_graphml_lacks(const io_graphml *g, bool edges, const char *name)
+{
+    sp_context *context = g->xml.context;
+    io_name_list list = {0};
+    char there[IO_LISTED];
+    sp_status status = SP_OK;
+    for (int64_t k = 0; k < g->count; k++) {
+        const io_xml_span has = io_graphml_name(g, k);
+        if (edges ? g->keys[k].edges : g->keys[k].nodes) TRY(io_names_append(context, &list, has.text, has.length));
+    }
+    status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s have no attribute \"%.40s\"; there are: %s",
+                     io_source_name(g->xml.source), edges ? "edges" : "nodes", name, io_names_list(&list.names, there));
+done:
+    io_names_free(context, &list.names);
+    return status;
 }
 
 bool io_graphml_of_cytoscape(const io_graphml *g) { return io_graphml_find(g, false, "shared name", false) >= 0; }
@@ -300,8 +327,7 @@ sp_status io_graphml_naming(const io_graphml *g, const char *column, int64_t *ke
 {
     *key = column ? io_graphml_find(g, false, column, false) : -1;
     if (column && *key < 0 && strcasecmp(column, "id") != 0)
-        return sp_fail(g->xml.context, SP_ERROR_ARGUMENT, "%s: nodes have no attribute \"%.40s\"",
-                       io_source_name(g->xml.source), column);
+        return io_graphml_lacks(g, false, column);
     if (!column && (io_graphml_of_cytoscape(g) || io_xml_is(io_graphml_span(g, g->id), "n0")))
         *key = io_graphml_find(g, false, "name", false);
     return SP_OK;

@@ -13,11 +13,15 @@ typedef struct io_graphml_text {
     int64_t begin, length;
 } io_graphml_text;
 
+/* What a key says of its values. */
+typedef enum io_graphml_type { IO_GRAPHML_UNTYPED, IO_GRAPHML_NUMBER, IO_GRAPHML_OTHER } io_graphml_type;
+
 /* A key declares an attribute of nodes or of edges. */
 typedef struct io_graphml_key {
     io_graphml_text id, name; /* in `declared`; the name of a key without one is its id */
     io_graphml_text standard; /* the value where an item has none */
     bool nodes, edges, others; /* what it is for; the others are graphs and ports */
+    io_graphml_type type;
     io_graphml_text value;    /* of the item at hand, in `texts` */
 } io_graphml_key;
 
@@ -46,6 +50,8 @@ void io_graphml_close(io_graphml *g);
 int64_t io_graphml_find(const io_graphml *g, bool edges, const char *name, bool any_case);
 /* Whether Cytoscape has written the file, by the keys of nodes. */
 bool io_graphml_of_cytoscape(const io_graphml *g);
+/* Fails because nodes, or edges, have no attribute of this name; lists those that they have. */
+sp_status io_graphml_lacks(const io_graphml *g, bool edges, const char *name);
 /* What the item has for a key; its text is NULL if it has nothing. */
 io_xml_span io_graphml_value(const io_graphml *g, int64_t key);
 io_xml_span io_graphml_name(const io_graphml *g, int64_t key);

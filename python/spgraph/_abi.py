@@ -4,7 +4,7 @@ from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_d
                     c_int64, c_size_t, c_uint32, c_uint64, c_void_p)
 
 SP_VERSION = "0.1.0"
-SP_ABI = 12  # a digest of all declarations of the headers: 996d95f30f959f53
+SP_ABI = 12  # a digest of all declarations of the headers: 07106c0488d1dbb4
 SP_OK, SP_ERROR_ARGUMENT, SP_ERROR_MATRIX, SP_ERROR_NOT_FINITE, SP_ERROR_OVERFLOW = 0, 1, 2, 3, 4
 SP_ERROR_HOST_MEMORY, SP_ERROR_DEVICE_MEMORY, SP_ERROR_NO_DEVICE = 5, 6, 7
 SP_ERROR_DEVICE, SP_ERROR_UNSUPPORTED, SP_ERROR_INTERRUPTED = 8, 9, 10
@@ -252,8 +252,8 @@ class io_graph(Structure):
         ("tails", c_void_p), ("heads", c_void_p), ("weights", c_void_p), ("values", c_int), ("symmetric", c_bool),
         ("undirected", c_bool), ("presumed", c_bool), ("skew", c_bool), ("matrix", sp_csr), ("constraints", c_int),
         ("node_weights", c_void_p), ("node_sizes", c_void_p), ("ids", c_void_p), ("names", io_names),
-        ("lines", c_int64), ("bytes", c_int64), ("odd_lines", c_int64), ("negative", c_int64), ("vast_line", c_int64),
-        ("blast_hits", c_bool), ("part", io_part),
+        ("unused", io_names), ("lines", c_int64), ("bytes", c_int64), ("odd_lines", c_int64), ("negative", c_int64),
+        ("vast_line", c_int64), ("blast_hits", c_bool), ("part", io_part),
     ]
 
 

@@ -194,8 +194,15 @@ ok 'and the format is named' grep -q 'read igraph.graphml as GraphML, 4 nodes, 4
 ok 'a list follows its nodes' makes '1 2 1|1 3 8|2 2 4|2 3 4|' igraph.graphml <(printf '1\n2\n2\n3\n') --to abc
 ok 'or by their ids' makes "$square" igraph.graphml <(printf 'n0 x\nn1 y\nn2 y\nn3 z\n') --to abc --node-column id
 ok 'its attributes label the nodes of another graph' makes "$square" g.abc igraph.graphml --label-column part --to abc
-ok 'a column of weights that is not there' fails 1 'edges have no attribute "cost"' igraph.graphml pairs -o X --to abc \
+ok 'a column of weights that is not there' fails 1 'edges have no attribute "cost"; there are: weight' igraph.graphml pairs -o X --to abc \
     --edge-column cost
+sed 's/attr.name="weight"/attr.name="score"/' igraph.graphml >score.graphml
+unweighted() {
+    status 0 score.graphml pairs -o - --to abc && [ "$(tr '\n\t' '| ' <run.out)" = 'x y 1|x z 1|y y 2|y z 1|' ] &&
+        grep -q '^contract: score.graphml: no column of edges is called weight.*--edge-column NAME takes .*: score$' run.err
+}
+ok 'edges without a weight are named with their columns of numbers' unweighted
+ok 'of which one is chosen' makes "$square" score.graphml pairs --to abc --edge-column score
 # Cytoscape calls all networks directed, and its columns of nodes and edges share keys.
 sed -e 's/edgedefault="undirected"/edgedefault="directed"/' -e '/<graph /i <key id="s" for="node" attr.name="shared name"/><key id="s" for="edge" attr.name="shared name"/>' \
     igraph.graphml >cytoscape.graphml

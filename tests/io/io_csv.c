@@ -52,6 +52,18 @@ TEST(of_several_columns_of_weights_the_best_name_counts)
     expect_arcs("gene1,gene2,dist,weight\na,b,5,0.5\n", as(IO_CSV), "a>b:0.5", 2);
 }
 
+TEST(columns_of_numbers_beside_edges_without_a_weight_are_named)
+{
+    static const io_read_options conf = {.score_column = "conf"};
+    expect_unused("id,source,target,conf,kind,n\n1,a,b,0.5,x,3\n", automatic, "conf, n");
+    expect_unused("\n# made\nsource;target;conf;SUID\n\na;b;1;3\n", automatic, "conf");
+    expect_unused("source,target,conf,n\na,b,0.5,3\n", conf, "");
+    expect_unused("source,target,conf,weight\na,b,0.5,3\n", automatic, "");
+    expect_unused("source,target,conf,n\n", automatic, "");
+    expect_unused("source,target,kind,n\na,b\n", automatic, "");
+    expect_unused("a,b,3,4\n", as(IO_CSV), "");
+}
+
 TEST(commas_beside_semicolons_and_within_quotes_separate_nothing)
 {
     expect_error("a;b;2,5\nc;d;3,5\n", as(IO_CSV),
@@ -165,6 +177,7 @@ const test_entry csv_tests[] = {
     ONCE(only_a_heading_that_is_no_edge_makes_a_table_unasked),
     ONCE(a_table_without_such_names_has_its_edges_in_front),
     ONCE(of_several_columns_of_weights_the_best_name_counts),
+    ONCE(columns_of_numbers_beside_edges_without_a_weight_are_named),
     ONCE(commas_beside_semicolons_and_within_quotes_separate_nothing),
     ONCE(a_matrix_with_names_is_no_table_of_edges),
     ONCE(labels_that_lists_cannot_hold_are_refused),

@@ -61,7 +61,8 @@ TEST(numbered_nodes_of_graphml_are_called_by_their_names)
     expect_error(NAMED("n0", "<data key=\"v\">x</data>"), automatic,
                  "in: two nodes are called \"x\"; rename one, or call nodes by their ids (contract: --node-column id)");
     expect_error(NAMED("n0", ""), automatic, "in:1: a node without a name (got \"n1\"); give it one, or call nodes");
-    expect_error(NAMED("n0", ""), ((io_read_options){.node_column = "kind"}), "in: nodes have no attribute \"kind\"");
+    expect_error(NAMED("n0", ""), ((io_read_options){.node_column = "kind"}),
+                 "in: nodes have no attribute \"kind\"; there are: name");
 }
 
 /* Cytoscape writes a key for each column of its tables of nodes, edges and networks, with the column's name as the id,
@@ -72,8 +73,8 @@ TEST(numbered_nodes_of_graphml_are_called_by_their_names)
     "<key attr.name=\"name\" attr.type=\"string\" for=\"" table "\" id=\"name\"/>\n"
 #define CYTOSCAPE(edge_keys, edges)                                                                  \
     "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"no\"?><graphml "                               \
-    "xmlns=\"http://graphml.graphdrawing.org/xmlns\">" CYTOSCAPE_KEYS("node") CYTOSCAPE_KEYS("edge") edge_keys \
-    CYTOSCAPE_KEYS("graph") "<graph edgedefault=\"directed\" id=\"yeast\">\n"                            \
+    "xmlns=\"http://graphml.graphdrawing.org/xmlns\">" CYTOSCAPE_KEYS("node") CYTOSCAPE_KEYS("edge")        \
+    edge_keys CYTOSCAPE_KEYS("graph") "<graph edgedefault=\"directed\" id=\"yeast\">\n"                            \
     "<node id=\"62\"><data key=\"SUID\">62</data><data key=\"shared name\">s</data>"                     \
     "<data key=\"name\">GAL 4</data></node><node id=\"63\"><data key=\"name\">GAL80</data></node>\n"     \
     edges "</graph></graphml>\n"
@@ -86,6 +87,23 @@ TEST(nodes_of_cytoscape_are_called_by_their_names)
     static const char text[] = CYTOSCAPE("", CYTOSCAPE_EDGE(""));
     expect_arcs(text, automatic, "GAL 4>GAL80:1", 2);
     expect_arcs(text, ((io_read_options){.node_column = "id"}), "62>63:1", 2);
+}
+
+TEST(numbers_of_edges_without_a_weight_are_named)
+{
+    static const io_read_options score = {.score_column = "score"};
+    static const char cytoscape[] =
+        CYTOSCAPE("<key attr.name=\"interaction\" attr.type=\"string\" for=\"edge\" id=\"interaction\"/>"
+                  "<key attr.name=\"score\" attr.type=\"double\" for=\"edge\" id=\"score\"/>"
+                  "<key attr.name=\"evidence\" attr.type=\"int\" for=\"edge\" id=\"evidence\"/>",
+                  CYTOSCAPE_EDGE("<data key=\"SUID\">70</data><data key=\"score\">0.5</data>"));
+    expect_unused(cytoscape, automatic, "score, evidence");
+    expect_unused(cytoscape, score, "");
+    expect_arcs(cytoscape, score, "GAL 4>GAL80:0.5", 2);
+    expect_unused(GRAPH("directed", NODES EDGE("a", "b", "<data key=\"d2\">7</data>")), automatic, "");
+    expect_unused("<graphml><key id=\"p\" for=\"edge\"/><key id=\"q\" for=\"edge\"/><graph>" NODES
+                  EDGE("a", "b", "<data key=\"p\">x</data><data key=\"q\"> 2 </data>") "</graph></graphml>", automatic,
+                  "q");
 }
 
 /* Cytoscape calls all networks directed. */
@@ -142,7 +160,7 @@ TEST(graphml_that_is_no_flat_graph_is_refused)
     expect_error("<graphml><key id=\"a\" for=\"edge\"/>\n<key id=\"a\" for=\"edge\"/></graphml>", automatic,
                  "in:2: two keys have one id (got \"a\")");
     expect_error(GRAPH("directed", NODES EDGE("a", "b", "")), ((io_read_options){.score_column = "age"}),
-                 "in: edges have no attribute \"age\"");
+                 "in: edges have no attribute \"age\"; there are: Weight, cost");
 }
 
 TEST(what_is_no_xml_is_refused_at_its_line)
@@ -248,7 +266,7 @@ TEST(nodes_of_graphml_are_a_table)
 
 TEST(graphml_survives_every_failed_allocation)
 {
-    static const char text[] = NAMED("n0", "<data key=\"v\">y</data>");
+    static const char text[] = CYTOSCAPE("<key id=\"p\" attr.type=\"int\" for=\"edge\"/>", CYTOSCAPE_EDGE(""));
     test_heap heap = {.fail_at = -1};
     sp_context *context = test_heap_context(&heap, 0, 1);
     sp_status status = SP_ERROR_HOST_MEMORY;
@@ -283,6 +301,7 @@ const test_entry graphml_tests[] = {
     ONCE(directions_of_graphml_are_those_of_its_edges),
     ONCE(numbered_nodes_of_graphml_are_called_by_their_names),
     ONCE(nodes_of_cytoscape_are_called_by_their_names),
+    ONCE(numbers_of_edges_without_a_weight_are_named),
     ONCE(edges_of_cytoscape_count_in_both_directions),
     ONCE(graphml_that_is_no_flat_graph_is_refused),
     ONCE(what_is_no_xml_is_refused_at_its_line),

@@ -132,3 +132,12 @@ void same_graphs(const io_graph *a, const io_graph *b)
     const size_t size = a->values == SP_F32 ? sizeof(float) : sizeof(double);
     if (a->weights) ck_assert_int_eq(memcmp(a->weights, b->weights, (size_t)a->arcs * size), 0);
 }
+
+void expect_unused(const char *text, io_read_options options, const char *columns)
+{
+    sp_context *context = test_context(0, 1);
+    io_graph graph = read_text(context, text, options);
+    char list[IO_LISTED];
+    ck_assert_str_eq(graph.unused.count > 0 ? io_names_list(&graph.unused, list) : "", columns);
+    end_graph(context, &graph);
+}

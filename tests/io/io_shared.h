@@ -23,6 +23,8 @@ io_graph read_text(sp_context *context, const char *text, io_read_options option
 /* The graph as text: "tail>head:weight ..." by label where there are labels, by id otherwise. */
 const char *arcs_of(const io_graph *graph);
 void expect_arcs(const char *text, io_read_options options, const char *arcs, int64_t nodes);
+/* `columns`: those that are named as unused. */
+void expect_unused(const char *text, io_read_options options, const char *columns);
 void expect_failure(const void *bytes, size_t count, io_read_options options, const char *beginning);
 void expect_error(const char *text, io_read_options options, const char *beginning);
 

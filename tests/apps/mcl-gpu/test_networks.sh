@@ -45,5 +45,33 @@ ok 'and no advice for directed graphs is given' eval '! tells "directed graph, c
 sed 's/shared name/other name/g' plain.graphml >other.graphml
 ok 'GraphML of others is taken as it is' eval 'status 0 other.graphml -o - && tells "other.graphml: a directed graph, clustered as it is"'
 
+# ---- weights ---------------------------------------------------------------------------------------------
+
+# Of nodes in a row every second pair has a high score.
+numbers='<key attr.name="score" attr.type="double" for="edge" id="score"/>
+<key attr.name="evidence" attr.type="int" for="edge" id="evidence"/>
+'
+scored() { edge $1 $2 "<data key=\"score\">$3</data><data key=\"evidence\">1</data>"; }
+cytoscape "$numbers" "$(scored A B 0.9 && scored B C 0.01 && scored C D 0.9 && scored D E 0.01 && scored E F 0.9)" >scored.graphml
+unweighted='scored.graphml: no column of edges is called weight, so all weigh 1; --edge-column NAME takes one of numbers: score, evidence$'
+ok 'edges without a weight weigh 1' partition 'A,B,C|D,E,F|' scored.graphml
+ok 'which is said, with the columns of numbers' tells "$unweighted"
+ok 'also if the log is off' eval 'status 0 scored.graphml -o - -V all && [ "$(wc -l <run.err)" -eq 1 ] && tells "$unweighted"'
+ok '--edge-column chooses one' partition 'A,B|C,D|E,F|' scored.graphml --edge-column score
+ok 'and nothing is to be said' eval '! tells "no column of edges"'
+ok 'one that is not there is refused with those that are' eval 'status 1 scored.graphml -o - --edge-column confidence &&
+    tells "edges have no attribute .confidence.; there are: SUID, shared name, name, selected, interaction, score, evidence$"'
+printf 'source,target,kind,conf,n\na,b,pp,0.9,1\nb,c,pp,0.01,1\nc,d,pp,0.9,1\nd,e,pp,0.01,1\ne,f,pp,0.9,1\n' >scored.csv
+ok 'a table without a weight' partition 'a,b,c|d,e,f|' scored.csv
+ok 'is named with its columns, too' tells 'scored.csv: no column of edges is called weight.*: conf, n$'
+ok 'of which --edge-column chooses one' partition 'a,b|c,d|e,f|' scored.csv --edge-column conf
+printf 'protein1 protein2 coexpression combined_score\na b 900 1\nb c 1 900\nc d 900 1\n' >links.txt
+ok 'and one of STRING links' partition 'a,b|c,d|' links.txt --edge-column coexpression
+printf 'a b 1\n' >pairs.abc
+ok 'label pairs have no columns' eval 'status 1 pairs.abc -o - --edge-column score &&
+    tells "pairs.abc: label pairs, and --edge-column is for tables, STRING and GraphML$"'
+ok 'nor do they if an option names the format' eval 'status 2 pairs.abc --abc -o - --edge-column score &&
+    tells "edge-column is for tables, STRING and GraphML"'
+
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
