@@ -55,6 +55,7 @@ typedef struct io_read_options {
     bool refuse_others;    /* IO_AUTO: what neither its name (.abc) nor its first line shows is an error, not pairs */
     bool lenient;          /* read odd lines as mcl does, and count them */
     bool offers_lenient;   /* the tool has the options --lenient and -tf, so advice may name them */
+    bool names_keywords;   /* the caller is the Python package: advice names its keywords, not options of the tools */
     bool any_sign;         /* weights may be negative: they are values of a matrix, not similarities */
     bool matrix;           /* IO_CSR: the graph is returned as `matrix`, without arcs */
     sp_value_type values;  /* type of the weights; SP_F32 rounds each of them once. IO_CSR with `matrix`: as in the

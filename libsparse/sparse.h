@@ -58,7 +58,7 @@ const char *sp_version(void);
 
 /* Counts the changes of structs, enums and prototypes in the public headers and io.h that a compiled caller notices.
  * sp_abi returns the library's: a caller that was made from headers with another SP_ABI must not call it. */
-#define SP_ABI 12
+#define SP_ABI 13
 int sp_abi(void);
 
 /* ---- status ------------------------------------------------------------------------------------------- */

@@ -7,6 +7,11 @@
 enum { IO_TOKEN_SHOWN = 40, IO_MESSAGE = 320 };
 #define IO_NO_TEXT "is this a text file?"
 
+/* The remedy that names options of the tools, or for Python that with its keywords. */
+static inline const char *io_advice(const io_read_options *options, const char *tools, const char *python)
+{
+    return options->names_keywords ? python : tools;
+}
 /* Writes text..end into `shown` for a message: cut to IO_TOKEN_SHOWN bytes, with escapes for bytes that cannot be
  * printed. */
 void io_show_token(const char *text, const char *end, char *shown, size_t size);

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "bytes/message.h"
 #include "graphs/formats.h"
 #include "text/words.h"
 
@@ -17,8 +18,11 @@ static bool refuse_field(io_slice *slice, const char *line, const char *end, boo
     }
     if (!tab && memchr(line, ',', (size_t)(end - line)))
         return io_slice_fail(slice, "commas between the fields, where tabs or blanks are expected", line, end,
-                             io_slice_remedy(slice, "give the file a name that ends in .csv (contract: --from csv)",
-                                             "give the file a name that ends in .csv, and no --abc"));
+                             io_advice(slice->state->options,
+                                       io_slice_remedy(slice,
+                                                       "give the file a name that ends in .csv (contract: --from csv)",
+                                                       "give the file a name that ends in .csv, and no --abc"),
+                                       "if it is a table of edges, pass format=\"csv\""));
     return io_slice_fail(slice,
                          tab ? "one field where two tab-separated labels are expected"
                              : "one field where two labels are expected, with a tab or blank between them",

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/try.h"
+#include "bytes/message.h"
 #include "graphs/csv.h"
 #include "graphs/formats.h"
 #include "graphs/metis.h"
@@ -193,8 +194,12 @@ static sp_status refuse_arrays(sp_context *context, io_source *source)
 }
 
 /* Says what a file of no known format seems to be. */
-static sp_status refuse_unknown(sp_context *context, const char *name, const char *bytes, size_t count)
+static sp_status refuse_unknown(sp_context *context, const char *name, const io_read_options *options,
+                                const char *bytes, size_t count)
 {
+    const char *hits = io_advice(options, "give --blast bits, --blast evalue or --blast identity",
+                                 "pass format=\"blast\" and, for other weights than bit scores, weight=\"evalue\" or "
+                                 "weight=\"identity\"");
     io_csv csv;
     if (count >= DETECT_BYTES - 3 && !memchr(bytes, '\n', count))
         return sp_fail(context, SP_ERROR_ARGUMENT,
@@ -203,41 +208,41 @@ static sp_status refuse_unknown(sp_context *context, const char *name, const cha
     io_csv_find(bytes, count, &csv);
     if (csv.heading_lines > 0 && is_hits(bytes, count, &csv))
         return sp_fail(context, SP_ERROR_ARGUMENT,
-                       "%s:%lld: the heading of a BLAST table; remove it, as with tail -n +%lld, and give --blast "
-                       "bits, --blast evalue or --blast identity", name,
-                       (long long)csv.heading_lines, (long long)csv.heading_lines + 1);
+                       "%s:%lld: the heading of a BLAST table; remove it, as with tail -n +%lld, and %s", name,
+                       (long long)csv.heading_lines, (long long)csv.heading_lines + 1, hits);
     if (csv.heading_lines > 0)
-        return sp_fail(context, SP_ERROR_ARGUMENT,
-                       "%s:%lld: a heading; remove it, as with tail -n +%lld, and give --abc "
-                       "for label pairs, or call the file *.csv, and the heading may stay", name,
-                       (long long)csv.heading_lines, (long long)csv.heading_lines + 1);
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s:%lld: a heading; remove it, as with tail -n +%lld, and %s", name,
+                       (long long)csv.heading_lines, (long long)csv.heading_lines + 1,
+                       io_advice(options,
+                                 "give --abc for label pairs, or call the file *.csv, and the heading may stay",
+                                 "pass format=\"abc\" for label pairs; with format=\"csv\" it may stay"));
     if (io_begins_with_hit(bytes, bytes + count))
-        return sp_fail(context, SP_ERROR_ARGUMENT,
-                       "%s: a BLAST table; give --blast bits, --blast evalue or --blast identity",
-                       name);
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: a BLAST table; %s", name, hits);
     if (csv.separator == ',' || csv.separator == ';')
         return sp_fail(context, SP_ERROR_ARGUMENT,
-                       "%s: fields with %s between them; if it is a table of edges, call the file "
-                       "*.csv", name, csv.separator == ',' ? "commas" : "semicolons");
-    return sp_fail(context, SP_ERROR_ARGUMENT,
-                   "%s: not a matrix and not a STRING file; for label pairs give --abc, for SIF --sif, for BLAST "
-                   "tables --blast bits", name);
+                       "%s: fields with %s between them; if it is a table of edges, %s", name,
+                       csv.separator == ',' ? "commas" : "semicolons",
+                       io_advice(options, "call the file *.csv", "pass format=\"csv\""));
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: not a matrix and not a STRING file; %s", name,
+                   io_advice(options, "for label pairs give --abc, for SIF --sif, for BLAST tables --blast bits",
+                             "for label pairs pass format=\"abc\", for SIF \"sif\", for BLAST tables \"blast\""));
 }
 
 /* The format that the options leave open. */
-static sp_status find_format(sp_context *context, io_source *source, bool refuse_others, io_format *format)
+static sp_status find_format(sp_context *context, io_source *source, const io_read_options *options, io_format *format)
 {
     const char *name = io_source_name(source), *bytes;
     size_t count = DETECT_BYTES;
     sp_status status = io_detect_format(source, format);
     if (status == SP_OK && *format != IO_NPZ) status = refuse_arrays(context, source);
-    if (status != SP_OK || *format != IO_ABC || !refuse_others) return status;
+    if (status != SP_OK || *format != IO_ABC || !options->refuse_others) return status;
     status = io_source_peek(source, &bytes, &count);
     if (count > 0 && looks_like_pairs(name, bytes, bytes + count)) return SP_OK;
     return status == SP_OK && count == 0
                ? sp_fail(context, SP_ERROR_ARGUMENT,
-                         "%s: the file is empty; give a matrix, or label pairs and --abc", name)
-               : refuse_unknown(context, name, bytes, count);
+                         "%s: the file is empty; give a matrix, or label pairs and %s", name,
+                         io_advice(options, "--abc", "format=\"abc\""))
+               : refuse_unknown(context, name, options, bytes, count);
 }
 
 static sp_status read_format(sp_context *context, io_source *source, const io_read_options *options,
@@ -277,11 +282,12 @@ static sp_status refuse_transform(sp_context *context, const char *name, io_form
 }
 
 /* Weights are chosen by name where they have names. */
-static sp_status refuse_column(sp_context *context, const char *name, io_format format)
+static sp_status refuse_column(sp_context *context, const char *name, const io_read_options *options, io_format format)
 {
     if (format == IO_CSV || format == IO_STRING || format == IO_GRAPHML) return SP_OK;
-    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s, and --edge-column is for tables, STRING and GraphML", name,
-                   io_format_name(format));
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s, and %s", name, io_format_name(format),
+                   io_advice(options, "--edge-column is for tables, STRING and GraphML",
+                             "only in tables, STRING files and GraphML weights have names; leave weight out"));
 }
 
 static sp_status look_for_hits(io_source *source, io_graph *graph)
@@ -310,12 +316,12 @@ static sp_status begin_graph(sp_context *context, io_source *source, const io_re
     graph->format = options->format;
     if (options->lenient) io_source_keep_mark(source);
     sp_status status = SP_OK;
-    if (graph->format == IO_AUTO) status = find_format(context, source, options->refuse_others, &graph->format);
+    if (graph->format == IO_AUTO) status = find_format(context, source, options, &graph->format);
     else if (graph->format != IO_NPZ) status = refuse_arrays(context, source);
     if (status == SP_OK && options->transform)
         status = refuse_transform(context, io_source_name(source), graph->format);
     if (status == SP_OK && options->score_column)
-        status = refuse_column(context, io_source_name(source), graph->format);
+        status = refuse_column(context, io_source_name(source), options, graph->format);
     return status == SP_OK && graph->format == IO_ABC ? look_for_hits(source, graph) : status;
 }
 

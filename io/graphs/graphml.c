@@ -6,6 +6,7 @@
 
 #include "base/try.h"
 #include "bytes/memory.h"
+#include "bytes/message.h"
 #include "graphs/formats.h"
 #include "text/words.h"
 #include "text/write.h"
@@ -57,10 +58,10 @@ static sp_status take_names(graphml_reader *r)
     if (r->naming >= 0) TRY(io_names_repeated(r->context, from, &twin));
     if (twin >= 0)
         TRY(sp_fail(r->context, SP_ERROR_ARGUMENT,
-                    "%s: two nodes are called \"%.*s\"; rename one, or call nodes by their ids (contract: "
-                    "--node-column id)",
-                    io_source_name(r->file.xml.source),
-                    (int)(io_name_length(from, twin) < 40 ? io_name_length(from, twin) : 40), io_name(from, twin)));
+                    "%s: two nodes are called \"%.*s\"; %s", io_source_name(r->file.xml.source),
+                    (int)(io_name_length(from, twin) < 40 ? io_name_length(from, twin) : 40), io_name(from, twin),
+                    io_advice(r->options, "rename one, or call nodes by their ids (contract: --node-column id)",
+                              "rename one")));
     r->graph->names = *from;
     memset(from, 0, sizeof *from);
 done:
@@ -113,7 +114,8 @@ static sp_status read_weight(graphml_reader *r, double *weight)
     if (begin == end) begin = NULL; /* an empty value is none, as in tables */
     if (begin && io_parse_decimal(begin, end, weight) != end)
         return fail(r, "the weight is not a number", text,
-                    "write a number, or choose another attribute by --edge-column");
+                    io_advice(o, "write a number, or choose another attribute by --edge-column",
+                              "write a number, or choose another attribute by weight="));
     if (begin && io_is_vast(o->values, *weight, begin, end) && r->graph->vast_line == 0)
         r->graph->vast_line = r->file.xml.line;
     if (o->transform) *weight = o->transform(o->transform_user, *weight);

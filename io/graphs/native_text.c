@@ -157,7 +157,9 @@ static sp_status read_header(text *from, int64_t *rows, int64_t *cols)
     sp_status status = skip_space(from);
     if (status != SP_OK) return status;
     if (!take(from, "(mclheader"))
-        return fail(from, "(mclheader is expected", "is this a native matrix? for label triples use --abc");
+        return fail(from, "(mclheader is expected",
+                    io_advice(from->to->options, "is this a native matrix? for label triples use --abc",
+                              "is this a native matrix? for label triples pass format=\"abc\""));
     for (;;) {
         TRY(skip_space(from));
         if (take(from, ")")) break;

@@ -4,7 +4,7 @@ from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_d
                     c_int64, c_size_t, c_uint32, c_uint64, c_void_p)
 
 SP_VERSION = "0.1.0"
-SP_ABI = 12  # a digest of all declarations of the headers: 07106c0488d1dbb4
+SP_ABI = 13  # a digest of all declarations of the headers: 74236866d8bd2539
 SP_OK, SP_ERROR_ARGUMENT, SP_ERROR_MATRIX, SP_ERROR_NOT_FINITE, SP_ERROR_OVERFLOW = 0, 1, 2, 3, 4
 SP_ERROR_HOST_MEMORY, SP_ERROR_DEVICE_MEMORY, SP_ERROR_NO_DEVICE = 5, 6, 7
 SP_ERROR_DEVICE, SP_ERROR_UNSUPPORTED, SP_ERROR_INTERRUPTED = 8, 9, 10
@@ -226,10 +226,10 @@ class gnn_minibatch(Structure):
 class io_read_options(Structure):
     _fields_ = [
         ("format", c_int), ("refuse_others", c_bool), ("lenient", c_bool), ("offers_lenient", c_bool),
-        ("any_sign", c_bool), ("matrix", c_bool), ("values", c_int), ("expect_values", c_bool), ("blast", c_int),
-        ("minimum_score", c_double), ("score_column", c_char_p), ("node_column", c_char_p),
-        ("transform", CFUNCTYPE(c_double, c_void_p, c_double)), ("transform_user", c_void_p), ("tab", c_char_p),
-        ("interrupt", c_void_p), ("part", c_int), ("parts", c_int),
+        ("names_keywords", c_bool), ("any_sign", c_bool), ("matrix", c_bool), ("values", c_int),
+        ("expect_values", c_bool), ("blast", c_int), ("minimum_score", c_double), ("score_column", c_char_p),
+        ("node_column", c_char_p), ("transform", CFUNCTYPE(c_double, c_void_p, c_double)),
+        ("transform_user", c_void_p), ("tab", c_char_p), ("interrupt", c_void_p), ("part", c_int), ("parts", c_int),
     ]
 
 

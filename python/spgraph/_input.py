@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,9 @@ from . import _abi
 from ._core import F4, F8, I4, I8, Session, address, lib, view
 from ._matrix import Types, as_csr, choose, take
 
-FORMATS = ("auto", "abc", "sif", "etc", "native", "mtx", "string", "blast", "metis", "csr")
+FORMATS = ("auto", "abc", "sif", "etc", "native", "mtx", "string", "blast", "metis", "csr", "tsv", "csv", "npz", "graphml",
+           "dimacs")
+SCORES = ("bits", "evalue", "identity")
 COMBINE = ("sum", "max", "min", "first", "mean", "count")
 
 
@@ -81,6 +84,14 @@ def _from_sparse(matrix: Any, dtype: np.dtype) -> Graph:
         made = made.copy()
         made.eliminate_zeros()
     return Graph(made)
+
+
+def _warn(message: str) -> None:
+    """A warning about the line that called the package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0]:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)
 
 
 def _from_networkx(graph: Any, weight: str | None, dtype: np.dtype) -> Graph:
@@ -168,8 +179,26 @@ def _names(names: Any, group: int = 1 << 12) -> list[str]:
     return [raw[begin:end].decode(errors="surrogateescape") for begin, end in zip(begins, begins[1:])]
 
 
-def read(path: Any, *, format: str = "auto", min_score: float = 0.0, dtype: Any = np.float64,
-         combine: str = "max") -> Graph:
+def _choose_weight(weight: str | None, format: str) -> dict[str, Any]:
+    """The options of reading that stand for the weight."""
+    if weight in (None, "weight"):
+        return {}
+    if not isinstance(weight, str):
+        raise TypeError(f"weight is {weight!r}: the name of a column or an attribute is expected, or None")
+    if format == "blast":
+        return {"blast": choose(SCORES, weight, "weight")}
+    return {"score_column": weight.encode()}
+
+
+def _unused(graph: _abi.io_graph, path: Any) -> None:
+    """Warns of columns of numbers in a file without weights."""
+    if graph.unused.count:
+        _warn(f"{os.fspath(path)}: no column of edges is called weight, so all weigh 1; pass weight= with one of "
+              f"{', '.join(_names(graph.unused))}, or weight=None if this is meant")
+
+
+def read(path: Any, *, format: str = "auto", weight: str | None = "weight", min_score: float = 0.0,
+         dtype: Any = np.float64, combine: str = "max") -> Graph:
     """Read a graph from a file.
 
     Parameters
@@ -177,8 +206,13 @@ def read(path: Any, *, format: str = "auto", min_score: float = 0.0, dtype: Any 
     path : str or path
         A file of label pairs, Matrix Market, METIS, STRING, BLAST, mcl's matrices and others, plain or compressed with
         gzip or zstd. The formats are those of the program `mcl-gpu`.
-    format : {"auto", "abc", "sif", "etc", "native", "mtx", "string", "blast", "metis", "csr"}
+    format : {"auto", "abc", "sif", "etc", "native", "mtx", "string", "blast", "metis", "csr", "csv", "npz", "graphml", \
+"dimacs"}
         "auto" tells by the content and the name of the file.
+    weight : str or None
+        In tables of edges, STRING files and GraphML the column, or the attribute, with the weights; by default the one
+        that is called so, in tables also ``value``, ``score`` or ``combined_score``. With ``format="blast"`` it is
+        ``"bits"`` (the default), ``"evalue"`` or ``"identity"``. None: all are 1.
     min_score : float
         Only for STRING files: links with a lower score are left out.
     dtype : float32 or float64
@@ -203,9 +237,9 @@ def read(path: Any, *, format: str = "auto", min_score: float = 0.0, dtype: Any 
     graph, c = _abi.io_graph(), _abi.sp_csr()
     like = ss.csr_array((1, 1), dtype=dtype)
     with Session() as session:
-        options = _abi.io_read_options(format=choose(FORMATS, format, "format"), refuse_others=True,
+        options = _abi.io_read_options(format=choose(FORMATS, format, "format"), refuse_others=True, names_keywords=True,
                                        values=_abi.SP_F32 if dtype == F4 else _abi.SP_F64, minimum_score=min_score,
-                                       interrupt=session.context.address)
+                                       interrupt=session.context.address, **_choose_weight(weight, format))
         session.check(lib.io_read_graph(session.handle, os.fsencode(path), options, graph))
         try:
             if min_score > 0 and graph.format != _abi.IO_STRING:
@@ -214,9 +248,16 @@ def read(path: Any, *, format: str = "auto", min_score: float = 0.0, dtype: Any 
             if graph.ids:
                 nodes = nodes or view(graph.ids, graph.nodes, I8).tolist()
             numbered = not graph.ids
+            if weight is not None:
+                _unused(graph, path)
+            elif combine == "sum":
+                combine = "count"
             session.check(lib.io_graph_matrix(session.handle, graph, False, choose(COMBINE, combine, "combine"),
                                               graph.symmetric, c))
-            return Graph(take(session, c, Types(like), like), nodes, numbered)
+            matrix = take(session, c, Types(like), like)
+            if weight is None and combine != "count":
+                matrix.data = np.ones_like(matrix.data)
+            return Graph(matrix, nodes, numbered)
         finally:
             lib.io_graph_free(session.handle, graph)
 
@@ -228,7 +269,7 @@ def as_graph(graph: Any, weight: str | None, directed: bool, dtype: np.dtype, **
     if ss.issparse(graph):
         return _from_sparse(graph, dtype)
     if isinstance(graph, (str, os.PathLike)):
-        return read(graph, dtype=dtype, **read_options)
+        return read(graph, weight=weight, dtype=dtype, **read_options)
     if _is(graph, "networkx", "Graph"):
         return _from_networkx(graph, weight, dtype)
     if _is(graph, "igraph", "Graph"):

@@ -259,8 +259,8 @@ def mcl(graph: Any, inflation: Any = 2.0, *, weight: str | None = "weight", dire
         Larger values make smaller clusters: 1.4 few large ones, 6 many small ones. Several values give a list of
         clusterings.
     weight : str or None
-        The attribute or the column with the weights. None: all are 1. Of an AnnData: the name of the graph in ``obsp``,
-        if it is another than that of the neighbours.
+        The attribute or the column with the weights, of files as for `graph.read`. None: all are 1. Of an AnnData: the
+        name of the graph in ``obsp``, if it is another than that of the neighbours.
     directed : bool
         Edges of arrays and data frames count in the given direction only.
     prune, select, recover, recover_percent, scheme

@@ -181,6 +181,58 @@ def test_options_that_cannot_be(hu, options):
         cluster.mcl(hu, **options)
 
 
+HITS = "".join(f"{q}\t{s}\t{identity}\t9\t1\t0\t1\t9\t1\t9\t{evalue}\t{bits}\n" for q, s, identity, evalue, bits in (
+    ("a", "b", 90, "1e-5", 10), ("b", "c", 10, "1e-90", 10), ("c", "d", 90, "1e-5", 10)))
+
+
+def test_advice_names_keywords_not_options(tmp_path):
+    files = {"hits.m8": (HITS, 'pass format="blast" and.*weight="evalue" or weight="identity"'),
+             "edges": ("a,b\nb,c\n", 'pass format="csv"'), "lines": ("a b c d\n", 'pair.* format="abc".*"sif".*"blast"'),
+             "heading": ("gene1\tgene2\tscore\nA\tB\t3\n", 'format="abc" for label pairs; with format="csv" it may stay'),
+             "empty": ("", 'format="abc"')}
+    for name, (text, words) in files.items():
+        path = tmp_path / name
+        path.write_text(text)
+        with pytest.raises(ValueError, match=words) as failure:
+            cluster.mcl(path)
+        assert "--" not in str(failure.value)
+    with pytest.raises(ValueError, match='format="csv"'):
+        cluster.mcl(tmp_path / "edges", format="abc")
+    with pytest.raises(ValueError, match='format="abc"'):
+        cluster.mcl(tmp_path / "lines", format="native")
+    assert cluster.mcl(tmp_path / "edges", format="csv").clusters() == [["a", "b", "c"]]
+
+
+def test_the_score_of_hits_is_chosen_by_weight(tmp_path, tool):
+    path = tmp_path / "hits.m8"
+    path.write_text(HITS)
+    assert graph.read(path, format="blast").matrix.toarray()[0, 1] == 10
+    for score, weight in (("bits", 10), ("evalue", 5), ("identity", 90)):
+        assert graph.read(path, format="blast", weight=score).matrix.toarray()[0, 1] == weight
+        assert cluster.mcl(path, format="blast", weight=score).clusters() == tool(str(path), "--blast", score)
+    with pytest.raises(ValueError, match="weight"):
+        cluster.mcl(path, format="blast", weight="score")
+
+
+def test_the_weight_of_files_is_chosen_by_name(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("source,target,conf,n\na,b,0.5,1\nb,c,0.25,1\n")
+    with pytest.warns(UserWarning, match="weight.*one of conf, n, or weight=None") as warned:
+        assert graph.read(path).matrix.data.tolist() == [1] * 4
+    assert warned[0].filename == __file__
+    assert graph.read(path, weight="conf").matrix.data.tolist() == [0.5, 0.5, 0.25, 0.25]
+    with pytest.raises(ValueError, match='no column "typo"; there are: source, target, conf, n'):
+        cluster.mcl(path, weight="typo")
+    with pytest.raises(TypeError, match="weight is 3"):
+        cluster.mcl(path, weight=3)
+    path = tmp_path / "pairs.abc"
+    path.write_text("a b 5\na b 7\n")
+    assert graph.read(path, weight=None).matrix.data.tolist() == [1, 1]
+    assert graph.read(path, weight=None, combine="sum").matrix.data.tolist() == [2, 2]
+    with pytest.raises(ValueError, match="label pairs, and only in tables.*leave weight out"):
+        graph.read(path, weight="conf")
+
+
 def test_comparisons(rng):
     a, b = rng.integers(0, 7, 200), rng.integers(0, 5, 200) * 10
     found = cluster.compare(a, b)
