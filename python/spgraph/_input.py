@@ -94,7 +94,31 @@ def _warn(message: str) -> None:
     warnings.warn(message, stacklevel=level)
 
 
+def _lacks_weight(weight: str, names: list[str], numbers: list[str]) -> None:
+    """No edge of a graph in memory has the attribute: fails if it was asked for, and warns if there are others."""
+    if weight != "weight":
+        raise ValueError(f"no edge of the graph has {weight!r}; " +
+                         (f"edges have {', '.join(names)}" if names else "edges have no attributes, so pass weight=None"))
+    if numbers:
+        _warn(f"no edge of the graph has a 'weight', so all weigh 1; pass weight={numbers[0]!r}"
+              f"{''.join(f' or {name!r}' for name in numbers[1:])}, or weight=None if this is meant")
+
+
+def _check_networkx(graph: Any, weight: str | None) -> None:
+    if weight is None or not graph.size() or any(weight in data for _, _, data in graph.edges(data=True)):
+        return
+    there: dict[str, Any] = {}
+    for _, _, data in graph.edges(data=True):
+        there.update({str(name): value for name, value in data.items() if str(name) not in there})
+    _lacks_weight(weight, list(there), [name for name, value in there.items() if _is_number(value)])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+
+
 def _from_networkx(graph: Any, weight: str | None, dtype: np.dtype) -> Graph:
+    _check_networkx(graph, weight)
     nodes = list(graph)
     index = {node: i for i, node in enumerate(nodes)}
     edges = [(index[u], index[v], 1.0 if weight is None else data.get(weight, 1.0))
@@ -110,10 +134,11 @@ def _from_igraph(graph: Any, weight: str | None, dtype: np.dtype) -> Graph:
     if weight is not None and weight in graph.es.attributes():
         given = graph.es[weight]
         if None in given:
-            raise ValueError(f"an edge of the graph has no {weight!r}")
+            raise ValueError(f"an edge of the graph has no {weight!r}: give it one, or pass weight=None")
         weights = np.array(given)
-    elif weight not in (None, "weight"):
-        raise ValueError(f"the edges of the graph have no {weight!r}")
+    elif weight is not None and graph.ecount():
+        names = graph.es.attributes()
+        _lacks_weight(weight, names, [name for name in names if _is_number(graph.es[0][name])])
     nodes = graph.vs["name"] if "name" in graph.vs.attributes() else None
     return Graph(from_triples(ends[:, 0], ends[:, 1], weights, graph.vcount(), dtype, not graph.is_directed()), nodes)
 

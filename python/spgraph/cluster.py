@@ -259,8 +259,9 @@ def mcl(graph: Any, inflation: Any = 2.0, *, weight: str | None = "weight", dire
         Larger values make smaller clusters: 1.4 few large ones, 6 many small ones. Several values give a list of
         clusterings.
     weight : str or None
-        The attribute or the column with the weights, of files as for `graph.read`. None: all are 1. Of an AnnData: the
-        name of the graph in ``obsp``, if it is another than that of the neighbours.
+        The attribute or the column with the weights, of files as for `graph.read`. None: all are 1. A name that no edge
+        has is an error, except ``"weight"``: then all are 1. In a graph of networkx an edge without the attribute weighs
+        1, as in networkx. Of an AnnData: the name of the graph in ``obsp``, if it is another than that of the neighbours.
     directed : bool
         Edges of arrays and data frames count in the given direction only.
     prune, select, recover, recover_percent, scheme
@@ -287,7 +288,8 @@ def mcl(graph: Any, inflation: Any = 2.0, *, weight: str | None = "weight", dire
     Raises
     ------
     ValueError
-        A weight is negative or not finite, an option is out of range, or a file is wrong, with the line.
+        A weight is negative or not finite, no edge has the one that is named, an option is out of range, or a file is
+        wrong, with the line.
     KeyboardInterrupt
         Ctrl-C ends the process.
 

@@ -233,6 +233,35 @@ def test_the_weight_of_files_is_chosen_by_name(tmp_path):
         graph.read(path, weight="conf")
 
 
+def test_a_weight_that_no_edge_has(recwarn):
+    g = networkx.Graph([("a", "b", {"score": 3.0, "kind": "pp"}), ("b", "c", {"n": 2})])
+    with pytest.raises(ValueError, match="no edge of the graph has 'typo'; edges have score, kind, n"):
+        cluster.mcl(g, weight="typo")
+    with pytest.raises(ValueError, match="edges have no attributes, so pass weight=None"):
+        cluster.mcl(networkx.path_graph(3), weight="typo")
+    assert not recwarn.list
+    cluster.mcl(g)
+    assert "pass weight='score' or 'n', or weight=None" in str(recwarn.pop(UserWarning).message)
+    cluster.mcl(networkx.path_graph(3))
+    cluster.mcl(g, weight=None)
+    cluster.mcl(networkx.empty_graph(3), weight="typo")
+    cluster.mcl(g, weight="n")  # where only some edges have it, others weigh 1, as in networkx
+    assert not recwarn.list
+    matrix = graph.contract(networkx.Graph([(0, 1, {"weight": 5.0}), (1, 2, {"n": 2})]), [0, 1, 2])
+    assert matrix.toarray().tolist() == [[0, 5, 0], [5, 0, 1], [0, 1, 0]]
+
+
+def test_a_weight_that_no_edge_of_igraph_has(recwarn):
+    igraph = pytest.importorskip("igraph", reason="igraph is not installed")
+    g = igraph.Graph([(0, 1), (1, 2)], edge_attrs={"score": [1.0, 2.0], "kind": ["x", "y"]})
+    with pytest.raises(ValueError, match="no edge of the graph has 'typo'; edges have score, kind"):
+        cluster.mcl(g, weight="typo")
+    cluster.mcl(g)
+    assert "pass weight='score', or weight=None" in str(recwarn.pop(UserWarning).message)
+    cluster.mcl(g, weight="score")
+    assert not recwarn.list
+
+
 def test_comparisons(rng):
     a, b = rng.integers(0, 7, 200), rng.integers(0, 5, 200) * 10
     found = cluster.compare(a, b)
