@@ -239,21 +239,33 @@ sp_status job_checkpoint(job *j, sp_context *context, const report_run *run, con
 
 /* ---- reading --------------------------------------------------------------------------------------------- */
 
+#define ANEW "leave --resume out to begin anew"
+static const char DAMAGED[] = "the checkpoint is damaged; give an earlier one, or " ANEW;
+static const char CUT[] = "the checkpoint is cut off; give a whole one, or " ANEW;
+static const char OTHER[] = "not a checkpoint of mcl-gpu; give a file that --checkpoint has written, or " ANEW;
+
 static sp_status refuse(job *j, const char *why)
 {
     return sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: %s", j->settings->resume, why);
 }
 
+/* Says what the system says. */
+static sp_status refuse_unread(job *j)
+{
+    return sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: %s; give a file that --checkpoint has written, or " ANEW,
+                   j->settings->resume, strerror(errno));
+}
+
 static sp_status get(job *j, FILE *file, uint64_t *hash, void *bytes, size_t count)
 {
-    if (fread(bytes, 1, count, file) != count) return refuse(j, "the checkpoint is cut off");
+    if (fread(bytes, 1, count, file) != count) return refuse(j, CUT);
     if (hash) *hash = mix_bytes(*hash, bytes, count);
     return SP_OK;
 }
 
 static sp_status get_at(job *j, FILE *file, int64_t place, void *bytes, int64_t count)
 {
-    if (fseeko(file, (off_t)place, SEEK_SET) != 0) return refuse(j, strerror(errno));
+    if (fseeko(file, (off_t)place, SEEK_SET) != 0) return refuse_unread(j);
     return get(j, file, NULL, bytes, (size_t)count);
 }
 
@@ -277,25 +289,28 @@ static bool is_plausible(const header *h, const mcl_options *o)
 static sp_status check_header(job *j, const header *h, const mcl_options *options, bool cuda, int64_t bytes)
 {
     double now[SETTINGS];
-    if (memcmp(h->magic, magic, sizeof h->magic) != 0) return refuse(j, "not a checkpoint of mcl-gpu");
+    if (memcmp(h->magic, magic, sizeof h->magic) != 0) return refuse(j, OTHER);
     if (strncmp(h->version, SP_VERSION, sizeof h->version) != 0)
-        return refuse(j, "a checkpoint of another version of mcl-gpu; begin anew");
+        return refuse(j, "a checkpoint of another version of mcl-gpu; go on with that version, or " ANEW);
     if (h->start != j->checkpoint.start || h->rows != j->start.rows)
         return refuse(j, "the checkpoint is of another network, or of other options of the input, -tf, -pi, -c or "
-                      "loops");
+                      "loops; give those, or " ANEW);
     fill_settings(options, cuda, now);
     for (int i = 0; i + 1 < SETTINGS; i++)
         if (!(h->settings[i] == now[i]))
-            return sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: the checkpoint was made with %s %g, not %g",
-                           j->settings->resume, setting_names[i], h->settings[i], now[i]);
+            return sp_fail(j->host, SP_ERROR_ARGUMENT,
+                           "%s: the checkpoint was made with %s %g, not %g; give %s %g, or " ANEW, j->settings->resume,
+                           setting_names[i], h->settings[i], now[i], setting_names[i], h->settings[i]);
     if (!(h->settings[SETTINGS - 1] == now[SETTINGS - 1]))
-        return refuse(j, cuda ? "the checkpoint was made on the CPU, which rounds in another order; give --device cpu"
-                              : "the checkpoint was made on a GPU, which rounds in another order; give --device cuda");
+        return refuse(j, cuda ? "the checkpoint was made on the CPU, which rounds in another order; give --device cpu, "
+                                "or " ANEW
+                              : "the checkpoint was made on a GPU, which rounds in another order; give --device cuda, "
+                                "or " ANEW);
     const double expected = (double)sizeof *h + (double)h->recorded * (double)sizeof(mcl_iteration) + 8 +
                             (h->ordered ? 4. : 0.) * (double)h->rows + 8 * ((double)h->rows + 1) + 8 * (double)h->nnz;
     if (h->nnz < 0 || h->recorded < 0 || h->iterations < 0 || expected != (double)bytes)
-        return refuse(j, "the checkpoint is cut off");
-    return is_plausible(h, options) ? SP_OK : refuse(j, "the checkpoint is damaged");
+        return refuse(j, CUT);
+    return is_plausible(h, options) ? SP_OK : refuse(j, DAMAGED);
 }
 
 void job_free_saved(job *j, saved_state *s)
@@ -312,7 +327,7 @@ static sp_status check_order(job *j, const int32_t *order, int64_t nodes)
     sp_status status = sp_calloc(j->host, nodes, 1, (void **)&seen);
     if (status != SP_OK) return status;
     for (int64_t i = 0; i < nodes && status == SP_OK; i++) {
-        if (order[i] < 0 || order[i] >= nodes || seen[order[i]]) status = refuse(j, "the checkpoint is damaged");
+        if (order[i] < 0 || order[i] >= nodes || seen[order[i]]) status = refuse(j, DAMAGED);
         else seen[order[i]] = 1;
     }
     sp_free(j->host, seen);
@@ -360,7 +375,7 @@ static sp_status share_rows(job *j, FILE *file, int64_t place, const header *h, 
     TRY(team_share(&j->team, &first, sizeof first, to->given));
     to->given[ranks->size] = h->rows;
     for (int r = 0; r < ranks->size; r++)
-        if (to->given[r] > to->given[r + 1]) TRY(refuse(j, "the checkpoint is damaged"));
+        if (to->given[r] > to->given[r + 1]) TRY(refuse(j, DAMAGED));
 done:
     return status;
 }
@@ -376,16 +391,16 @@ static sp_status read_rows(job *j, FILE *file, int64_t place, const header *h, i
     TRY(get_at(j, file, place + OFFSET * first, m.row_offsets, OFFSET * (m.rows + 1)));
     const int64_t base = m.row_offsets[0], last = m.row_offsets[m.rows];
     if (base < 0 || base > last || last > h->nnz || (first == 0 && base != 0) || (end == h->rows && last != h->nnz))
-        TRY(refuse(j, "the checkpoint is damaged"));
+        TRY(refuse(j, DAMAGED));
     for (int64_t i = 0; i <= m.rows; i++) m.row_offsets[i] = (int64_t)((uint64_t)m.row_offsets[i] - (uint64_t)base);
     m.nnz = last - base;
     TRY(sp_alloc(j->host, m.nnz, COLUMN, (void **)&m.col_indices));
     TRY(sp_alloc(j->host, m.nnz, VALUE, &m.values));
     TRY(get_at(j, file, columns + COLUMN * base, m.col_indices, COLUMN * m.nnz));
     TRY(get_at(j, file, values + VALUE * base, m.values, VALUE * m.nnz));
-    if (sp_csr_check(j->host, &m) != SP_OK) TRY(refuse(j, "the checkpoint is damaged"));
+    if (sp_csr_check(j->host, &m) != SP_OK) TRY(refuse(j, DAMAGED));
     for (int64_t e = 0; e < m.nnz; e++)
-        if (!isfinite(((const float *)m.values)[e])) TRY(refuse(j, "the checkpoint is damaged"));
+        if (!isfinite(((const float *)m.values)[e])) TRY(refuse(j, DAMAGED));
     *rows = m;
     m = (sp_csr){0};
 done:
@@ -404,7 +419,7 @@ static sp_status check_sum(job *j, FILE *file, int64_t place, const header *h, u
         status = get_at(j, file, place + (int64_t)sizeof(int64_t) * (h->rows + 1) +
                                      (int64_t)(sizeof(int32_t) + sizeof(float)) * h->nnz, &written, sizeof written);
     if (status != SP_OK || written == mix_bytes(hash, &sum, sizeof sum)) return status;
-    return refuse(j, "the checkpoint is damaged");
+    return refuse(j, DAMAGED);
 }
 
 /* Opens the checkpoint and reads what every process has of it. */
@@ -413,9 +428,9 @@ static sp_status open_checkpoint(job *j, const mcl_options *options, bool cuda, 
 {
     struct stat about;
     *file = fopen(j->settings->resume, "rb");
-    if (!*file || fstat(fileno(*file), &about) != 0) return refuse(j, strerror(errno));
-    if (!S_ISREG(about.st_mode)) return refuse(j, "not a checkpoint of mcl-gpu");
-    if (fread(h, 1, sizeof *h, *file) != sizeof *h) return refuse(j, "not a checkpoint of mcl-gpu");
+    if (!*file || fstat(fileno(*file), &about) != 0) return refuse_unread(j);
+    if (!S_ISREG(about.st_mode)) return refuse(j, OTHER);
+    if (fread(h, 1, sizeof *h, *file) != sizeof *h) return refuse(j, OTHER);
     *hash = mix_bytes(1, h, sizeof *h);
     sp_status status = check_header(j, h, options, cuda, about.st_size);
     if (status == SP_OK) status = read_head(j, *file, h, hash, run, to);

@@ -517,7 +517,8 @@ static bool check_checkpoints(const settings *s)
     if (!is_uncompressed("mcl-gpu", "--checkpoint", s->checkpoint)) return false;
     if (s->inflation_count > 1) return mistake("%s is for a run of one inflation", option);
     if (s->start_from) return mistake("%s and --start-from exclude each other", option);
-    if (s->resume && (s->dump_iterands || s->dump_clusters)) return mistake("--resume cannot make earlier dumps");
+    if (s->resume && (s->dump_iterands || s->dump_clusters))
+        return mistake("--resume cannot make earlier dumps; leave -dump out");
     return true;
 }
 

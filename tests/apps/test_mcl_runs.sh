@@ -189,21 +189,23 @@ by_iterations() { # the last checkpoint of a whole run is of a multiple of four
 }
 ok 'a checkpoint every four iterations' by_iterations
 ok 'options of the output may differ' eval 'status 0 "$network" --abc --device cpu --resume c.ckpt -o x -sort lex --table t -V all'
-for change in '-I 3:-I 2, not 3' '-S 500:-S 1100, not 500' '-scheme 2:-P 10000, not 4000' '-L 50:-L 10000, not 50'; do
-    ok "another ${change%%:*}" refused 1 "c.ckpt: the checkpoint was made with ${change#*:}" "$network" --abc --device cpu \
+anew=', or leave --resume out to begin anew$'
+for change in '-I 3:-I 2, not 3; give -I 2' '-S 500:-S 1100, not 500; give -S 1100' \
+    '-scheme 2:-P 10000, not 4000; give -P 10000' '-L 50:-L 10000, not 50; give -L 10000'; do
+    ok "another ${change%%:*}" refused 1 "c.ckpt: the checkpoint was made with ${change#*:}$anew" "$network" --abc --device cpu \
         --resume c.ckpt ${change%%:*} -o x
 done
 for change in '-c 2' '-tf gq(50)' '-pi 1.5' '-discard-loops n'; do
-    ok "with $change" refused 1 'c.ckpt: the checkpoint is of another network' "$network" --abc --device cpu --resume \
+    ok "with $change" refused 1 "c.ckpt: the checkpoint is of another network.*give those$anew" "$network" --abc --device cpu --resume \
         c.ckpt $change -o x
 done
-ok 'another network' refused 1 'c.ckpt: the checkpoint is of another network' "$in/line7.abc" --abc --resume c.ckpt -o x
+ok 'another network' refused 1 "c.ckpt: the checkpoint is of another network.*give those$anew" "$in/line7.abc" --abc --resume c.ckpt -o x
 head -c 5000 c.ckpt >cut.ckpt
-ok 'a checkpoint that is cut off' refused 1 'cut.ckpt: the checkpoint is cut off' "$network" --abc --device cpu --resume cut.ckpt -o x
-ok 'one that is damaged' eval 'cp c.ckpt bad.ckpt && printf "\377\377" | dd of=bad.ckpt bs=1 seek=20000 conv=notrunc 2>/dev/null && refused 1 "bad.ckpt: the checkpoint is damaged" "$network" --abc --device cpu --resume bad.ckpt -o x'
+ok 'a checkpoint that is cut off' refused 1 "cut.ckpt: the checkpoint is cut off.*$anew" "$network" --abc --device cpu --resume cut.ckpt -o x
+ok 'one that is damaged' eval 'cp c.ckpt bad.ckpt && printf "\377\377" | dd of=bad.ckpt bs=1 seek=20000 conv=notrunc 2>/dev/null && refused 1 "bad.ckpt: the checkpoint is damaged.*$anew" "$network" --abc --device cpu --resume bad.ckpt -o x'
 newer() {
     cp c.ckpt newer.ckpt && printf '99.0.0' | dd of=newer.ckpt bs=1 seek=8 conv=notrunc 2>dd.err &&
-        refused 1 'newer.ckpt: a checkpoint of another version of mcl-gpu; begin anew' "$network" --abc --device cpu \
+        refused 1 "newer.ckpt: a checkpoint of another version of mcl-gpu; go on with that version$anew" "$network" --abc --device cpu \
             --resume newer.ckpt -o x
 }
 ok 'a checkpoint of another version' newer
@@ -211,16 +213,16 @@ forged() { # the numbering names a node twice, and the checksum is right
     "$generators/gen_protein" 7500 60 7 >protein.abc # large enough for a numbering
     status 0 protein.abc --abc --device cpu -L 2 -o x --checkpoint p.ckpt --checkpoint-every 0 &&
         python3 -B "$forge" p.ckpt forged.ckpt order && rm x &&
-        refused 1 'forged.ckpt: the checkpoint is damaged' protein.abc --abc --device cpu -L 2 --resume forged.ckpt -o x
+        refused 1 "forged.ckpt: the checkpoint is damaged.*$anew" protein.abc --abc --device cpu -L 2 --resume forged.ckpt -o x
 }
 ok 'a forged checkpoint' forged
 forged_number() {
     python3 -B "$forge" c.ckpt forged.ckpt "$1" &&
-        refused 1 'forged.ckpt: the checkpoint is damaged' "$network" --abc --device cpu --resume forged.ckpt -o x
+        refused 1 "forged.ckpt: the checkpoint is damaged.*$anew" "$network" --abc --device cpu --resume forged.ckpt -o x
 }
 for what in inflation mark iterations input value; do ok "a checkpoint whose $what cannot be" forged_number $what; done
-ok 'no checkpoint at all' refused 1 'whole.cls: not a checkpoint of mcl-gpu' "$network" --abc --resume whole.cls -o x
-ok 'no such file' refused 1 'none.ckpt: No such file' "$network" --abc --resume none.ckpt -o x
+ok 'no checkpoint at all' refused 1 "whole.cls: not a checkpoint of mcl-gpu.*$anew" "$network" --abc --resume whole.cls -o x
+ok 'no such file' refused 1 "none.ckpt: No such file or directory; give a file that --checkpoint has written$anew" "$network" --abc --resume none.ckpt -o x
 ok 'clusters over the checkpoint' refused 2 '.*is an input' "$network" --abc --resume c.ckpt -o c.ckpt
 for wrong in '--checkpoint F -I 2,4' '--resume c.ckpt --start-from whole.cls' '--checkpoint -' '--checkpoint-every 3' \
     '--checkpoint-iterations 3' '--checkpoint F --checkpoint-iterations 0' '--resume c.ckpt -dump ite' \
