@@ -13,6 +13,13 @@
 enum { COLUMNS = 12, IDENTITY = 2, EVALUE = 10, BITS = 11 };
 static const double evalue_cap = 200.0;
 
+/* E-values may be written as e-180. */
+static bool parse_number(int column, const char *text, const char *end, double *number)
+{
+    return io_parse_decimal(text, end, number) == end ||
+           (column == EVALUE && io_parse_bare_exponent(text, end, number));
+}
+
 bool io_begins_with_hit(const char *text, const char *end)
 {
     double number;
@@ -26,8 +33,7 @@ bool io_begins_with_hit(const char *text, const char *end)
         if (!tab && i + 1 < COLUMNS) return false;
         while (text < field_end && *text == ' ') text++;
         while (field_end > text && (field_end[-1] == ' ' || field_end[-1] == '\r')) field_end--;
-        if (text == field_end || (i >= IDENTITY && io_parse_decimal(text, field_end, &number) != field_end))
-            return false;
+        if (text == field_end || (i >= IDENTITY && !parse_number(i, text, field_end, &number))) return false;
         if (tab) text = tab + 1;
     }
     return line_end != NULL;
@@ -44,7 +50,7 @@ static bool read_score(io_slice *slice, const char *text, const char *end, doubl
     double number;
     while (text < end && *text == ' ') text++; /* BLAST pads its bit scores */
     while (end > text && (end[-1] == ' ' || end[-1] == '\r')) end--;
-    if (text == end || io_parse_decimal(text, end, &number) != end || !(number >= 0) || number > DBL_MAX)
+    if (text == end || !parse_number(columns[score], text, end, &number) || !(number >= 0) || number > DBL_MAX)
         return io_slice_fail(slice, wrong[columns[score]], text, end,
                              "give a BLAST or DIAMOND table of -outfmt 6 with its 12 standard columns; a heading must "
                              "go, as with tail -n +2");

@@ -115,7 +115,10 @@ bool io_slice_pair(io_slice *slice, const char *tail, const char *tail_end, cons
 
 static const char *number_remedy(const io_slice *slice, const char *token, const char *token_end)
 {
+    double number;
     if (io_has_decimal_comma(token, token_end)) return "write decimals with a point, 2.5 for 2,5";
+    if (io_parse_bare_exponent(token, token_end, &number))
+        return "older versions of BLAST write e-180 for 1e-180: put a 1 before the e";
     if (slice->state->csv) return "write a decimal number, or leave the column out if it holds no weights";
     return io_slice_remedy(slice, "write a decimal number; a heading must go, as with tail -n +2",
                            "write a decimal number; a heading must go, as with tail -n +2 (--lenient "

@@ -101,6 +101,16 @@ const char *io_parse_scanf(const char *text, const char *end, double *value)
     return stop;
 }
 
+bool io_parse_bare_exponent(const char *text, const char *end, double *value)
+{
+    enum { LONGEST = 16 };
+    char number[LONGEST + 2] = "1";
+    const size_t length = (size_t)(end - text);
+    if (length < 3 || length > LONGEST || (*text != 'e' && *text != 'E') || text[1] != '-') return false;
+    memcpy(number + 1, text, length);
+    return io_parse_decimal(number, number + 1 + length, value) == number + 1 + length;
+}
+
 bool io_is_vast(sp_value_type type, double number, const char *text, const char *end)
 {
     static const char limit[] = "9007199254740992"; /* as which 2^53 + 1 is read, too */

@@ -17,6 +17,8 @@ extern const double io_powers_of_ten[IO_EXACT_POWER + 1];
 const char *io_parse_decimal(const char *text, const char *end, double *value);
 /* The same with C's full syntax (hexadecimal, inf, nan), as scanf's %lf takes it. */
 const char *io_parse_scanf(const char *text, const char *end, double *value);
+/* Whether the text is e-180 or the like, which older versions of BLAST write for 1e-180; if so, its number. */
+bool io_parse_bare_exponent(const char *text, const char *end, double *value);
 /* Whether a number of f64 is 2^53 or more, so that the text may have been rounded to a whole number. False for 2^53
  * written as 9007199254740992. */
 bool io_is_vast(sp_value_type type, double number, const char *text, const char *end);

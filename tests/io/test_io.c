@@ -75,6 +75,8 @@ TEST(hits_read_as_pairs_are_seen)
     static const struct { const char *text; bool hits; } cases[] = {{HIT, true},
                  {"# BLASTP\n\n# Fields\n" HIT, true},
                  {"q\ts\t90\t100\t1\t0\t1\t100\t1\t100\t1e-5\t50\tmore\r\n", true},
+                 {"q\ts\t90\t100\t1\t0\t1\t100\t1\t100\te-180\t50\n", true},
+                 {"q\ts\t90\t100\t1\t0\t1\t100\t1\t100\t5\te-180\n", false},
                  {"q\ts\t90\t100\t1\t0\t1\t100\t1\t100\t1e-5\n", false},
                  {"q\ts\t90\tx\t1\t0\t1\t100\t1\t100\t1e-5\t50\n", false},
                  {"q\ts\t90\t\t1\t0\t1\t100\t1\t100\t1e-5\t50\n", false},
@@ -234,6 +236,8 @@ TEST(abc_strict_refuses_odd_lines_by_number)
     expect_error("a b 0x10\n", as(IO_ABC), "in:1: the weight is not a number");
     expect_error("a b 1,5\n", as(IO_ABC), "in:1: the weight is not a number");
     expect_error("a b 3e\n", as(IO_ABC), "in:1: the weight is not a number");
+    expect_error("a b e-180\n", as(IO_ABC), "in:1: the weight is not a number (got \"e-180\"); older versions of BLAST "
+                                            "write e-180 for 1e-180: put a 1 before the e");
     expect_error("a b 1e39\n", as(IO_ABC), "in:1: the weight is too large");
     expect_error("a b 1e400\n", as(IO_ABC), "in:1: the weight is too large");
     expect_error("#\na b 1\na b -3\n", as(IO_ABC), "in:3: the weight is negative (got \"-3\")");
@@ -347,6 +351,10 @@ TEST(string_scores_are_transformed_after_the_cutoff)
 
 static io_read_options blast(io_blast_score score) { return (io_read_options){.format = IO_BLAST, .blast = score}; }
 
+/* Hits with these E-values, of a to b and of b to c. */
+#define EVALUES(first, second)                                                                       \
+    "a\tb\t9\t9\t0\t0\t1\t9\t1\t9\t" first "\t9\nb\tc\t9\t9\t0\t0\t1\t9\t1\t9\t" second "\t9\n"
+
 TEST(blast_tables_offer_three_scores)
 {
     const char *text = "# comment\n"
@@ -356,6 +364,11 @@ TEST(blast_tables_offer_three_scores)
     expect_arcs(text, blast(IO_BLAST_BITS), "q1>s1:141 q1>q1:700 q2>s2:20.1000004", 4);
     expect_arcs(text, blast(IO_BLAST_EVALUE), "q1>s1:38 q1>q1:200", 4);
     expect_arcs(text, blast(IO_BLAST_IDENTITY), "q1>s1:27.5 q1>q1:100 q2>s2:20", 4);
+    expect_arcs(EVALUES("e-180", "E-05"), blast(IO_BLAST_EVALUE), "a>b:180 b>c:5", 3);
+    expect_arcs(EVALUES("e-999", "e-0"), blast(IO_BLAST_EVALUE), "a>b:200", 3); /* the first is 0 in f64 */
+    expect_error(EVALUES("1", "e"), blast(IO_BLAST_EVALUE), "in:2: the E-value (column 11)");
+    expect_error(EVALUES("1", "e-"), blast(IO_BLAST_EVALUE), "in:2: the E-value (column 11)");
+    expect_error(EVALUES("1", "e-9x"), blast(IO_BLAST_EVALUE), "in:2: the E-value (column 11)");
     expect_error("q1\ts1\t27.5\n", blast(IO_BLAST_BITS), "in:1: fewer than 12 tab-separated columns");
     expect_error("a\tb\t1\t1\t1\t1\t1\t1\t1\t1\tx\t9\n", blast(IO_BLAST_EVALUE), "in:1: the E-value (column 11)");
     expect_error("a\tb\t1\t1\t1\t1\t1\t1\t1\t1\t1\t-9\n", blast(IO_BLAST_BITS), "in:1: the bit score (column 12)");

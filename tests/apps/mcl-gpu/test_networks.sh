@@ -73,5 +73,15 @@ ok 'label pairs have no columns' eval 'status 1 pairs.abc -o - --edge-column sco
 ok 'nor do they if an option names the format' eval 'status 2 pairs.abc --abc -o - --edge-column score &&
     tells "edge-column is for tables, STRING and GraphML"'
 
+# ---- files of older programs and of spreadsheets --------------------------------------------------------
+
+hit() { printf '%s\t%s\t90\t9\t0\t0\t1\t9\t1\t9\t%s\t50\n' "$@"; }
+{ hit a b e-180 && hit b c 1e-2 && hit c d E-180; } >old.m8
+ok 'E-values of older versions of BLAST' partition 'a,b|c,d|' old.m8 --blast evalue
+ok 'which are hits without an option, too' eval 'status 1 old.m8 -o - && tells "old.m8: a BLAST table; give --blast bits"'
+printf 'a b 1e-2\nb c e-180\n' >old.abc
+ok 'but among label pairs, where mcl takes them for 1, the remedy is named' eval 'status 1 old.abc --abc -o - &&
+    tells "old.abc:2: the weight is not a number .got .e-180..; older versions of BLAST write e-180 for 1e-180: put a 1 before"'
+
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
