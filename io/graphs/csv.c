@@ -160,9 +160,12 @@ void io_csv_find(const char *bytes, size_t count, io_csv *csv)
         return;
     }
     if (!next_line(&at, end, &line, &line_end, &lines)) return;
-    csv->separator = io_find_separator(line, line_end);
+    const char *first = memchr(bytes, '\n', count), named = io_named_separator(bytes, first ? first : end);
+    csv->separator = named ? named : io_find_separator(line, line_end);
     const char *rest = at;
-    if (!find_names(line, line_end, csv)) {
+    const bool says = find_names(line, line_end, csv);
+    csv->certain = csv->certain || named;
+    if (!says) {
         if (!next_line(&rest, end, &next, &next_end, &more) ||
             !heads(line, line_end, next, next_end, csv->separator))
             return;

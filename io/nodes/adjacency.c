@@ -32,7 +32,7 @@ static bool read_edge(io_slice *slice, char *line, char *line_end)
     int32_t source = 0, target = 0;
     double weight = 1;
     bool keep = true;
-    if (at == end || *line == '#' || *line == '%') return true;
+    if (io_is_table_comment(line, end)) return true;
     if (!read_end(slice, &at, end, &source) || !read_end(slice, &at, end, &target)) return false;
     if (at < end) {
         const char *field = io_next_field(&at, end);

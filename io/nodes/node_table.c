@@ -151,7 +151,7 @@ static sp_status read_heading(table_reader *r, const char *line, const char *end
     char number[32], there[IO_LISTED];
     io_field f;
     sp_status status = SP_OK;
-    r->separator = io_find_separator(line, end);
+    if (!r->separator) r->separator = io_find_separator(line, end);
     r->key = -1;
     while (at) {
         wrong = io_take_field(&at, end, r->separator, &f);
@@ -416,6 +416,7 @@ static sp_status read_lines(table_reader *r, io_source *source)
         if (!line) break;
         r->line++;
         const char *begin = line, *stop = end;
+        if (r->line == 1) r->separator = io_named_separator(line, end);
         if (!io_trim_line(&begin, &stop)) continue;
         const bool heads = r->fields == 0;
         if (heads) TRY(read_heading(r, begin, stop));

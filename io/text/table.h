@@ -35,7 +35,8 @@ sp_status io_skip_heading(io_source *source, const io_table *table);
 static inline bool io_is_table_comment(const char *line, const char *end)
 {
     const char *at = io_skip_blanks(line, end);
-    return at == end || *line == '#' || *line == '%';
+    while (end > at && io_is_blank(end[-1])) end--;
+    return at == end || *line == '#' || *line == '%' || io_names_separator(at, end);
 }
 
 #endif

@@ -3,6 +3,7 @@
 #define IO_TEXT_WORDS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 #include <strings.h>
 
@@ -70,12 +71,27 @@ static inline bool io_is_comma_number(const char *text, const char *end)
     return commas == 1;
 }
 
+/* Whether a line only tells a spreadsheet what separates fields: sep=; and the like, or without a tab at its end, which
+ * may have been trimmed. It is a comment. */
+static inline bool io_names_separator(const char *line, const char *end)
+{
+    const ptrdiff_t length = end - line;
+    return (length == 4 || (length == 5 && strchr(",;|:\t ", line[4]))) && strncasecmp(line, "sep=", 4) == 0;
+}
+
+/* The separator that such a line names; 0: it is another line. */
+static inline char io_named_separator(const char *line, const char *end)
+{
+    if (end > line && end[-1] == '\r') end--;
+    return end - line == 5 && io_names_separator(line, end) ? line[4] : '\0';
+}
+
 /* Takes the blanks around *line..*end away; false if nothing is left, or a comment. */
 static inline bool io_trim_line(const char **line, const char **end)
 {
     *line = io_skip_blanks(*line, *end);
     while (*end > *line && io_is_blank((*end)[-1])) --*end;
-    return *line < *end && **line != '#';
+    return *line < *end && **line != '#' && !io_names_separator(*line, *end);
 }
 
 /* Where a field ends: fields are separated by commas, semicolons or blanks. */

@@ -249,6 +249,10 @@ printf 'part;node;extra\nx;a;1\ny;b;2\ny;c;\nz;d;4\n' >parts.csv
 printf 'who,part\na,x\nb,y\nc,y\nd,z\n' >who.csv
 printf 'part,who\nx,a\ny,b\ny,c\nz,d\n' >last.csv
 ok 'a column of a table as labels' makes "$square" g.abc parts.csv --to abc --label-column part
+ok 'behind a line that names the separator' makes "$square" g.abc \
+    <(printf 'sep=;\nnode;part\na;x\nb;y\nc;y\nd;z\n') --to abc --label-column part
+ok 'which counts' makes 'x;1 y 1|x;1 z 8|y y 4|y z 4|' g.abc \
+    <(printf 'sep=,\r\nnode,part\r\na,x;1\r\nb,y\r\nc,y\r\nd,z\r\n') --to abc --label-column part
 ok 'the first column names the nodes' makes "$square" g.abc who.csv --to abc --label-column part
 ok 'or that of --node-column' makes "$square" g.abc last.csv --to abc --label-column part --node-column who
 ok 'which the message names' fails 1 'last.csv:2: this is not a node of the graph .got "x".*give --node-column NAME if' \

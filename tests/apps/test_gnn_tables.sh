@@ -58,6 +58,14 @@ same_as_numbers() { # same_as_numbers [FOLDER]: what info says of d is what it s
 
 folder d
 ok 'names are as good as numbers' same_as_numbers
+with_separators() { # first lines for spreadsheets
+    folder d
+    sed -i '1i sep=,' d/graph.csv d/features.csv d.numbers/graph.csv d.numbers/features.csv
+    sed -i '1i sep=;' d/labels.csv
+    same_as_numbers && json_of d >with.json && folder d && json_of d | cmp - with.json
+}
+ok 'files whose first lines name the separator' with_separators
+folder d
 ok 'how many have no class' eval 'status 0 convert d n && grep -q "12 nodes (5 of unknown class)" run.err'
 ok 'what is converted is the same' same_as_numbers n
 ok 'with its names' eval 'sed -n 4p n/nodes.txt | grep -qx "a, b" && [ "$(wc -l <n/nodes.txt)" -eq 12 ]'

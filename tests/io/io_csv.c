@@ -64,6 +64,20 @@ TEST(columns_of_numbers_beside_edges_without_a_weight_are_named)
     expect_unused("a,b,3,4\n", as(IO_CSV), "");
 }
 
+/* As exporters write it for spreadsheets. */
+TEST(a_first_line_may_name_the_separator)
+{
+    expect_arcs("sep=;\nsource;target;weight\na;b;2\n", automatic, "a>b:2", 2);
+    expect_arcs("sep=,\r\nfrom,to\r\na;1,b\r\n", automatic, "a;1>b:1", 2);
+    expect_arcs("SEP=|\na;1|b,2|3\n", automatic, "a;1>b,2:3", 2);
+    expect_arcs("sep=\t\nsource\ttarget\tscore\na b\tc\t2\n", automatic, "a b>c:2", 2);
+    expect_arcs("sep=;\na;b;2\nb;c;3\n", automatic, "a>b:2 b>c:3", 3);
+    expect_unused("sep=;\nsource;target;conf;n\na;b;1;3\n", automatic, "conf, n");
+    expect_error("sep=;\nsource;target;weight\na;b;x\n", automatic, "in:3: the weight is not a number (got \"x\")");
+    expect_error("sep=;\n", as(IO_ABC), "in:1: one field where two labels are expected");
+    expect_arcs("sep=5 a\n", automatic, "sep=5>a:1", 2);
+}
+
 TEST(commas_beside_semicolons_and_within_quotes_separate_nothing)
 {
     expect_error("a;b;2,5\nc;d;3,5\n", as(IO_CSV),
@@ -178,6 +192,7 @@ const test_entry csv_tests[] = {
     ONCE(a_table_without_such_names_has_its_edges_in_front),
     ONCE(of_several_columns_of_weights_the_best_name_counts),
     ONCE(columns_of_numbers_beside_edges_without_a_weight_are_named),
+    ONCE(a_first_line_may_name_the_separator),
     ONCE(commas_beside_semicolons_and_within_quotes_separate_nothing),
     ONCE(a_matrix_with_names_is_no_table_of_edges),
     ONCE(labels_that_lists_cannot_hold_are_refused),

@@ -83,5 +83,9 @@ printf 'a b 1e-2\nb c e-180\n' >old.abc
 ok 'but among label pairs, where mcl takes them for 1, the remedy is named' eval 'status 1 old.abc --abc -o - &&
     tells "old.abc:2: the weight is not a number .got .e-180..; older versions of BLAST write e-180 for 1e-180: put a 1 before"'
 
+printf 'sep=;\nsource;target;score\n"a, 1";b;1\nb;c;2\n' >excel.txt
+ok 'a table whose first line names the separator' partition 'a, 1,b,c|' excel.txt
+ok 'is known by it' tells 'read excel.txt as a table of edges, 3 nodes, 2 edges'
+
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
