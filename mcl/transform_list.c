@@ -118,7 +118,9 @@ static sp_status parse_operation(sp_context *context, const char **text, bool va
     int shown = length < SHOWN ? (int)length : SHOWN;
     if (!definition) return fail_unknown(context, name, shown, values_only);
     if (definition->kind == UNSUPPORTED)
-        return sp_fail(context, SP_ERROR_UNSUPPORTED, "transform %s of mcl is not offered", definition->name);
+        return sp_fail(context, SP_ERROR_UNSUPPORTED,
+                       "transform %s of mcl is not offered; let mcl's mcxload or mcx alter apply it (-tf), and take "
+                       "the matrix that they write", definition->name);
     if (values_only && !is_value(definition->kind))
         return sp_fail(context, SP_ERROR_ARGUMENT, "transform %s works on whole graphs: give it to -tf, not -abc-tf",
                        definition->name);

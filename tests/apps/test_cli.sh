@@ -310,7 +310,7 @@ ok 'unknown transform' fails 2 'unknown transform "foo"; there are lt lq .* #thr
 ok 'the same of weights' fails 2 'unknown transform "foo"; there are lt lq .* acos$' nofile --abc -abc-tf 'foo(3)' -V all
 ok 'a transform that does not end' fails 2 '-abc-tf: transform list: expected NAME\(NUMBER\) at "gq\("' nofile --abc \
     -abc-tf 'gq(' -V all
-ok 'a transform that is not offered' fails 2 '#tug of mcl is not offered' nofile -tf '#tug(2)' -V all
+ok 'a transform that is not offered' fails 2 '#tug of mcl is not offered; let .* mcx alter apply it .-tf., and take the matrix' nofile -tf '#tug(2)' -V all
 ok 'transforms that make weights negative' \
     fails 1 'negative weight -0.8; .*gt\(0\)' "$in/cathat.mci" -tf 'add(-1)' -o X -V all
 printf 'a b -0.5\nb c 0.9\nc d 0.4\na c -0.9\n' >correlations.abc

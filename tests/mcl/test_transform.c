@@ -286,7 +286,7 @@ CONTEXT_TEST(mistakes_in_a_list_are_named, 0, 1)
         {"LT(2)", false, SP_ERROR_ARGUMENT, "NAME(NUMBER) at \"LT(2)\""},
         {"#knn(3)", true, SP_ERROR_ARGUMENT, "#knn works on whole graphs"},
         {"rand(0.5)", true, SP_ERROR_UNSUPPORTED, "rand"},
-        {"#tug(2)", false, SP_ERROR_UNSUPPORTED, "#tug"},
+        {"#tug(2)", false, SP_ERROR_UNSUPPORTED, "#tug of mcl is not offered; let mcl's mcxload or mcx alter"},
         {"#shrug()", false, SP_ERROR_UNSUPPORTED, "#shrug"},
         {"#ssq(1)", false, SP_ERROR_UNSUPPORTED, "#ssq"},
     };
