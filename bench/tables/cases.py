@@ -115,14 +115,13 @@ def way_times(variants):
 
 def training_cases(runs):
     """ReLU, in f32 with A·X of the first layer formed in each epoch or kept, beside PyTorch's fastest with fp32 and
-    TF32; where it ran with both, also beside TF32 alone; and in bf16 beside its fastest, AMP included. Models other than GCN
-    and GraphSAGE are groups of their own."""
+    TF32; and in bf16 beside its fastest, AMP included. Models other than GCN and GraphSAGE are groups of their own."""
     for run in runs.values():
         theirs = gnn_cases(run, "torch", "training")
         for graph, trainings in gnn_cases(run, "train", "training").items():
             beside = theirs.get(graph, ())
-            precisions = {precision_of(o) for o in beside}
             for t in trainings:
+                precisions = {precision_of(o) for o in beside if all(o[k] == t[k] for k in ("model", "hidden"))}
                 half, peers = bool(t.get("half")), way_times(variants_beside(beside, t))
                 if not peers or not works(t["epoch"]) or t["maxk"] or (half and "bf16" not in precisions):
                     continue
@@ -131,12 +130,9 @@ def training_cases(runs):
                 other = "" if t["model"] in ("gcn", "sage") else "; GIN, GAT, maxima"
                 kind = "epoch in bf16, beside AMP" if half else "epoch, A·X kept" if t["kept"] else "epoch"
                 yield Case(kind + other, place, name, ours, peers)
-                tf32 = way_times(variants_beside(beside, t, ("tf32",)))
-                if tf32 and "fp32" in precisions and not half and not t["kept"]:
-                    yield Case("epoch, beside TF32" + other, place, name, ours, tf32)
                 layers = {way: time for way, time in peers.items() if way.startswith("PyG")}
-                if layers and not half and not (other and layers == peers):
-                    yield Case("epoch, PyG's layers only" + other, place, name, ours, layers)
+                if layers and not half and not other:
+                    yield Case("epoch, PyG's layers only", place, name, ours, layers)
 
 
 def sampling_cases(runs):

@@ -102,6 +102,8 @@ def gnn_train_rows(run):
             tf32, amp = (fastest(variants_beside(theirs.get(graph, ()), t, (p,)), "epoch", TORCH_WAYS)
                          for p in ("tf32", "bf16"))
             relu = relu_beside(trainings, t)
+            if not variants and not relu:
+                continue
             cells = [graph + (", renumbered" if t.get("order") == "community" else ""), t["model"], str(t["hidden"]),
                      "kept" if t["kept"] else "in bf16" if t.get("half") else "each time",
                      str(t["maxk"] or "")]

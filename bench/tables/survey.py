@@ -64,9 +64,16 @@ def case_name(name, result):
 
 
 def all_rows(results):
+    """The newest row of each operation beside the same peers; some peers ran in some files only."""
+    newest = {}
     for result in in_order(results):
         for plans in False, True:
-            yield from part_rows(result, plans)
+            for row in part_rows(result, plans):
+                known = newest.get(row[:2])
+                if not known or known[3]["date"] < result["date"]:
+                    newest[row[:2]] = row
+    order = list(dict.fromkeys(what for what, _ in newest))
+    return sorted(newest.values(), key=lambda row: order.index(row[0]))
 
 
 def survey_table(results):

@@ -176,7 +176,7 @@ DEVICE_TEST(plans_of_rows_of_all_lengths_have_the_bits_of_the_reference, _i, 2)
             test_random random = test_seed(37);
             entry_list list = {0};
             for (int64_t i = 0; i < ROWS; i++) {
-                const int64_t length = i == 400 ? INNER : lengths[i % 97 % COUNT(lengths)];
+                const int64_t length = i == 400 ? INNER : lengths[i % 97 % (int64_t)COUNT(lengths)];
                 const int64_t step = length == INNER ? 1 : INNER / (length + 1);
                 for (int64_t k = 0; k < length; k++)
                     entry_add(&list, i, (i * 11 + k * step) % INNER, product_value(&random));
