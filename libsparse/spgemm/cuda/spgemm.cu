@@ -366,13 +366,6 @@ static sp_status keep_products(sp_context *context, const sp_csr *a, const sp_cs
     return status;
 }
 
-static void drop_values(sp_context *context, sp_csr *pattern)
-{
-    if (pattern->space == SP_HOST) sp_free(context, pattern->values);
-    else cuda_release(context, pattern->values);
-    pattern->values = NULL;
-}
-
 /* C without its values. Plain products have kernels of their own, which form values and pattern in less time than the
  * others take for the pattern alone; so they go first, if there is room for values. The hash algorithm and that for
  * one column have no patterns. */
@@ -382,11 +375,15 @@ static sp_status form_pattern(sp_context *context, const sp_csr *a, const sp_csr
     sp_csr a_pattern = *a, b_pattern = *b;
     sp_spgemm_options own = *options;
     const bool valued = options->algorithm == SP_SPGEMM_HASH || column;
-    const bool plain = options->semiring == SP_PLUS_TIMES && !options->mask && !options->to_host;
+    const bool plain = options->semiring == SP_PLUS_TIMES && !options->mask && !options->to_host &&
+                       options->algorithm != SP_SPGEMM_DENSE; /* which the other way refuses */
     if (valued || (plain && a->values && b->values)) {
         const sp_status status = valued ? sp_cuda_spgemm(context, a, b, options, pattern, info)
                                         : multiply(context, a, b, options, pattern, info);
-        if (status == SP_OK) drop_values(context, pattern);
+        if (status == SP_OK) {
+            sp_array_free(context, pattern->space, pattern->values);
+            pattern->values = NULL;
+        }
         if (valued || status != SP_ERROR_DEVICE_MEMORY) return status;
     }
     own.semiring = SP_OR_AND;

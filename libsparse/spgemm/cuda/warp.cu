@@ -388,9 +388,10 @@ struct kept_rows {
     int dense;           /* as in warp_run */
 };
 
-/* Where neighbours in A have the same columns and C's lie close together, rows are summed in 2/5 to 1/2 of the time
- * that listed products take. So they are where rows are dense and C has few entries for its products: 28 an entry
- * take 4.8 ms instead of 9.2, but 3 an entry 0.44 instead of 0.20. Wide rows would use up the totals. */
+/* Where a quarter of the rows of A have their neighbours' columns and C's lie close together, rows are summed in 2/5 to
+ * 1/2 of the time that listed products take; by tables, too, where C has few entries for its products. So they are
+ * where rows are dense and that is so: 28 an entry take 4.8 ms instead of 9.2, but 3 an entry 0.44 instead of 0.20.
+ * Wide rows would use up the totals. */
 enum { LEAST_SHARED = 8 };
 static bool are_faster(const warp_totals *totals, int64_t rows, bool dense, bool shared)
 {

@@ -17,6 +17,8 @@ static sp_spgemm_plan *plan_for(sp_context *context, const product *p)
         return NULL;
     }
     test_expect(status == SP_OK, "%s: %s (%s)", p->name, sp_status_string(status), sp_last_error(context));
+    test_expect(options.algorithm != SP_SPGEMM_DENSE || !sp_context_is_cuda(context),
+                "%s: dense accumulators on CUDA are refused", p->name);
     return plan;
 }
 

@@ -259,13 +259,16 @@ static sp_status weigh(sp_context *context, term_lists *lists, row_walks *work, 
     work->blocks = (unsigned)all.walked;
     lists->cut_products = (int64_t)all.cut;
     lists->listed_products = (int64_t)all.listed;
-    *fits = !all.too_many && work->blocks <= INT32_MAX;
+    *fits = !all.too_many;
     if (work->count == 0 || !*fits) return SP_OK;
     walk_rows_of_c<false><<<work->blocks, LIST_THREADS, 0, stream_of(context)>>>(source, work->rows.data, work->count,
                                                                                  {});
     CUDA_CHECK(cudaGetLastError());
     if (lists->listed_products == 0) return SP_OK;
-    CHECK(lists->longs.allocate(context, lists->listed_products / (MOST_TERMS + 1) + 1));
+    const int64_t longs = std::min(lists->listed_products / (MOST_TERMS + 1) + 1, source.nnz);
+    *fits = longs < 1ll << (64 - LONG_TERM_BITS);
+    if (!*fits) return SP_OK;
+    CHECK(lists->longs.allocate(context, longs));
     mark_long<<<list_blocks(source.nnz), LIST_THREADS, 0, stream_of(context)>>>(source, lists->longs.data,
                                                                                work->totals.data);
     CUDA_CHECK(cudaGetLastError());
@@ -315,7 +318,8 @@ sp_status cuda_list_terms(sp_context *context, const sp_csr *a, const sp_csr *b,
                      pattern->col_indices, pattern->rows, pattern->nnz, masked, lists->before.data,
                      lists->weights.data, lists->starts.data, NULL};
     CHECK(sum_before(context, products, a->nnz, lists->before.data, &all));
-    CHECK(weigh(context, lists, &work, terms, fits));
+    *fits = all / TILE_MOST <= INT32_MAX - pattern->rows; /* blocks that walk rows */
+    if (*fits) CHECK(weigh(context, lists, &work, terms, fits));
     if (!*fits) return SP_OK;
     const places_of_entry places = {lists->weights.data, pattern->nnz};
     CHECK(sum_before(context, places, pattern->nnz, lists->starts.data, &lists->places));

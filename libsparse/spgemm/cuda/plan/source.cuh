@@ -85,8 +85,8 @@ struct walked_products {
     }
 };
 
-/* Fills `lists`, and the terms of long entries; *fits is false where that takes more than `room` bytes, or an entry of
- * C has 2^30 products. */
+/* Fills `lists`, and the terms of long entries; *fits is false where that takes more than `room` bytes, or more
+ * blocks or long entries than can be numbered, or a row of A has 2^30 entries. */
 sp_status cuda_list_terms(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked, const sp_csr *pattern,
                           int64_t room, term_lists *lists, product_terms *terms, bool *fits);
 /* An array of a plan; terms->bytes grows by its size. */

@@ -51,8 +51,8 @@ static inline int64_t most_of_warp(const product_terms &terms)
 }
 
 /* Lists the products of A·B that fall on the pattern of C, all on the device; `products` is their number where no
- * mask forbids any. No list, and SP_OK, where it does not fit the memory beside C, an entry of C has 2^31 products or
- * an operand 2^32 entries. O(products). */
+ * mask forbids any. No list, and SP_OK, where it does not fit the memory beside C, a row of A has 2^30 entries or an
+ * operand 2^32. O(products). */
 sp_status cuda_make_terms(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked, const sp_csr *pattern,
                           int64_t products, product_terms *terms);
 void cuda_free_terms(sp_context *context, product_terms *terms);
@@ -63,9 +63,9 @@ sp_status cuda_sum_terms(sp_context *context, const product_terms *terms, const 
 /* The rows of C by the kernels that sum them, and which rows of B have the columns of the row before. */
 struct kept_rows;
 
-/* *rows is NULL where tiles are faster: unless most rows of A have the columns of their neighbours and C's lie close
- * together, as in finite elements. For plus-times without a mask; *bytes: what they take on the device. O(nnz(A)).
- */
+/* *rows is NULL where tiles are faster: unless a quarter of the rows of A have the columns of their neighbours, as in
+ * finite elements, or B has few columns. For plus-times without a mask; *bytes: what they take on the device.
+ * O(nnz(A)). */
 sp_status cuda_keep_rows(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_csr *pattern,
                          kept_rows **rows, int64_t *bytes);
 void cuda_free_rows(sp_context *context, kept_rows *rows);

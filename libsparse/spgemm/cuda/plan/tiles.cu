@@ -8,6 +8,8 @@
  *
  * A product costs 14 to 20 instructions of a warp, three quarters of the time that there is to issue them.
  */
+#include <algorithm>
+
 #include <cub/block/block_radix_sort.cuh>
 
 #include "base/ablation.h"
@@ -547,12 +549,12 @@ static sp_status keep(sp_context *context, const device_array<T> &from, unsigned
     return SP_OK;
 }
 
-/* Entries of A bring a segment each to whole rows, and to others at most their products. Lists are not known: some
- * of them have much padding. */
+/* Entries of A bring a segment each to whole rows, and to others at most their products, of which masks forbid most.
+ * Lists are not known: some of them have much padding. */
 static sp_status fill_tiles(sp_context *context, const term_lists *lists, int64_t elements, const int64_t *cuts,
                             const int64_t *rows, product_terms *terms)
 {
-    const int64_t segment_room = elements + lists->cut_products + lists->listed_products;
+    const int64_t segment_room = std::min(elements + lists->cut_products + lists->listed_products, lists->places);
     int64_t list_room = lists->places / 4 + 8 * terms->tiles;
     device_array<uint2> segments;
     device_array<uint4> pieces;
