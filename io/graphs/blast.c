@@ -23,11 +23,11 @@ static bool parse_number(int column, const char *text, const char *end, double *
 bool io_begins_with_hit(const char *text, const char *end)
 {
     double number;
-    while (text < end && (*text == '#' || *text == '\n' || *text == '\r')) {
-        const char *line_end = memchr(text, '\n', (size_t)(end - text));
-        text = line_end ? line_end + 1 : end;
-    }
     const char *line_end = memchr(text, '\n', (size_t)(end - text));
+    for (const char *line = text, *last = line_end; line_end && !io_trim_line(&line, &last);) {
+        line = text = line_end + 1;
+        last = line_end = memchr(text, '\n', (size_t)(end - text));
+    }
     for (int i = 0; line_end && i < COLUMNS; i++) {
         const char *tab = memchr(text, '\t', (size_t)(line_end - text)), *field_end = tab ? tab : line_end;
         if (!tab && i + 1 < COLUMNS) return false;

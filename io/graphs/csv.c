@@ -164,7 +164,7 @@ void io_csv_find(const char *bytes, size_t count, io_csv *csv)
     csv->separator = named ? named : io_find_separator(line, line_end);
     const char *rest = at;
     const bool says = find_names(line, line_end, csv);
-    csv->certain = csv->certain || named;
+    csv->named = named != '\0';
     if (!says) {
         if (!next_line(&rest, end, &next, &next_end, &more) ||
             !heads(line, line_end, next, next_end, csv->separator))

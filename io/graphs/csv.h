@@ -11,6 +11,7 @@ typedef struct io_csv {
     int source, target, weight;  /* numbers of columns from 0; weight -1: none */
     int64_t heading_bytes, heading_lines; /* up to the end of the heading; 0: there is none */
     bool certain;                /* no edge could look like this heading */
+    bool named;                  /* the first line names the separator */
     bool marked;                 /* the heading stands behind a # */
 } io_csv;
 

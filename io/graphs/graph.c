@@ -113,7 +113,7 @@ static bool is_table(const char *path, const char *bytes, size_t count)
     io_csv_find(bytes, count, &csv);
     if (!csv.certain && is_hits(bytes, count, &csv)) return false;
     if (ends_with(path, ".csv")) return csv.heading_lines > 0 || csv.separator != ' ';
-    return csv.certain || (csv.heading_lines > 0 && ends_with(path, ".tsv"));
+    return csv.certain || csv.named || (csv.heading_lines > 0 && ends_with(path, ".tsv"));
 }
 
 /* A zip archive whose first member is an array of numpy, by its local header. */

@@ -99,7 +99,6 @@ static sp_status find_weight(graphml_reader *r)
     r->weight = io_graphml_find(&r->file, true, wanted ? wanted : "weight", !wanted);
     r->weighed = true;
     r->directed = r->file.is_directed;
-    r->says_directed = r->file.says_directed;
     if (r->weight >= 0) return SP_OK;
     return wanted ? io_graphml_lacks(&r->file, true, wanted) : list_unused(r);
 }
@@ -141,6 +140,7 @@ static sp_status add_edge(graphml_reader *r)
     double weight;
     sp_status status;
     if (!r->weighed) TRY(find_weight(r));
+    r->says_directed = r->says_directed || r->file.says_directed;
     if (r->file.is_directed != r->directed)
         TRY(fail(r, "directed edges among undirected ones", io_graphml_span(&r->file, r->file.source),
                  "make all the same"));

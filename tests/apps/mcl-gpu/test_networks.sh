@@ -42,6 +42,9 @@ cytoscape '' "$triangles" >plain.graphml
 ok 'edges of Cytoscape count in both directions' partition 'A,B,C|D,E,F|' plain.graphml
 ok 'which is said' tells 'plain.graphml: Cytoscape calls every network directed, so edges count in both directions'
 ok 'and no advice for directed graphs is given' eval '! tells "directed graph, clustered as it is"'
+sed 's/<edge source="69"/<edge directed="true" source="69"/' plain.graphml >said.graphml
+ok 'any edge that says that it is directed is believed' eval 'status 0 said.graphml -o - &&
+    tells "said.graphml: a directed graph, clustered as it is"'
 sed 's/shared name/other name/g' plain.graphml >other.graphml
 ok 'GraphML of others is taken as it is' eval 'status 0 other.graphml -o - && tells "other.graphml: a directed graph, clustered as it is"'
 
@@ -79,6 +82,8 @@ hit() { printf '%s\t%s\t90\t9\t0\t0\t1\t9\t1\t9\t%s\t50\n' "$@"; }
 { hit a b e-180 && hit b c 1e-2 && hit c d E-180; } >old.m8
 ok 'E-values of older versions of BLAST' partition 'a,b|c,d|' old.m8 --blast evalue
 ok 'which are hits without an option, too' eval 'status 1 old.m8 -o - && tells "old.m8: a BLAST table; give --blast bits"'
+{ printf 'sep=\t\n' && cat old.m8; } >excel.csv
+ok 'below a line that names the separator as well' eval 'status 1 excel.csv -o - && tells "excel.csv: a BLAST table; give --blast bits"'
 printf 'a b 1e-2\nb c e-180\n' >old.abc
 ok 'but among label pairs, where mcl takes them for 1, the remedy is named' eval 'status 1 old.abc --abc -o - &&
     tells "old.abc:2: the weight is not a number .got .e-180..; older versions of BLAST write e-180 for 1e-180: put a 1 before"'
