@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -285,10 +286,22 @@ static bool is_plausible(const header *h, const mcl_options *o)
            h->inflation >= (double)(float)o->inflation;
 }
 
+/* The shortest text that is read as this number, which may be a float. */
+enum { NUMBER_TEXT = 32 };
+static void write_number(double number, char text[NUMBER_TEXT])
+{
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, NUMBER_TEXT, "%.*g", digits, number);
+        const double read = strtod(text, NULL);
+        if (read == number || (double)(float)read == number) return;
+    }
+}
+
 /* Whether the checkpoint is of this input and these options. */
 static sp_status check_header(job *j, const header *h, const mcl_options *options, bool cuda, int64_t bytes)
 {
     double now[SETTINGS];
+    char theirs[NUMBER_TEXT], ours[NUMBER_TEXT];
     if (memcmp(h->magic, magic, sizeof h->magic) != 0) return refuse(j, OTHER);
     if (strncmp(h->version, SP_VERSION, sizeof h->version) != 0)
         return refuse(j, "a checkpoint of another version of mcl-gpu; go on with that version, or " ANEW);
@@ -297,10 +310,13 @@ static sp_status check_header(job *j, const header *h, const mcl_options *option
                       "loops; give those, or " ANEW);
     fill_settings(options, cuda, now);
     for (int i = 0; i + 1 < SETTINGS; i++)
-        if (!(h->settings[i] == now[i]))
+        if (!(h->settings[i] == now[i])) {
+            write_number(h->settings[i], theirs);
+            write_number(now[i], ours);
             return sp_fail(j->host, SP_ERROR_ARGUMENT,
-                           "%s: the checkpoint was made with %s %g, not %g; give %s %g, or " ANEW, j->settings->resume,
-                           setting_names[i], h->settings[i], now[i], setting_names[i], h->settings[i]);
+                           "%s: the checkpoint was made with %s %s, not %s; give %s %s, or " ANEW, j->settings->resume,
+                           setting_names[i], theirs, ours, setting_names[i], theirs);
+        }
     if (!(h->settings[SETTINGS - 1] == now[SETTINGS - 1]))
         return refuse(j, cuda ? "the checkpoint was made on the CPU, which rounds in another order; give --device cpu, "
                                 "or " ANEW

@@ -190,7 +190,7 @@ by_iterations() { # the last checkpoint of a whole run is of a multiple of four
 ok 'a checkpoint every four iterations' by_iterations
 ok 'options of the output may differ' eval 'status 0 "$network" --abc --device cpu --resume c.ckpt -o x -sort lex --table t -V all'
 anew=', or leave --resume out to begin anew$'
-for change in '-I 3:-I 2, not 3; give -I 2' '-S 500:-S 1100, not 500; give -S 1100' \
+for change in '-I 3:-I 2, not 3; give -I 2' '-I 2.0000002:-I 2, not 2.0000002; give -I 2' '-S 500:-S 1100, not 500; give -S 1100' \
     '-scheme 2:-P 10000, not 4000; give -P 10000' '-L 50:-L 10000, not 50; give -L 10000'; do
     ok "another ${change%%:*}" refused 1 "c.ckpt: the checkpoint was made with ${change#*:}$anew" "$network" --abc --device cpu \
         --resume c.ckpt ${change%%:*} -o x
