@@ -14,8 +14,8 @@ from . import _abi
 from ._core import F4, F8, I4, I8, Session, address, lib, view
 from ._matrix import Types, as_csr, choose, take
 
-FORMATS = ("auto", "abc", "sif", "etc", "native", "mtx", "string", "blast", "metis", "csr", "tsv", "csv", "npz", "graphml",
-           "dimacs")
+FORMATS = ("auto", "abc", "sif", "etc", "native", "mtx", "string", "blast", "metis", "csr", "", "csv", "npz", "graphml",
+           "dimacs")  # by io_format; "" is for writing only
 SCORES = ("bits", "evalue", "identity")
 COMBINE = ("sum", "max", "min", "first", "mean", "count")
 
@@ -237,7 +237,8 @@ def read(path: Any, *, format: str = "auto", weight: str | None = "weight", min_
     weight : str or None
         In tables of edges, STRING files and GraphML the column, or the attribute, with the weights; by default the one
         that is called so, in tables also ``value``, ``score`` or ``combined_score``. With ``format="blast"`` it is
-        ``"bits"`` (the default), ``"evalue"`` or ``"identity"``. None: all are 1.
+        ``"bits"`` (the default), ``"evalue"`` or ``"identity"``. None: all edges
+        weigh 1 once they are read; those of weight 0 are none, and numbers that cannot be weights are refused.
     min_score : float
         Only for STRING files: links with a lower score are left out.
     dtype : float32 or float64
@@ -273,6 +274,9 @@ def read(path: Any, *, format: str = "auto", weight: str | None = "weight", min_
             if graph.ids:
                 nodes = nodes or view(graph.ids, graph.nodes, I8).tolist()
             numbered = not graph.ids
+            if graph.presumed:
+                _warn(f"{os.fspath(path)}: Cytoscape calls every network directed, so edges count in both directions; "
+                      "export a directed one in another way")
             if weight is not None:
                 _unused(graph, path)
             elif combine == "sum":

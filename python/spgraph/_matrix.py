@@ -255,8 +255,7 @@ def assemble(shape: tuple[int, int], offsets: np.ndarray, columns: np.ndarray, v
 
 
 def choose(names: Sequence[str], value: str, what: str) -> int:
-    """The number of a name among `names`."""
-    try:
+    """The number of a name among `names`; "" is none."""
+    if value and value in names:
         return names.index(value)
-    except ValueError:
-        raise ValueError(f"{what} is {value!r}: {', '.join(names)} are possible") from None
+    raise ValueError(f"{what} is {value!r}: {', '.join(filter(None, names))} are possible")

@@ -233,6 +233,18 @@ def test_the_weight_of_files_is_chosen_by_name(tmp_path):
         graph.read(path, weight="conf")
 
 
+def test_directions_of_cytoscape_are_left_out_with_a_warning(tmp_path):
+    path = tmp_path / "network.graphml"
+    path.write_text("""<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+        <key attr.name="shared name" attr.type="string" for="node" id="shared name"/><graph edgedefault="directed">
+        <node id="1"><data key="shared name">a</data></node><node id="2"><data key="shared name">b</data></node>
+        <edge source="1" target="2"/></graph></graphml>""")
+    with pytest.warns(UserWarning, match="Cytoscape calls every network directed, so edges count in both directions"):
+        assert graph.read(path).matrix.nnz == 2
+    with pytest.raises(ValueError, match="'tsv'"):
+        graph.read(path, format="tsv")
+
+
 def test_a_weight_that_no_edge_has(recwarn):
     g = networkx.Graph([("a", "b", {"score": 3.0, "kind": "pp"}), ("b", "c", {"n": 2})])
     with pytest.raises(ValueError, match="no edge of the graph has 'typo'; edges have score, kind, n"):
