@@ -144,6 +144,17 @@ static __device__ bool mark_listed(const product_source &source, const tile_cut 
     return any;
 }
 
+/* The head of the products of an entry of A, which begin at an entry of B and belong to entries owner..end of C. */
+static __device__ __forceinline__ void mark_products(make_memory &memory, int place, int64_t a, int64_t b,
+                                                     int64_t owner, int64_t end)
+{
+    memory.a[place] = (uint32_t)a;
+    memory.b[place] = (uint32_t)b;
+    memory.owner[place] = (uint16_t)owner;
+    memory.kind[place] = (uint16_t)end;
+    memory.walked.mark(place);
+}
+
 /* Heads of the products of whole rows: those of an entry of A. */
 static __device__ void mark_whole(const product_source &source, const tile_cut &tile, make_memory &memory)
 {
@@ -156,11 +167,8 @@ static __device__ void mark_whole(const product_source &source, const tile_cut &
         const int64_t first = source.c_offsets[own];
         if (!(source.weights[first] & WHOLE_ROW)) continue;
         const int place = (int)(source.starts[first] - tile.begin + before - source.before[source.a_offsets[own]]);
-        memory.a[place] = (uint32_t)at;
-        memory.b[place] = (uint32_t)source.b_offsets[source.a_cols[at]];
-        memory.owner[place] = (uint16_t)(first - tile.entry);
-        memory.kind[place] = (uint16_t)(source.c_offsets[own + 1] - tile.entry);
-        memory.walked.mark(place);
+        mark_products(memory, place, at, source.b_offsets[source.a_cols[at]], first - tile.entry,
+                      source.c_offsets[own + 1] - tile.entry);
     }
 }
 
@@ -189,11 +197,7 @@ static __device__ void mark_cut_row(const product_source &source, const tile_cut
     const int before = block_scan<MAKE_THREADS>((int)(last - first), &all, memory.scratch);
     if (first == last) return;
     const int place = (int)(source.starts[from] - tile.begin) + before;
-    memory.a[place] = (uint32_t)at;
-    memory.b[place] = (uint32_t)first;
-    memory.owner[place] = (uint16_t)(from - tile.entry);
-    memory.kind[place] = (uint16_t)(end - tile.entry);
-    memory.walked.mark(place);
+    mark_products(memory, place, at, first, from - tile.entry, end - tile.entry);
 }
 
 static __device__ void mark_cut_rows(const product_source &source, const tile_cut &tile, make_memory &memory)
@@ -201,7 +205,7 @@ static __device__ void mark_cut_rows(const product_source &source, const tile_cu
     const int64_t end = tile.next_row + (source.c_offsets[tile.next_row] < tile.entry + tile.entries);
     for (int64_t row = tile.row + threadIdx.x; row < end; row += MAKE_THREADS) {
         const int64_t entry = source.c_offsets[row], elements = source.a_offsets[row + 1] - source.a_offsets[row];
-        if (elements == 0 || elements > MOST_TERMS || entry == source.c_offsets[row + 1]) continue;
+        if (elements == 0 || is_listed(false, elements) || entry == source.c_offsets[row + 1]) continue;
         const uint32_t weight = source.weights[entry];
         if (weight & WHOLE_ROW) continue;
         memory.cut[atomicAdd(&memory.cuts, 1)] = (int32_t)row;
@@ -549,8 +553,8 @@ static sp_status keep(sp_context *context, const device_array<T> &from, unsigned
     return SP_OK;
 }
 
-/* Entries of A bring a segment each to whole rows, and to others at most their products, of which masks forbid most.
- * Lists are not known: some of them have much padding. */
+/* A whole row has at most a segment for each entry of A, another row at most one for each product. Places bound both,
+ * since a mask may leave few products. Room for lists is a guess: some have much padding. */
 static sp_status fill_tiles(sp_context *context, const term_lists *lists, int64_t elements, const int64_t *cuts,
                             const int64_t *rows, product_terms *terms)
 {
