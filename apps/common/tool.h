@@ -102,6 +102,8 @@ bool overwrites(const char *command, const char *output, const char *input);
 bool lies_in_folder(const char *path, const char *folder);
 /* Reads an input that may be a folder of label pairs. */
 sp_status read_file_or_folder(sp_context *context, const char *path, const io_read_options *options, io_graph *graph);
+/* What is said of a graph whose directions are presumed to be none: the file; a remedy follows. */
+#define UNDIRECTED "%s: Cytoscape calls every network directed, so edges count in both directions; "
 /* What is said of a graph with columns that are unused: the file, and a list of them. */
 #define UNWEIGHTED \
     "%s: no column of edges is called weight, so all weigh 1; --edge-column NAME takes one of numbers: %s"

@@ -220,8 +220,7 @@ sp_status contract_take_input(contract_job *job)
         notice_line(&job->line, "%s: a BLAST table, read as label pairs weighs its hits by their identity, column 3; "
                     "--from blast by their bit scores", job->options->graph);
     if (job->input.presumed && !job->options->directed && !job->options->undirected)
-        notice_line(&job->line, "%s: Cytoscape calls every network directed, so edges count in both directions; "
-                    "--directed counts the one that is written", job->options->graph);
+        notice_line(&job->line, UNDIRECTED "--directed counts the one that is written", job->options->graph);
     if (job->input.unused.count > 0)
         notice_line(&job->line, UNWEIGHTED, job->options->graph, io_names_list(&job->input.unused, columns));
     sp_status status = check_columns(job);

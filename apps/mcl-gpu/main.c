@@ -69,8 +69,7 @@ static void log_read(job *j)
         log_warning(&j->log, "mcl-gpu: %s: a BLAST table, read as label pairs weighs its hits by their identity, "
                     "column 3; --blast bits or --blast evalue by their scores", s->input);
     if (g->presumed)
-        log_line(&j->log, "mcl-gpu: %s: Cytoscape calls every network directed, so edges count in both directions; "
-                 "export a directed one in another way", s->input);
+        log_line(&j->log, "mcl-gpu: " UNDIRECTED "export a directed one in another way", s->input);
     if (g->unused.count > 0) {
         char columns[IO_LISTED];
         log_warning(&j->log, "mcl-gpu: " UNWEIGHTED, s->input, io_names_list(&g->unused, columns));
