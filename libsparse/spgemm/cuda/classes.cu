@@ -76,27 +76,31 @@ static __device__ __forceinline__ int note_products(int64_t products, int64_t el
     if (has_many_elements(elements, splits) || (splits && products > GIANT_PRODUCTS)) return note_of(CLASS_GIANT);
     if (products <= MOST_SMALL && (elements <= 32 || products == 0)) return (int)products;
     if (dense && products > dense) return note_of(products > NARROW_PRODUCTS ? CLASS_NARROW : CLASS_NARROWER);
-    if (products <= MOST_COUNTED) return note_of(hashed_class(products));
-    return note_of(span < NARROWER_WORDS * 32          ? CLASS_NARROWER
+    const bool narrower = span < NARROWER_WORDS * 32;
+    if (products <= MOST_COUNTED)
+        return note_of(products > LEAST_LOCAL && narrower ? (int)CLASS_LOCAL : hashed_class(products));
+    return note_of(narrower                            ? CLASS_NARROWER
                    : span < NARROW_WORDS * 32          ? CLASS_NARROW
                    : products <= sorts                 ? hashed_class(products) - hashed_class(LEAST_SORTED) +
                                                              CLASS_SORTED
                                                        : CLASS_WIDE);
 }
-static __device__ __forceinline__ bool may_be_narrow(int64_t products)
+/* Whether a row of A, [first, last), is worth the search for its span. The columns of a local one are taken to lie
+ * together where those of A do: to look at all rows of so few products would cost random graphs a tenth. */
+static __device__ __forceinline__ bool may_be_narrow(int64_t products, const int32_t *a_cols, int64_t first,
+                                                     int64_t last)
 {
-    return products > MOST_COUNTED && products <= NARROW_PRODUCTS;
+    if (products <= LEAST_LOCAL || products > NARROW_PRODUCTS) return false;
+    return products > MOST_COUNTED || __ldg(a_cols + last - 1) - __ldg(a_cols + first) < NARROWER_WORDS * 32;
 }
 
 /* Products of 32 rows of A whose elements lie in [first, last), the lane's from `begin` on: those before its row's,
- * and of all; with `merges` how many elements are near column `base`. */
+ * and of all. */
 struct products_before {
     long long before, all;
-    int64_t near;
 };
 static __device__ __forceinline__ products_before pass_products(int64_t first, int64_t last, int64_t begin,
-                                                                const int32_t *a_cols, const int64_t *b_offsets,
-                                                                int64_t base, bool merges)
+                                                                const int32_t *a_cols, const int64_t *b_offsets)
 {
     enum { AHEAD = 4 };
     const int lane = threadIdx.x & 31;
@@ -111,12 +115,7 @@ static __device__ __forceinline__ products_before pass_products(int64_t first, i
         for (int u = 0; u < AHEAD; u++) own[u] = __ldg(b_offsets + k[u] + 1) - __ldg(b_offsets + k[u]);
 #pragma unroll
         for (int u = 0; u < AHEAD; u++) {
-            const bool there = at + 32 * u + lane < last;
-            if (!there) own[u] = 0;
-            passed.near += merges ? __popc(__ballot_sync(FULL_WARP, there && llabs(k[u] - base) < NEAR)) : 0;
-        }
-#pragma unroll
-        for (int u = 0; u < AHEAD; u++) {
+            if (at + 32 * u + lane >= last) own[u] = 0;
             const long long until = sum_until(own[u]);
             const int64_t place = begin - at - 32 * u; /* of the row's first element in this step */
             const long long there = passed.all + __shfl_sync(FULL_WARP, until - own[u], (int)place & 31);
@@ -149,8 +148,7 @@ static __device__ __noinline__ int64_t count_apart(int64_t begin, int64_t end, c
 }
 
 /* Classes by products where rows of A are short: a warp takes 32 rows, whose elements it reads side by side, 128 at
- * once, so that a hub does not leave other lanes waiting. With `merges` it counts the entries of those that are to be
- * merged, whose columns it has begun to read. */
+ * once, so that a hub does not leave other lanes waiting. With `merges` merged rows are known, and keep their notes. */
 static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
     classify_short(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols, const int64_t *b_offsets,
                    const int32_t *b_cols, int sorts, int dense, bool splits, bool merges, uint8_t *notes,
@@ -162,8 +160,8 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
     __syncthreads();
     const int lane = threadIdx.x & 31;
     unsigned long long all = 0;
-    unsigned entries = 0;
     for (int64_t base = (int64_t)first_warp() * 32; base < rows; base += (int64_t)all_warps() * 32) {
+        if (merges && class_of(notes[base]) == CLASS_MERGED) continue;
         const int64_t row = base + lane, begin = a_offsets[min(row, rows)], end = a_offsets[min(row + 1, rows)];
         const int64_t first = __shfl_sync(FULL_WARP, (long long)begin, 0);
         const int64_t last = __shfl_sync(FULL_WARP, (long long)end, 31);
@@ -173,12 +171,13 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
         if (__any_sync(FULL_WARP, many)) {
             products = count_apart(begin, many ? begin : end, a_cols, b_offsets);
         } else {
-            passed = pass_products(first, last, begin, a_cols, b_offsets, base, merges);
+            passed = pass_products(first, last, begin, a_cols, b_offsets);
             const long long next = __shfl_down_sync(FULL_WARP, passed.before, 1);
             products = (lane == 31 ? passed.all : next) - passed.before;
         }
         int32_t span = INT32_MAX;
-        const bool may = may_be_narrow(products) && products > sorts && !dense;
+        const bool may = !dense && (products > sorts || products <= MOST_COUNTED) &&
+                         may_be_narrow(products, a_cols, begin, end);
         for (unsigned narrow = __ballot_sync(FULL_WARP, may); narrow; narrow &= narrow - 1) {
             const int of = __ffs((int)narrow) - 1;
             int32_t lowest, highest;
@@ -186,18 +185,8 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
                           a_cols, b_offsets, b_cols, &lowest, &highest);
             if (lane == of) span = highest - lowest;
         }
-        const bool fits = end - begin <= MERGED_ELEMENTS && products <= MERGED_PRODUCTS;
-        const bool merged = merges && __all_sync(FULL_WARP, fits && 2 * passed.near >= last - first);
         if (row >= rows) continue;
-        const int note =
-            merged ? note_of(CLASS_MERGED) : note_products(products, end - begin, span, sorts, dense, splits);
-        if (merged) {
-            row_merge merge = {b_cols};
-            merge.open(begin, end, a_cols, b_offsets);
-            const int length = merge.count();
-            lengths[row] = length;
-            entries += (unsigned)length;
-        }
+        const int note = note_products(products, end - begin, span, sorts, dense, splits);
         if (class_of(note) != CLASS_GIANT) all += (unsigned long long)products;
         notes[row] = (uint8_t)note;
         if (products == 0) lengths[row] = 0;
@@ -205,18 +194,15 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
     }
     add_members(totals, histogram);
     all = block_reduce<256>(all, add_op(), scratch);
-    entries = block_reduce<256>(entries, add_op(), scratch);
-    if (threadIdx.x != 0) return;
-    atomicAdd(&totals->products, all);
-    if (entries) atomicAdd(&totals->entries, (unsigned long long)entries);
+    if (threadIdx.x == 0) atomicAdd(&totals->products, all);
 }
 
 /* The same where they are longer, LANES lanes a row. */
 template <int LANES>
 static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
     classify_long(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols, const int64_t *b_offsets,
-                  const int32_t *b_cols, int sorts, int dense, bool splits, const uint8_t *repeats, uint8_t *notes,
-                  int32_t *lengths, warp_totals *totals)
+                  const int32_t *b_cols, int sorts, int dense, bool splits, bool merges, const uint8_t *repeats,
+                  uint8_t *notes, int32_t *lengths, warp_totals *totals)
 {
     __shared__ unsigned histogram[ROW_CLASSES];
     __shared__ uint64_t scratch[32];
@@ -228,6 +214,7 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
     /* Whole warps stay in the loop: the shuffles below need them. */
     for (int64_t base = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32 * (32 / LANES); base < rows;
          base += groups) {
+        if (merges && class_of(notes[base]) == CLASS_MERGED) continue;
         const int64_t row = base + threadIdx.x % 32 / LANES;
         const int64_t first = a_offsets[min(row, rows)], last = a_offsets[min(row + 1, rows)];
         const int64_t counted = has_many_elements(last - first, splits) ? first : last;
@@ -238,7 +225,7 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
         }
         for (int step = LANES / 2; step > 0; step /= 2)
             products += __shfl_xor_sync(FULL_WARP, (long long)products, step);
-        const bool narrow = may_be_narrow(products) && !dense;
+        const bool narrow = !dense && may_be_narrow(products, a_cols, first, last);
         int32_t span = INT32_MAX;
         if (__any_sync(FULL_WARP, narrow)) {
             int32_t lowest, highest;
@@ -382,6 +369,7 @@ template <typename V> sp_status classify_rows(warp_run<V> *run)
     sp_context *context = run->context;
     const sp_csr *a = run->a, *b = run->b;
     run->job.totals = run->totals;
+    if (run->merges) CHECK(count_merged_rows(run));
     if (a->nnz <= 4 * a->rows && !left_out("spgemm-classify-short"))
         return launch_strided(context, classify_short, (a->rows + 255) / 256, stream_of(context), a->rows,
                               a->row_offsets, a->col_indices, b->row_offsets, b->col_indices, run->sorts, run->dense,
@@ -397,8 +385,8 @@ template <typename V> sp_status classify_rows(warp_run<V> *run)
     }
     return launch_strided(context, lanes == 8 ? classify_long<8> : classify_long<32>, (a->rows * lanes + 255) / 256,
                           stream_of(context), a->rows, a->row_offsets, a->col_indices, b->row_offsets, b->col_indices,
-                          run->sorts, run->dense, run->splits, run->a_repeats.data, run->notes, run->lengths,
-                          run->job.totals);
+                          run->sorts, run->dense, run->splits, run->merges, run->a_repeats.data, run->notes,
+                          run->lengths, run->job.totals);
 }
 
 template <typename V> sp_status reclassify_rows(warp_run<V> *run)

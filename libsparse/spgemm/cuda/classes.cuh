@@ -24,12 +24,16 @@ static_assert(LEAST_SLOTS << (COUNTED_CLASSES - 1) == 2 * MOST_COUNTED, "tables 
 enum {
     CLASS_IDLE,   /* no products */
     CLASS_SMALL,  /* up to 96 products: packs, sorted in registers (short.cu) */
-    CLASS_MERGED, /* 32 neighbours of up to 4 elements and 16 products near the diagonal: a lane each, which merges rows
-                     of B (short.cu). Road networks 0.39 to 0.19 */
+    CLASS_MERGED, /* 32 neighbours of up to 9 elements and 96 products that are alike: a lane each, which merges rows
+                     of B (merged.cu). Road networks 0.39 to 0.19, stencils of five points 0.67 to 0.30, of nine 2.0 to
+                     0.54 */
     CLASS_HASHED, /* up to 2,048 products to count, up to 768 entries of C to sum: a warp's table (tables.cu) */
+    /* Of these, more than LEAST_LOCAL products in columns within 16,384: a bit a column to count (wide.cu), summed as
+     * hashed ones. A band of 65 columns 1.25 to 0.97, stencils of 27 points 2.15 to 1.99 */
+    CLASS_LOCAL = CLASS_HASHED + COUNTED_CLASSES,
     /* Columns within 65,536, or 16,384: a bit a column to count (wide.cu). Where B has up to 4,096 columns, rows of
      * more, or fewer, than NARROW_PRODUCTS products: dense sums (dense.cu); a graph times a thin matrix 41.8 to 6.3. */
-    CLASS_NARROW = CLASS_HASHED + COUNTED_CLASSES,
+    CLASS_NARROW,
     CLASS_NARROWER,
     CLASS_WIDE, /* all others: a block and a bit a column, sums by parts (wide.cu) */
     /* Up to 4,096 products, and more than 768 entries of C or half as many as products: sorted (sorted.cu). Uniform
@@ -65,18 +69,21 @@ static __host__ __device__ constexpr int counting_slots(int i) { return LEAST_SL
  * are those of the row before it: of the second, and where more than two agree of the first. When sums are formed,
  * that there is nothing to do for the row, whatever its products. */
 enum { TWIN = 128 };
-static_assert(MOST_SMALL + ROW_CLASSES <= TWIN, "a note is a byte");
+static_assert(MOST_SMALL + ROW_CLASSES - 1 - CLASS_SMALL < TWIN, "a note is a byte");
 
-static __device__ __forceinline__ uint8_t note_of(int c) { return (uint8_t)(c == CLASS_IDLE ? TWIN : MOST_SMALL + c); }
+static __device__ __forceinline__ uint8_t note_of(int c)
+{
+    return (uint8_t)(c == CLASS_IDLE ? TWIN : MOST_SMALL + c - CLASS_SMALL);
+}
 static __device__ __forceinline__ int class_of(int note)
 {
     note &= TWIN - 1;
-    return note == 0 ? CLASS_IDLE : note <= MOST_SMALL ? CLASS_SMALL : note - MOST_SMALL;
+    return note == 0 ? CLASS_IDLE : note <= MOST_SMALL ? CLASS_SMALL : note - MOST_SMALL + CLASS_SMALL;
 }
 
 /* Narrow rows: 8 KB of bits a warp, 25 warps a multiprocessor; 2 KB, and as many warps as it holds, for the narrower
  * ones. One warp is not to be left with a hub. */
-enum { NARROW_WORDS = 2048, NARROWER_WORDS = 512, NARROW_PRODUCTS = 65536 };
+enum { NARROW_WORDS = 2048, NARROWER_WORDS = 512, LEAST_LOCAL = 512, NARROW_PRODUCTS = 65536 };
 
 /* Where B has few columns every long row is narrow, and dense: it has a sum for each of them, 32 KB at most.
  * CLASS_NARROW are those of more than NARROW_PRODUCTS products, which are taken first, CLASS_NARROWER the others. Rows
@@ -344,6 +351,10 @@ sp_status find_chains(sp_context *context, bool *can);
 
 /* short.cu */
 template <typename V, bool PLAIN, bool SUM> sp_status launch_small(warp_run<V> *run);
+
+/* merged.cu: may there be merged rows; finds and counts them before others are classified; sums them */
+bool can_merge(const sp_csr *a);
+template <typename V> sp_status count_merged_rows(warp_run<V> *run);
 template <typename V> sp_status launch_merged(warp_run<V> *run);
 
 /* tables.cu; rows of class CLASS_HASHED + i and, where A's are compared, CLASS_TWINS + i */

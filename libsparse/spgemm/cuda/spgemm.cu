@@ -5,7 +5,8 @@
  *   column.cu                   B of one column: a sum a row of A
  *   warp.cu                     all others: two phases, a launch a class of rows
  *     classes.cuh, classes.cu   the classes, what each is for, and which class takes a row; launches
- *     short.cu, pack.cuh        rows of few products: packs sorted in registers, merged rows
+ *     merged.cu                 short rows like their neighbours: a lane each, which merges rows of B
+ *     short.cu, pack.cuh        rows of few products: packs sorted in registers
  *     tables.cu                 a warp's hash table
  *     sorted.cu                 products sorted by a block: rows of nearly distinct columns
  *     ranked.cu, rank.cuh       sums at the rank of the column: rows whose columns lie close together

@@ -8,8 +8,8 @@
  * Bytes: 4 of B a product to count and 4 + v to sum (wide rows twice 4), from L2 where rows in flight share rows of
  * B; C written once; 10 a row for lengths, classes and lists. The host waits three times: for the rows of each class,
  * while small rows are counted, for nnz(C) and the classes that sum, for the end; what has no rows is not launched.
- * Merged rows are counted when they are classified, so that the second wait and much else drops out if there are
- * no others. Giant rows are formed as soon as they are known, before others are counted (giant.cu).
+ * Merged rows are found and counted before others are classified, so that the second wait and much else drops out if
+ * there are no others. Giant rows are formed as soon as they are known, before others are counted (giant.cu).
  */
 #include <algorithm>
 #include <stdio.h>
@@ -202,7 +202,7 @@ template <typename V> static sp_status set_result(warp_run<V> *run, const sp_csr
 static void name_groups(const warp_totals *totals, sp_spgemm_info *info)
 {
     static const char *const names[CLASS_TWINS] = {"", "small", "merged", "hash 128", "hash 256", "hash 512",
-                                             "hash 1024", "", "", "dense", "dense", "wide", "sort 256", "sort 256",
+                                             "hash 1024", "", "", "", "dense", "dense", "wide", "sort 256", "sort 256",
                                              "sort 1024", "sort 1024", "sort 4096", "sort 4096", "sort 8192",
                                              "ranked", "ranked", "ranked", "ranked"};
     unsigned twins = 0;
@@ -280,11 +280,11 @@ static sp_status form_product(sp_context *context, const sp_csr *a, const sp_csr
     CHECK(open_run(context, a, b, options, &run));
     run.dense = PLAIN && !left_out("spgemm-dense") ? least_dense(b) : 0;
     /* Finite elements have long rows; comparing short ones costs more than it gains. */
-    run.twins = PLAIN && a->nnz > 8 * a->rows && !run.dense && !left_out("spgemm-twins");
+    run.twins = PLAIN && a->nnz > 9 * a->rows && !run.dense && !left_out("spgemm-twins");
     run.sorts = PLAIN && !left_out("spgemm-sorts") ? most_sorted(context, b->cols) : 0;
     run.far = run.sorts >= LEAST_SORTED << (CLASS_LONG - CLASS_SORTED) && windows_of(b) > FEW_WINDOWS &&
               !left_out("spgemm-far");
-    run.merges = PLAIN && a->nnz <= 4 * a->rows && !left_out("spgemm-merged") && !left_out("spgemm-classify-short");
+    run.merges = PLAIN && can_merge(a);
     run.splits = PLAIN && !left_out("spgemm-giant");
     run.c = c;
     CHECK((begin_product<V, PLAIN>(&run, &totals)));

@@ -598,16 +598,21 @@ template <typename V, bool PLAIN> sp_status launch_wide_counts(warp_run<V> *run)
                   narrow ? (int)CLASS_NARROW : (int)CLASS_WIDE, !run->far);
 }
 
+template <typename V, bool PLAIN, int WORDS> static sp_status launch_bits(warp_run<V> *run, int c, int stream)
+{
+    if (!has_rows(run, c)) return SP_OK;
+    return launch_tables(run, count_narrow<V, PLAIN, WORDS>, narrow_bytes<PLAIN>(WORDS), rows_in(run, c), stream, c);
+}
+
+/* Dense rows, and a few narrow ones, others count. */
 template <typename V, bool PLAIN> sp_status launch_narrow_counts(warp_run<V> *run)
 {
-    if (run->dense || few_narrow(run)) return SP_OK; /* others have them */
-    if (has_rows(run, CLASS_NARROW))
-        CHECK(launch_tables(run, count_narrow<V, PLAIN, NARROW_WORDS>, narrow_bytes<PLAIN>(NARROW_WORDS),
-                            rows_in(run, CLASS_NARROW), 1, (int)CLASS_NARROW));
-    if (has_rows(run, CLASS_NARROWER))
-        CHECK(launch_tables(run, count_narrow<V, PLAIN, NARROWER_WORDS>, narrow_bytes<PLAIN>(NARROWER_WORDS),
-                            rows_in(run, CLASS_NARROWER), 2, (int)CLASS_NARROWER));
-    return SP_OK;
+    if (run->dense) return SP_OK;
+    if (!few_narrow(run)) {
+        CHECK((launch_bits<V, PLAIN, NARROW_WORDS>(run, CLASS_NARROW, 1)));
+        CHECK((launch_bits<V, PLAIN, NARROWER_WORDS>(run, CLASS_NARROWER, 2)));
+    }
+    return launch_bits<V, PLAIN, NARROWER_WORDS>(run, CLASS_LOCAL, 3);
 }
 
 template <typename V, bool PLAIN> static sp_status launch_parts(warp_run<V> *run)

@@ -503,6 +503,24 @@ SHAPE(rows_all_equal)
 SHAPE(shifted_rows) { return product_shifted(host, random, 4, type); }
 SHAPE(long_shifted_rows) { return product_shifted(host, random, 30, type); }
 
+/* Rows of up to `points` elements, at the same distances from the diagonal but for one in ten; a few are long. Their
+ * number is no multiple of a warp's 32 rows. */
+static product rows_like_neighbours(sp_context *host, test_random *random, sp_value_type type, int points)
+{
+    enum { ROWS = 17001, WIDTH = 113 };
+    entry_list list = {0};
+    for (int i = 0; i < ROWS; i++) {
+        for (int p = 0; p < points; p++) {
+            const int j = i + (p / 3 - points / 6) * WIDTH + p % 3 - 1;
+            if (j >= 0 && j < ROWS && test_below(random, 10)) entry_add(&list, i, j, product_value(random));
+        }
+        for (int k = 0; k < 40 && i % 3000 == 1500; k++) entry_add(&list, i, 300 * k + 7, product_value(random));
+    }
+    return square_of(entry_matrix(host, &list, ROWS, ROWS, type, false));
+}
+SHAPE(four_points_like_neighbours) { return rows_like_neighbours(host, random, type, 4); }
+SHAPE(nine_points_like_neighbours) { return rows_like_neighbours(host, random, type, 9); }
+
 static const struct shape {
     const char *name;
     product (*make)(sp_context *host, test_random *random, sp_value_type type);
@@ -549,6 +567,8 @@ static const struct shape {
     {"rows all equal", rows_all_equal},
     {"shifted rows", shifted_rows},
     {"long shifted rows", long_shifted_rows},
+    {"four points, like neighbours", four_points_like_neighbours},
+    {"nine points, like neighbours", nine_points_like_neighbours},
 };
 enum { SHAPES = COUNT(shapes) };
 
