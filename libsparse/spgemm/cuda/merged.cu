@@ -7,7 +7,7 @@
 /* Two columns of A in neighbouring rows are near up to a distance of NEAR. A warp takes some instructions for each of N
  * elements and each entry of its longest row, packs some for each product: rows are merged if the longest has at most
  * MOST_WAITING / N times as many products as their mean. */
-enum { NEAR = 32, MOST_WAITING = 22 };
+enum { NEAR = 32, MOST_WAITING = 24 };
 
 /* A row of C, of at most N rows of B of fewer than 2^32 entries in all. */
 template <int N> struct row_merge {
@@ -69,14 +69,15 @@ template <int N> struct row_merge {
 };
 
 /* Reads the lane's columns of A, from `begin` on, -1 beyond them. Whether at least half of the warp's have one near
- * them in the row of the lane's neighbour; not all are read where hardly any row begins like its neighbour. */
+ * them in the row of the lane's neighbour. Of longer rows only the first is read where hardly any begin alike. */
 template <int N>
 static __device__ __forceinline__ bool are_alike(int64_t begin, int elements, const int32_t *a_cols, int32_t (&k)[N])
 {
     k[0] = elements > 0 ? __ldg(a_cols + begin) : -1;
     const int32_t beside = __shfl_xor_sync(FULL_WARP, k[0], 1);
     const bool begins = elements > 0 && beside >= 0 && abs(k[0] - beside) <= NEAR;
-    if (8 * __popc(__ballot_sync(FULL_WARP, begins)) < __popc(__ballot_sync(FULL_WARP, elements > 0))) return false;
+    if (N > 4 && 8 * __popc(__ballot_sync(FULL_WARP, begins)) < __popc(__ballot_sync(FULL_WARP, elements > 0)))
+        return false;
 #pragma unroll
     for (int i = 1; i < N; i++) k[i] = i < elements ? __ldg(a_cols + begin + i) : -1;
     unsigned near = 0; /* a bit an element */
