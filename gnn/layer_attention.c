@@ -43,9 +43,9 @@ sp_status gnn_attention_gather(gnn_layer_state *layer, gnn_block *block)
     const gnn_backend *backend = engine->backend;
     sp_status status;
     TRY(shape_forward(layer, block));
-    const sp_dense *h = &layer->product.now, *y = &layer->aggregated.now, own = gnn_own_rows(block, h);
-    TRY(backend->head_scores(engine, &own, layer->heads, layer->left.value.values, &layer->left_scores.now));
-    TRY(backend->head_scores(engine, h, layer->heads, layer->right.value.values, &layer->right_scores.now));
+    const sp_dense *h = &layer->product.now, *y = &layer->aggregated.now;
+    TRY(backend->head_scores(engine, h, layer->heads, block->first_own, layer->left.value.values,
+                             layer->right.value.values, &layer->left_scores.now, &layer->right_scores.now));
     const gnn_attention attention = attention_of(layer, block);
     TRY(backend->attention(engine, &attention));
     layer->open = layer->average;

@@ -143,19 +143,28 @@ ATTENTION(half, uint16_t, float, expf)
 
 /* ---- scores of nodes ------------------------------------------------------------------------------------ */
 
-sp_status gnn_cpu_head_scores(gnn_engine *engine, const sp_dense *h, int heads, const void *vector, sp_dense *scores)
+static void score_row(const sp_dense *h, int64_t row, int heads, const void *vector, sp_dense *scores, int64_t to)
 {
     const int64_t width = h->cols / heads;
-#pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, h->rows * h->cols))
-    for (int64_t i = 0; i < h->rows; i++)
-        for (int head = 0; head < heads; head++) {
-            const int64_t first = head * width;
-            void *score = (char *)cpu_row(scores, i) + (size_t)head * number_size(scores->type);
-            const void *row = (const char *)cpu_row(h, i) + (size_t)first * number_size(h->type);
-            if (h->type == SP_DENSE_F64) *(double *)score = score_double(row, (const double *)vector + first, width);
-            else if (h->type == SP_DENSE_F32) *(float *)score = score_float(row, (const float *)vector + first, width);
-            else *(float *)score = score_half(row, (const float *)vector + first, width);
-        }
+    for (int head = 0; head < heads; head++) {
+        const int64_t first = head * width;
+        void *score = (char *)cpu_row(scores, to) + (size_t)head * number_size(scores->type);
+        const void *x = (const char *)cpu_row(h, row) + (size_t)first * number_size(h->type);
+        if (h->type == SP_DENSE_F64) *(double *)score = score_double(x, (const double *)vector + first, width);
+        else if (h->type == SP_DENSE_F32) *(float *)score = score_float(x, (const float *)vector + first, width);
+        else *(float *)score = score_half(x, (const float *)vector + first, width);
+    }
+}
+
+sp_status gnn_cpu_head_scores(gnn_engine *engine, const sp_dense *h, int heads, int64_t first_own, const void *left,
+                              const void *right, sp_dense *left_scores, sp_dense *right_scores)
+{
+#pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, 2 * h->rows * h->cols))
+    for (int64_t i = 0; i < h->rows; i++) {
+        const int64_t own = i - first_own;
+        score_row(h, i, heads, right, right_scores, i);
+        if (own >= 0 && own < left_scores->rows) score_row(h, i, heads, left, left_scores, own);
+    }
     return SP_OK;
 }
 

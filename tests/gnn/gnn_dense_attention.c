@@ -7,30 +7,35 @@
 
 /* ---- attention ----------------------------------------------------------------------------------------- */
 
+/* Right scores of all nodes, left ones of those from first_own up to the last but one. */
 static void check_heads(subject *s, int64_t nodes, int heads, int64_t width)
 {
-    const int64_t cols = heads * width;
-    double *h = random_numbers(s, nodes * cols), *vector = random_numbers(s, cols);
+    const int64_t cols = heads * width, first_own = nodes / 3, own = nodes > 1 ? nodes - 1 - first_own : nodes;
+    double *h = random_numbers(s, nodes * cols), *vectors = random_numbers(s, 2 * cols);
     double *ds = random_numbers(s, nodes * heads);
-    double *scores = numbers(nodes * heads), *dv_wanted = numbers(cols);
+    double *scores[2] = {numbers(nodes * heads), numbers(nodes * heads)}, *dv_wanted = numbers(cols);
     for (int64_t i = 0; i < nodes; i++)
         for (int64_t j = 0; j < cols; j++) {
-            scores[i * heads + j / width] += h[i * cols + j] * vector[j];
+            for (int side = 0; side < 2; side++)
+                scores[side][i * heads + j / width] += h[i * cols + j] * vectors[side * cols + j];
             dv_wanted[j] += ds[i * heads + j / width] * h[i * cols + j];
         }
-    sp_dense x = put_matrix(s, nodes, cols, h), out = new_matrix(s, nodes, heads);
-    sp_dense gradient = put_matrix(s, nodes, heads, ds);
-    void *v = put_numbers(s, cols, vector), *dv = put_numbers(s, cols, vector);
-    ck_ok(s->context, s->back->head_scores(s->engine, &x, heads, v, &out));
+    sp_dense x = put_matrix(s, nodes, cols, h), gradient = put_matrix(s, nodes, heads, ds);
+    sp_dense left = new_matrix(s, own, heads), right = new_matrix(s, nodes, heads);
+    void *v[2] = {put_numbers(s, cols, vectors), put_numbers(s, cols, vectors + cols)};
+    void *dv = put_numbers(s, cols, vectors);
+    ck_ok(s->context, s->back->head_scores(s->engine, &x, heads, first_own, v[0], v[1], &left, &right));
     ck_ok(s->context, s->back->head_scores_backward(s->engine, &x, heads, &gradient, dv));
-    double *out_is = take_matrix(s, &out), *dv_is = take_numbers(s, cols, dv);
-    expect_close(s, nodes * heads, out_is, scores, s->tolerance * 4, "head scores");
+    double *left_is = take_matrix(s, &left), *right_is = take_matrix(s, &right), *dv_is = take_numbers(s, cols, dv);
+    expect_close(s, own * heads, left_is, scores[0] + first_own * heads, s->tolerance * 4, "left scores");
+    expect_close(s, nodes * heads, right_is, scores[1], s->tolerance * 4, "right scores");
     expect_close(s, cols, dv_is, dv_wanted, s->tolerance * 4, "their gradient by the vector");
     end_matrix(s, &x);
     end_matrix(s, &gradient);
-    drop_array(s, v);
+    drop_array(s, v[0]);
+    drop_array(s, v[1]);
     drop_array(s, dv);
-    void *all[] = {h, vector, ds, scores, dv_wanted, out_is, dv_is};
+    void *all[] = {h, vectors, ds, scores[0], scores[1], dv_wanted, left_is, right_is, dv_is};
     for (size_t k = 0; k < COUNT(all); k++) free(all[k]);
 }
 
@@ -198,7 +203,8 @@ static void attention_cases(subject *s)
                                            {20, 20, 33, 5, 0, false},  {1200, 1200, 4, 2, 0, false},
                                            {1200, 1200, 1, 8, 0.3, false}, {1200, 1200, 3, 1, 0, true},
                                            {20, 30, 32, 8, 0.4, false}, {20, 30, 3, 16, 0, false},
-                                           {20, 30, 37, 4, 0.2, false}, {20, 30, 5, 4, 0.2, true}};
+                                           {20, 30, 37, 4, 0.2, false}, {20, 30, 5, 4, 0.2, true},
+                                           {1200, 1200, 2, 8, 0.3, false}, {1200, 1200, 7, 3, 0.3, true}};
     for (size_t k = 0; k < COUNT(cases); k++) {
         const attention_case *c = &cases[k];
         const bool hub = c->rows > 1000;
