@@ -258,7 +258,7 @@ static __device__ __forceinline__ void each_row(const attention_job<S> &job, con
 
 template <typename T> static __device__ __forceinline__ T leaky(T x, T slope) { return x > 0 ? x : slope * x; }
 
-/* AHEAD: entries that a slot loads at once. BLOCKS: the registers must suffice for so many on a multiprocessor. For
+/* AHEAD: entries that a slot loads at once. BLOCKS: blocks that the registers of a multiprocessor must suffice for. For
  * slots of about 5 entries, 3 take as many rounds as 4, with fewer registers. */
 template <typename S, int V, int TILES> struct attention_shape {
     static constexpr int AHEAD = TILES > 1 ? 1 : V > 4 ? 2 : V > 2 ? 3 : 4;
